@@ -13,11 +13,10 @@ import pandas as pd
 
 from data import catalogue
 from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
+from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.tables.csv_file import CsvFile
-from neucrowd_tf.io.tables.headers import require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -150,9 +149,7 @@ def _find(data_dir: Path | None, name: str) -> Path:
 def _read_answers(path: Path, truth: NDArray[np.int64]) -> pd.DataFrame:
     """Returns the labels without attention checks, checked against the images."""
     columns = [WORKER, TASK, CHOSEN, TRUE, CHECK]
-    csv = CsvFile.open(path)
-    require_columns(path, csv.header, columns)
-    frame = csv.table(usecols=columns)[columns].apply(pd.to_numeric, errors="coerce")
+    frame = read_csv(path, columns, dtype=str)[columns].apply(pd.to_numeric, errors="coerce")
     frame = frame[(frame[CHECK] != 1) & (frame[TASK] >= 0)]
     bad = np.flatnonzero(
         (

@@ -18,7 +18,7 @@ from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.reader import read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:

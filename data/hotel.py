@@ -11,11 +11,10 @@ import numpy as np
 
 from data import catalogue
 from data.download import locate
+from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables.csv_file import read_csv
-from neucrowd_tf.io.tables.headers import require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -61,8 +60,7 @@ def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int6
     """Returns features, votes and majority labels. A file has the label, the number of positive
     votes, then the features.
     """
-    frame = read_csv(path)
-    require_columns(path, list(frame.columns), [LABEL, VOTES])
+    frame = read_csv(path, [LABEL, VOTES])
     positive = frame[VOTES].to_numpy()
     features = frame.drop(columns=[LABEL, VOTES]).to_numpy(dtype=np.float32)
     bad = np.flatnonzero(

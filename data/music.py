@@ -12,11 +12,10 @@ import pandas as pd
 
 from data import catalogue
 from data.download import locate
+from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split, encode_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables.csv_file import read_csv
-from neucrowd_tf.io.tables.headers import require_columns
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -41,8 +40,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     names, features, labels = _read_songs(folder / "music_genre_gold.csv")
     classes = np.array(sorted(set(labels)), dtype=object)
     path = folder / "music_genre_mturk.csv"
-    answers = read_csv(path, usecols=lambda name: name in ("id", "annotator", "class"))
-    require_columns(path, list(answers.columns), ["id", "annotator", "class"])
+    answers = read_csv(path, columns := ["id", "annotator", "class"])[columns]
     annotations = Annotations.from_frame(
         answers,
         task="id",
@@ -65,8 +63,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 
 def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
     """Returns the songs' ids, features and genres."""
-    frame = read_csv(path)
-    require_columns(path, list(frame.columns), ["id", *FEATURES, "class"])
+    frame = read_csv(path, ["id", *FEATURES, "class"])
     twice = frame["id"].duplicated()
     if twice.any():
         row = int(np.flatnonzero(twice.to_numpy())[0])

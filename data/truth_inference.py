@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.reader import read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.csv_file import CsvFile, read_csv
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ def load(data_dir: Path, name: str) -> Benchmark:
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
     first = TableOptions(duplicates="first")
     crowd = read_annotations(folder / "label.csv", first, report=lambda line: None).annotations
-    table = CsvFile.open(folder / "truth.csv").table()
+    table = read_csv(folder / "truth.csv", dtype=str, keep_default_na=False)
     if list(table.columns) != ["item", "truth"]:
         raise DataError(
             f"{folder / 'truth.csv'}: expected the columns item, truth, received"

@@ -28,9 +28,11 @@ from neucrowd_tf.io.command_line import (
     write_outputs,
 )
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.importers.catalogue import detect
+from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
-from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
 
@@ -88,7 +90,7 @@ def aggregate(flags: Flags) -> list[str]:
     by_parts = (
         flags.engine is not None
         or ending(path) == ".parquet"
-        or (path.is_dir() and detect(path) is None)
+        or (path.is_dir() and find(Head(path)) is None)
     )
     check_outputs(
         {"--output": flags.output, "--annotators": flags.annotators},
@@ -101,27 +103,34 @@ def aggregate(flags: Flags) -> list[str]:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
     # Errors in the flags are reported before scikit-learn's slow import.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
-    from neucrowd_tf.labelling.source import read_crowd, read_gold
 
     method = make_aggregator(flags.method, flags.seed)
-    layout = TableFormat.from_options(table_options(flags))
-    crowd, notes = read_crowd(path, layout=layout)
+    options = table_options(flags)
+    with input_path(path) as file:
+        reading = read_annotations(file, options)
+    crowd = reading.annotations
     models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if flags.gold is None else read_gold(flags.gold, crowd, layout)
+        gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
             method.fit(crowd, gold)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    labels = to_csv(("task", "label", "probability", "num_labels"), label_rows(crowd, method))
+    header, rows = ["task", "label", "probability", "num_labels"], label_rows(crowd, method)
+    if reading.pairs is not None:
+        header = ["task", "class", *header[1:]]
+        cells = map(text_cell, crowd.instance_names.tolist())
+        names = dict(zip(cells, reading.pairs, strict=True))
+        rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
+    labels = to_csv(header, rows)
     written = {flags.output: labels}
     if flags.annotators is not None:
         written[flags.annotators] = annotators_csv(crowd, method, models)
     write_outputs(written)
-    return [*notes, *(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
+    return [*(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
 
 
 def _aggregate_by_parts(flags: Flags) -> list[str]:
@@ -163,7 +172,7 @@ def _fit(flags: Flags) -> None:
         flags.max_iter,
         flags.tol,
         flags.resume,
-        TableFormat.from_options(table_options(flags)),
+        table_options(flags),
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
     with contextlib.closing(engine):

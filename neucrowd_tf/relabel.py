@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.command_line import (
     STDOUT,
@@ -23,9 +22,10 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
+from neucrowd_tf.io.gold import read_gold, read_names, read_probabilities
+from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.run_files import CONFIG, changed_files, files_to_keep, read_config
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.format import TableFormat
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def relabel(flags: Flags) -> list[str]:
     inputs = {name: path for name, path in inputs.items() if isinstance(path, Path)}
     check_outputs({"--output": flags.output}, inputs | files_to_keep(flags.run))
     path, options, model_annotators = _source(flags)
-    layout = TableFormat.from_options(options)
     # Errors in the flags are reported before scikit-learn's slow import.
     from neucrowd_tf.labelling.belief import believe, informed
     from neucrowd_tf.labelling.plan import make_plan
-    from neucrowd_tf.labelling.source import read_crowd, read_gold, read_names, read_probabilities
 
-    crowd, notes = read_crowd(path, layout=layout)
+    with input_path(path) as file:
+        crowd = read_annotations(file, options).annotations
+    notes: list[str] = []
     if flags.run is not None:
         notes += changed_files(flags.run, {"annotations": path})
     if not crowd.has_identities:
@@ -105,14 +105,11 @@ def relabel(flags: Flags) -> list[str]:
         notes.append(f"without labels yet: {', '.join(map(repr, everyone[size:]))}")
     people = np.array([name not in models for name in everyone])
     free = people if asked is None else np.isin(everyone, asked)
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("always")
-        gold = None if flags.gold is None else read_gold(flags.gold, crowd, layout)
-    notes.extend(f"warning: {one_line(w.message)}" for w in raised)  # type: ignore[arg-type]
+    gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
     belief = believe(crowd, gold, people)
     if flags.probabilities is not None:
-        probabilities, more = read_probabilities(flags.probabilities, crowd, layout)
-        belief, notes = informed(belief, crowd, probabilities), [*notes, *more]
+        probabilities = read_probabilities(flags.probabilities, crowd, options)
+        belief = informed(belief, crowd, probabilities)
     plan = make_plan(
         crowd, belief, flags.budget, most_each=flags.most_each, per_task=flags.per_task, free=free
     )

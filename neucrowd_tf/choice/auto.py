@@ -40,8 +40,8 @@ from neucrowd_tf.choice.ranking import Gold, rank
 from neucrowd_tf.choice.recommendation import recommend
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.tasks import read_truth
+from neucrowd_tf.io.gold import read_true_labels
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -151,7 +151,7 @@ class Auto(CrowdEstimator):
         self.rows_ = data.rows
         self.consensus_ = consensus_labels(crowd, self.seed, weigh_annotators=True)
         splits = self._splits()
-        codes = gold_codes(self.gold, crowd, run.layout)
+        codes = gold_codes(self.gold, crowd, run.table_options)
         tried, reasons = self._candidates(data)
         tasks = {
             candidate.name: search.Task(
@@ -288,7 +288,7 @@ class Auto(CrowdEstimator):
 def gold_codes(
     gold: str | os.PathLike[str] | Mapping[Any, Any] | None,
     annotations: Annotations,
-    layout: TableFormat = PLAIN,
+    options: TableOptions = DEFAULTS,
 ) -> NDArray[np.int64]:
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
@@ -296,7 +296,7 @@ def gold_codes(
         gold: a CSV `task,label`, or labels by task. Tasks without annotations (for example the
             test split's) are left out.
         annotations: of N instances.
-        layout: how the file is written, see `read_truth`.
+        options: how the file is read, see `read_true_labels`.
 
     Raises:
         DataError: a file that cannot be read, a label that is not a class, or no task in common.
@@ -313,7 +313,9 @@ def gold_codes(
             codes[list(labels)] = encode_labels(values, annotations.class_names, "gold labels")
     else:
         classes = annotations.class_names
-        codes = read_truth(Path(gold), np.asarray(names), classes, others=True, layout=layout)
+        codes = read_true_labels(
+            Path(gold), names, [str(name) for name in classes.tolist()], options, drop=True
+        )
     if (codes < 0).all():
         raise DataError(
             "gold: expected labels of tasks that have annotations and are trained on, received none"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
+from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.images import MAX_PIXELS, read_images
-from neucrowd_tf.io.labels.files import read_annotations
-from neucrowd_tf.io.names.ids import typed_names
-from neucrowd_tf.io.tables.format import TableFormat
-from neucrowd_tf.io.tables.tasks import read_truth
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import FLAGS, TableOptions, split_list
+from neucrowd_tf.names import typed_names
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -27,30 +28,16 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."
-TABLE_OPTIONS = (
-    *("separator", "task_column", "worker_column", "label_column", "missing", "classes"),
-    *("exact_names", "question", "first"),
+FILES = (
+    *("features", "images", "texts", "annotations", "truth"),
+    *("test_features", "test_texts", "test_truth"),
 )
-OPTIONS = (
-    "features",
-    "images",
-    "image_size",
-    "texts",
-    "annotations",
-    "truth",
-    "test_features",
-    "test_texts",
-    "test_truth",
-    "unmatched",
-    "ignore_columns",
-    *TABLE_OPTIONS,
-    "max_pixels",
-)
+OPTIONS = (*FILES, "image_size", "max_pixels", "unmatched", "ignore_columns", *FLAGS)
 
 
 @register_dataset(
     "table",
-    summary="your own CSV files: --features, --annotations and, if known, --truth",
+    summary="your own files: --features, --annotations and, if there are true labels, --truth",
     simulated=True,
     options=OPTIONS,
 )
@@ -60,100 +47,88 @@ def load(
     *,
     features: str | Path | None = None,
     images: str | Path | None = None,
-    image_size: int | None = None,
     texts: str | Path | None = None,
     annotations: str | Path | None = None,
     truth: str | Path | None = None,
     test_features: str | Path | None = None,
     test_texts: str | Path | None = None,
     test_truth: str | Path | None = None,
-    classes: str | None = None,
-    task_column: str | None = None,
-    worker_column: str | None = None,
-    label_column: str | None = None,
-    separator: str | None = None,
+    image_size: int | None = None,
+    max_pixels: int | None = None,
     unmatched: str = "error",
-    missing: str | None = None,
-    exact_names: bool = False,
-    question: str | None = None,
-    first: bool = False,
-    ignore_columns: str | None = None,
-    max_pixels: int = MAX_PIXELS,
+    ignore_columns: str | Sequence[str] = (),
+    **options: Any,
 ) -> CrowdDataset:
     """Loads a user's tables.
 
-    With `test_features` and `test_truth` those are the test split. Otherwise the test split is
-    drawn from `features` with the seed, a fifth of the rows, and its annotations leave training:
+    With `test_features` and `test_truth` those are the test split. Otherwise a fifth of the items
+    is drawn with the seed, and their annotations leave training:
 
-    - with `truth`, from the instances whose truth is known: first all that have no annotations
-      (training has no use for them), then others at random, each class in proportion;
-    - without, from the annotated instances, in proportion of their majority votes, which are then
-      their labels (a run scores them by what a model of the crowd believes).
+    - with `truth`, items with a true label: first those without annotations, then others at
+      random, each class in proportion;
+    - without, annotated items, in proportion of their majority votes, which are then their labels
+      (a run scores them by a model of the crowd).
 
     Args:
         data_dir: not used.
-        seed: of the test split, where it is drawn.
-        features: CSV or Parquet with `task` and numeric columns, or an NPY array with a row a task
-            (numbered from 0).
-        images: in place of `features`, a folder of images whose names (without endings) are the
-            tasks.
-        texts: in place of `features`, a CSV `task,text`; `test_texts` likewise.
-        image_size: the height and width that images are scaled to; None needs images of one size.
-        annotations: labels in any layout that `read_annotations` knows.
-        truth: CSV `task,label` for some or all tasks of `features`; evaluation only.
-        test_features, test_truth: a test split of its own, both or none.
-        classes: all classes in their order, separated by commas; by default those that annotators
-            used, sorted.
-        task_column, worker_column, label_column: the columns' names in these files, where they are
-            others than the aliases.
-        separator: the sign between the columns of CSVs; None for commas or tabs.
-        unmatched: "drop" leaves labels and truth of tasks that are not in `features` out, with a
-            warning that counts them; "error" does not take them.
-        missing: what stands for a label that is missing, beside an empty cell, separated by commas;
-            by default what often does is refused.
-        exact_names: whether classes or annotators whose names differ in case, spaces or how a
-            number is spelt only are others, rather than refused.
-        question, first: which question's answers of an annotation tool's export, and whether the
-            first of several choices in an answer is taken.
-        ignore_columns: columns of `features` that are no features, separated by commas.
-        max_pixels: of an image; larger ones are refused.
+        seed: of the drawn test split.
+        features: table with a row per item and numeric columns, or an NPY array (items are then
+            numbered from 0).
+        images: instead of `features`, a folder of images named by the items.
+        texts: instead of `features`, a table of items and texts; `test_texts` likewise.
+        annotations: labels in any layout that `read_annotations` reads.
+        truth: table of items and true labels, for evaluation only.
+        test_features, test_truth: a separate test split; both or none.
+        image_size: height and width that images are scaled to; None needs images of one size.
+        max_pixels: largest accepted image.
+        unmatched: "drop" leaves out, and counts, labels and true labels of items without features;
+            "error" rejects them.
+        ignore_columns: columns of `features` that are not features.
+        options: how the tables are read, see `TableOptions`.
 
     Raises:
-        UsageError: a file that has to be named is not.
-        DataError: what is wrong with a file, with its name and, where possible, row and column.
+        UsageError: an option that is missing or of another type.
+        DataError: a file that cannot be used, with its place.
     """
+    given = dict(zip(FILES, (features, images, texts, annotations, truth), strict=False))
+    given |= {"test_features": test_features, "test_texts": test_texts, "test_truth": test_truth}
+    for name, value in given.items():
+        if value is not None and not isinstance(value, (str, Path)):
+            raise UsageError(f"--{name}: expected a path, received {value!r}")
+    for name, value in (("image_size", image_size), ("max_pixels", max_pixels)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise UsageError(f"--{name}: expected a whole number from 1, received {value!r}")
+        if value is not None and images is None:
+            raise UsageError(f"--{name}: needs --images. Remove it.")
     if unmatched not in ("error", "drop"):
         raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
+    if isinstance(ignore_columns, str):
+        ignore_columns = split_list(ignore_columns) if ignore_columns else ()
+    listed = isinstance(ignore_columns, (list, tuple))
+    if not listed or not all(isinstance(name, str) for name in ignore_columns):
+        raise UsageError(f"--ignore_columns: expected names, received {ignore_columns!r}")
     kind, source = _instance_file(features=features, images=images, texts=texts)
-    given = {"image_size": image_size is not None, "max_pixels": max_pixels != MAX_PIXELS}
-    for name in given if kind != "images" else ():
-        if given[name]:
-            raise UsageError(f"--{name}: expected --images with it, received --{kind}={source}")
     if annotations is None:
-        raise UsageError("--annotations: expected a file for --dataset=table, received none")
+        raise UsageError("--annotations: --dataset=table needs a file of labels.")
     wanted = _test_file(kind, test_truth, features=test_features, texts=test_texts)
-    layout = TableFormat.of(
-        separator=separator,
-        task_column=task_column,
-        worker_column=worker_column,
-        label_column=label_column,
-        missing=missing,
-        classes=classes,
-        exact_names=exact_names,
-        ignore_columns=ignore_columns,
-        question=question,
-        first=first,
-    )
-    table = _read_instances(kind, source, layout, image_size, max_pixels)
+    tables = TableOptions.of(**options)
+    reader = _Reader(kind, tables, tuple(ignore_columns), image_size, max_pixels or MAX_PIXELS)
+    table = reader.read(source)
+    drop = unmatched == "drop"
     labels_file = Path(annotations)
-    crowd, known = _read_labels(labels_file, truth, table.items, layout, unmatched)
+    items = table.items.tolist()
+    crowd = read_annotations(
+        labels_file, tables, items=items, unmatched="drop" if drop else "error"
+    ).annotations
+    _check_two_classes(crowd, labels_file)
+    known = None
+    if truth is not None:
+        known = _true_labels(Path(truth), items, crowd, tables, drop)
     if kind == "features":
         check_no_leak(table, crowd, source)
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
-        files = Path(wanted), Path(test_truth)
-        drop = unmatched == "drop"
-        test = _published_test(kind, table, *files, crowd.class_names, layout, drop)
+        test = _published_test(reader, table, Path(wanted), Path(test_truth), crowd, drop)
     else:
         train, test, test_is_truth = _drawn_test(table, crowd, known, seed)
     training = crowd[train]
@@ -170,21 +145,37 @@ def load(
     )
 
 
-def _read_labels(
-    path: Path, truth: str | Path | None, tasks: NDArray[Any], layout: TableFormat, unmatched: str
-) -> tuple[Annotations, NDArray[np.int64] | None]:
-    """Returns the annotations of the tasks, and the codes `[N]` of the truth (-1 where it is not
-    known) or None without a file of it.
+class _Reader(NamedTuple):
+    """Reads items of one kind.
+
+    Attributes:
+        kind: "features", "images" or "texts".
+        options: how tables are read.
+        ignored: columns that are not features.
+        image_size, max_pixels: of images.
     """
-    crowd = read_annotations(
-        path, tasks, layout=layout, unmatched="drop" if unmatched == "drop" else "error"
-    )
-    _check_two_classes(crowd, path)
-    known = None
-    if truth is not None:
-        drop = unmatched == "drop"
-        known = read_truth(Path(truth), tasks, crowd.class_names, others=drop, layout=layout)
-    return crowd.replace(instance_names=typed_names(tasks.tolist())), known
+
+    kind: str
+    options: TableOptions
+    ignored: tuple[str, ...]
+    image_size: int | None
+    max_pixels: int
+
+    def read(self, path: Path) -> FeatureTable:
+        """Returns items with their features, images or texts."""
+        if self.kind == "features":
+            return read_features(path, self.options, self.ignored)
+        if self.kind == "texts":
+            return FeatureTable(*read_texts(path, self.options), [])
+        return FeatureTable(*read_images(path, self.image_size, self.max_pixels), [])
+
+
+def _true_labels(
+    path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, drop: bool
+) -> NDArray[np.int64]:
+    """Returns the class codes of true labels, -1 for items without one."""
+    classes = [str(name) for name in crowd.class_names.tolist()]
+    return read_true_labels(path, items, classes, options, drop=drop)
 
 
 def _instance_file(**given: str | Path | None) -> tuple[str, Path]:
@@ -233,55 +224,34 @@ def _check_two_classes(crowd: Annotations, path: Path) -> None:
         raise DataError(f"{path}: expected labels of at least two classes, received {received}")
 
 
-def _read_instances(
-    kind: str,
-    path: Path,
-    layout: TableFormat,
-    image_size: int | None = None,
-    max_pixels: int = MAX_PIXELS,
-) -> FeatureTable:
-    """Returns tasks, features or texts, and the names of columns of `--features`."""
-    if kind == "features":
-        return read_features(path, layout.options, layout.ignored)
-    if kind == "texts":
-        return FeatureTable(*read_texts(path, layout.options), [])
-    return FeatureTable(*read_images(path, image_size, max_pixels), [])
-
-
 def _published_test(
-    kind: str,
+    reader: _Reader,
     training: FeatureTable,
     features: Path,
     truth: Path,
-    class_names: NDArray[np.generic],
-    layout: TableFormat,
-    others: bool,
+    crowd: Annotations,
+    drop: bool,
 ) -> Split:
-    table = _read_instances(kind, features, layout)
-    columns, found = training.names, table.names
-    for column in columns:
-        if column not in found:
-            raise DataError(
-                f"{features}: expected the column {column!r} of the training features, received a"
-                " table without it"
-            )
-    if len(found) != len(columns):
-        extra = next(name for name in found if name not in columns)
-        raise DataError(
-            f"{features}: expected the {len(columns)} feature columns of the training table,"
-            f" received also {extra!r}"
+    table = reader.read(features)
+    missing = [name for name in training.names if name not in table.names]
+    extra = [name for name in table.names if name not in training.names]
+    if missing or extra:
+        problem = (
+            f"there is no column {missing[0]!r}"
+            if missing
+            else f"column {extra[0]!r} is not among the training features"
         )
-    labels = read_truth(truth, table.items, class_names, others=others, layout=layout)
+        raise DataError(f"{features}: {problem}. Give it the columns of the training features.")
+    items = table.items.tolist()
+    labels = _true_labels(truth, items, crowd, reader.options, drop)
     if (labels < 0).any():
-        raise DataError(
-            f"{truth}: expected a label for each test task, received none for task"
-            f" {table.items[labels < 0][0]!r}"
-        )
+        item = table.items[labels < 0][0]
+        raise DataError(f"{truth}: test item {item!r} has no true label. Add it.")
     rows = table.rows
-    if kind == "features":
-        rows = rows[:, [found.index(column) for column in columns]]
-    check_apart(training, FeatureTable(table.items, rows, columns), features)
-    return Split(rows, labels, typed_names(table.items.tolist()))
+    if reader.kind == "features":
+        rows = rows[:, [table.names.index(name) for name in training.names]]
+    check_apart(training, FeatureTable(table.items, rows, training.names), features)
+    return Split(rows, labels, typed_names(items))
 
 
 def _drawn_test(

@@ -195,7 +195,7 @@ class _Execution:
             progress=self.work.progress,
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            layout=options.table_format,
+            table_options=options.table_options,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 

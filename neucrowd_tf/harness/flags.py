@@ -14,7 +14,6 @@ from neucrowd_tf.flags import parse as parse_flags
 from neucrowd_tf.io.command_line import LabelFlags, table_options
 from neucrowd_tf.io.run_files import TABLES
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions, split_list
-from neucrowd_tf.io.tables.format import TableFormat
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
@@ -144,9 +143,9 @@ class Options(LabelFlags):
         return {name: value for name, value in values.items() if value != DEFAULTS[name]}
 
     @property
-    def table_format(self) -> TableFormat:
+    def table_options(self) -> TableOptions:
         """How the tables are read."""
-        return TableFormat.from_options(table_options(self))
+        return table_options(self)
 
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}

@@ -68,8 +68,7 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
 def dataset_options(options: Options, name: str) -> dict[str, Any]:
     """Returns the arguments of a dataset's loader that the flags give."""
     flags = {**options.tables, **options.layout} if name == "table" else {}
-    texts = {name: ",".join(map(str, v)) for name, v in flags.items() if isinstance(v, tuple)}
-    return flags | texts | dict(options.dataset_option)
+    return flags | dict(options.dataset_option)
 
 
 # This process's last dataset and last fold, which all methods of a seed share, with their keys.

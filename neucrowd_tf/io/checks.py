@@ -254,7 +254,7 @@ CHECKS = {
 }
 
 
-def error(name: str, path: str | Path, place: str = "", **words: Any) -> DataError:
+def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> DataError:
     """Returns the error of a check: `<file>: <place>: <problem> <fix> [<id>]`.
 
     Args:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, flag, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions, split_list
@@ -65,7 +65,7 @@ def run(command: Callable[[], Iterable[str] | int]) -> int:
     """Runs a command, prints its warnings and notes to standard error, and returns the exit code.
 
     The exit code is the number that the command returns or, if it returns notes, 0. It is 2, after
-    one line on standard error, for errors that the user can fix, 130 after SIGINT and 143 after
+    an error on standard error, for errors that the user can fix, 130 after SIGINT and 143 after
     SIGTERM.
     """
     try:
@@ -81,7 +81,10 @@ def run(command: Callable[[], Iterable[str] | int]) -> int:
                     pass  # an error in writing what was printed so far belongs to this command
     except KeyboardInterrupt as stop:
         return end(stop)
-    except (UsageError, DataError, OSError) as error:
+    except DataError as error:
+        first, *rest = str(error).split("\n")  # further lines are commands to paste
+        return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
+    except (UsageError, OSError) as error:
         return _fail(one_line(error))
     except MemoryError as error:
         return _fail(f"out of memory. {one_line(error)}".rstrip(". "))

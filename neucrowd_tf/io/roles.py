@@ -330,7 +330,7 @@ class _Decision:
     def _check_first_line(self) -> None:
         """Raises DataError if each value of the first line occurs again in its column."""
         table = self.table
-        if not table.header or len(table) < 2:
+        if not table.header or len(table) < 2 or any(map(_is_known, table.columns)):
             return
         if not all(
             not name.startswith("column ") and name in table[name] for name in table.columns

@@ -211,3 +211,4 @@ LISTS = ("task_column", "worker_column", "label_column", "missing", "classes", "
 LISTS += ("votes_columns",)
 FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}
 SWITCHES = tuple(f.name for f in dataclasses.fields(TableOptions) if isinstance(f.default, bool))
+DEFAULTS = TableOptions()

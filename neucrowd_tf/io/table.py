@@ -24,6 +24,8 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import encode
 
 SIGNS = ("\t", ",", ";", "|")
+PARQUET = (".parquet", ".pq")
+HEAD = 10_000  # rows from which roles of columns are decided if a file is read by parts
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
@@ -243,48 +245,104 @@ def check_header_again(table: Table) -> None:
     raise error("header_again", table.path, table.place(int(np.flatnonzero(again)[0])))
 
 
-def arrow_table(path: Path, options: TableOptions) -> Table | None:
-    """Reads a large plain CSV with Arrow; returns None for one that needs a closer look.
+def head_of(path: Path, options: TableOptions, rows: int = HEAD) -> Table:
+    """Returns the first rows of a CSV or Parquet file.
 
-    Arrow reads ten times as fast, but does not say what is wrong in which line. So whatever is not
-    certainly a sound table without quotation marks is left to `csv_parts`.
+    Raises:
+        DataError: a file that is neither.
     """
-    if path.stat().st_size < LARGE or not _is_plain(path):
+    if ending(path) not in PARQUET:
+        return next(csv_parts(path, options, rows))
+    with _parquet(path) as file:
+        batch = next(file.iter_batches(rows), None)
+        names = file.schema_arrow.names
+    if batch is None:
+        return Table(path, tuple(names), [[] for _ in names])
+    return _of_arrow(path, names, batch.columns)
+
+
+def arrow_batches(
+    path: Path,
+    columns: Sequence[str],
+    options: TableOptions,
+    *,
+    groups: Sequence[int] | None = None,
+    coded: bool = False,
+    plain: bool = True,
+) -> Iterator[Any]:
+    """Yields columns of a CSV or Parquet file as Arrow's record batches.
+
+    Args:
+        path: the file.
+        columns: the columns' names.
+        options: how a CSV is written.
+        groups: row groups of a Parquet file; None for all.
+        coded: whether texts of a CSV come as dictionaries.
+        plain: whether a CSV without quotation marks is left to Arrow, which reads ten times as
+            fast as `csv_parts` but does not say what is wrong in which line.
+
+    Raises:
+        DataError: what is not such a file.
+        ArrowInvalid: a CSV whose rows Arrow does not take; `csv_parts` says what is wrong.
+    """
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    if ending(path) in PARQUET:
+        with _parquet(path) as file:
+            use = list(range(file.num_row_groups)) if groups is None else list(groups)
+            yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
+    elif plain and is_plain(path):
+        head = next(csv_parts(path, options, 1))
+        with path.open(encoding="utf-8-sig") as stream:
+            separator = separator_of(path, stream.readline(LONGEST_LINE), options)
+        kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
+        skipped = int(head.header)
+        yield from pa_csv.open_csv(
+            path,
+            pa_csv.ReadOptions(
+                use_threads=False, block_size=LARGE, column_names=head.columns, skip_rows=skipped
+            ),
+            pa_csv.ParseOptions(delimiter=separator, quote_char=False),
+            pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, kind), include_columns=list(columns)
+            ),
+        )
+    else:
+        for part in csv_parts(path, options):
+            if part.wrong is not None:
+                raise part.wrong
+            check_header_again(part)
+            texts = [pa.array(part[name], pa.string()) for name in columns]
+            yield pa.record_batch(texts, names=list(columns))
+
+
+def _arrow_table(path: Path, options: TableOptions) -> Table | None:
+    """Reads a large plain CSV with Arrow; None for one that has to be looked at row by row."""
+    if path.stat().st_size < LARGE or not is_plain(path):
         return None
     try:
         import pyarrow as pa
-        import pyarrow.csv as pa_csv
-
+    except ModuleNotFoundError:
+        return None
+    try:
         head = next(csv_parts(path, options, 1000))
-        with path.open(encoding="utf-8-sig") as stream:
-            separator = separator_of(path, stream.readline(LONGEST_LINE), options)
-            lines = 1 + sum(block.count("\n") for block in iter(lambda: stream.read(BLOCK), ""))
-        kind = pa.dictionary(pa.int32(), pa.string())
-        held = pa_csv.read_csv(
-            path,
-            pa_csv.ReadOptions(column_names=head.columns, skip_rows=int(head.header)),
-            pa_csv.ParseOptions(delimiter=separator, quote_char=False),
-            pa_csv.ConvertOptions(column_types=dict.fromkeys(head.columns, kind)),
-        )
-    except (ModuleNotFoundError, UnicodeDecodeError):
-        return None
-    except (pa.ArrowInvalid, pa.ArrowKeyError, DataError):
-        return None
-    if lines - int(head.header) - held.num_rows not in (0, 1) or not held.num_rows:
+        batches = list(arrow_batches(path, head.columns, options, coded=True))
+        held = pa.Table.from_batches(batches).unify_dictionaries()
+    except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, DataError):
         return None
     cells = []
     for column in held.columns:
-        coded = column.unify_dictionaries().combine_chunks()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.chunk(0)
-        cells.append((coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)))
-    if any("" in texts for texts, _ in cells[:1]):
+        codes = [chunk.indices.to_numpy() for chunk in column.chunks]
+        texts = column.chunk(0).dictionary.to_pylist()
+        cells.append((texts, np.concatenate(codes).astype(np.int64)))
+    if "" in cells[0][0]:
         return None
     first = 1 + int(head.header)
     return Table(path, head.columns, cells, range(first, first + held.num_rows), head.header)
 
 
-def _is_plain(path: Path) -> bool:
+def is_plain(path: Path) -> bool:
     """Whether a file is neither packed nor UTF-16, and has no quotation mark or blank line."""
     with path.open("rb") as stream:
         block = stream.read(4)
@@ -297,12 +355,11 @@ def _is_plain(path: Path) -> bool:
     return True
 
 
-def open_parquet(path: Path) -> Any:
-    """Reads a Parquet file as a `pyarrow.Table`.
+def _parquet(path: Path) -> Any:
+    """Opens a Parquet file.
 
     Raises:
-        DataError: a damaged file, another one, or a column's name that occurs twice.
-        UsageError: pyarrow is not installed.
+        DataError: a damaged file, or two columns of one name.
     """
     check_regular(path, folders=False)
     try:
@@ -313,13 +370,28 @@ def open_parquet(path: Path) -> Any:
             f"{path}: Parquet needs pyarrow. Install it: pip install 'neucrowd-tf[parquet]'"
         ) from None
     try:
-        held = pq.read_table(path, use_threads=False)
+        file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:
         raise error("broken_file", path, problem=f"this is not a Parquet file ({bad})") from None
-    if len(set(held.column_names)) < held.num_columns:
-        twice = max(held.column_names, key=held.column_names.count)
-        raise error("column_twice", path, column=twice)
-    return held
+    names = file.schema_arrow.names
+    if len(set(names)) < len(names):
+        raise error("column_twice", path, column=max(names, key=names.count))
+    return file
+
+
+def open_parquet(path: Path) -> Any:
+    """Reads a Parquet file as a `pyarrow.Table`.
+
+    Raises:
+        DataError: a damaged file, another one, or a column's name that occurs twice.
+        UsageError: pyarrow is not installed.
+    """
+    with _parquet(path) as file:
+        try:
+            return file.read(use_threads=False)
+        except OSError as bad:
+            problem = f"the Parquet file is damaged ({bad})"
+            raise error("broken_file", path, problem=problem) from None
 
 
 def read_parquet(path: Path) -> Table:
@@ -329,8 +401,12 @@ def read_parquet(path: Path) -> Table:
         DataError: a damaged file, or another one.
     """
     held = open_parquet(path)
-    cells = [[cell_text(value) for value in column.to_pylist()] for column in held.columns]
-    return Table(path, tuple(held.column_names), cells)
+    return _of_arrow(path, held.column_names, held.columns)
+
+
+def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
+    cells = [[cell_text(value) for value in column.to_pylist()] for column in columns]
+    return Table(path, tuple(name.strip() for name in names), cells)
 
 
 def cell_text(value: Any) -> str:
@@ -383,9 +459,9 @@ def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Tab
     Raises:
         DataError: what is not a table.
     """
-    if ending(path) in (".parquet", ".pq"):
+    if ending(path) in PARQUET:
         return read_parquet(path)
-    table = arrow_table(path, options) or _whole(csv_parts(path, options))
+    table = _arrow_table(path, options) or _whole(csv_parts(path, options))
     if strict:
         if table.wrong is not None:
             raise table.wrong

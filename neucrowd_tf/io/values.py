@@ -126,6 +126,16 @@ def numbers_of(names: Sequence[str]) -> list[float] | None:
     return values if np.isfinite(values).all() else None
 
 
+def without_point(names: Sequence[str]) -> list[str]:
+    """Returns the names, numbers without `.0` if all are numbers: 1.0 and 1 are one class.
+
+    Tables with missing cells are often written with whole numbers as 1.0.
+    """
+    if numbers_of(names) is None:
+        return list(names)
+    return [re.sub(r"\.0+$", "", name.strip()) for name in names]
+
+
 def check_classes(
     path: Path, column: str, names: Sequence[str], counts: Any, options: TableOptions
 ) -> list[str]:

@@ -21,13 +21,10 @@ from neucrowd_tf.io.command_line import (
     write_outputs,
 )
 from neucrowd_tf.io.features import read_features
+from neucrowd_tf.io.gold import read_beside, read_true_labels
+from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed_files, files_to_keep, input_files
-from neucrowd_tf.io.tables.csv_file import CsvFile
-from neucrowd_tf.io.tables.format import TableFormat
-from neucrowd_tf.io.tables.tasks import beside, read_truth
-from neucrowd_tf.labelling.source import read_crowd
-from neucrowd_tf.names import as_name_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,21 +92,23 @@ def write(flags: Flags) -> list[str]:
 def _crowd(flags: Flags, path: Path) -> tuple[Annotations, NDArray[np.int64] | None, list[str]]:
     """Returns the labels, the true labels if a file has them, and notes."""
     options = table_options(flags)
-    layout = TableFormat.from_options(options)
     tasks = None if flags.features is None else read_features(flags.features, options).items
-    crowd, notes = read_crowd(path, tasks, layout)
+    items = None if tasks is None else tasks.tolist()
+    with input_path(path) as file:
+        crowd = read_annotations(file, options, items=items).annotations
     if flags.truth is None:
-        return crowd, None, notes
-    names = as_name_array([str(name) for name in crowd.instance_names.tolist()])
-    truth = read_truth(flags.truth, names, crowd.class_names, others=tasks is None, layout=layout)
+        return crowd, None, []
+    names = [str(name) for name in crowd.instance_names.tolist()]
+    classes = [str(name) for name in crowd.class_names.tolist()]
+    truth = read_true_labels(flags.truth, names, classes, options, drop=tasks is None)
     matched = int((truth >= 0).sum())
-    size = len(CsvFile.open(flags.truth, beside(flags.truth, layout)).table())
+    size = len(read_beside(flags.truth, options)[0])
     if matched < LEAST_SHARE * min(size, len(names)):
         raise DataError(
             f"{flags.truth}: {matched:,} of its {size:,} items are among the {len(names):,} of"
             f" {path}. Check that the item names agree."
         )
-    return crowd, truth, notes
+    return crowd, truth, []
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -19,7 +19,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.tables.writing import text_cell
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Run:
         strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
-        layout: how a user's CSV is written that a hyper-parameter names.
+        table_options: how a user's CSV is read that a hyper-parameter names.
         owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
             told of, and not gone on from.
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
@@ -94,7 +94,7 @@ class Run:
     checkpoint_seconds: float = 5.0
     strategy: Any = None
     prefix: str = ""
-    layout: TableFormat = PLAIN
+    table_options: TableOptions = DEFAULTS
     owner: str = ""
     callbacks: Sequence[Any] = ()
     stop: threading.Event | None = None

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.harness import cli, process
-from neucrowd_tf.io.importers import read_export
+from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
 
 Writer = Callable[[Path], Path]
@@ -39,9 +39,9 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
 def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
     path = write(tmp_path)
-    export = read_export(path)
-    tasks = list(dict.fromkeys(export.tasks))
-    assert auto(path, tasks, sorted(set(export.labels))) == 0
+    crowd = read_annotations(path).annotations
+    tasks = list(map(str, crowd.instance_names.tolist()))
+    assert auto(path, tasks, list(map(str, crowd.class_names.tolist()))) == 0
     folder = tmp_path / "table" / "auto" / "seed-0"
     labels = pd.read_csv(folder / "labels.csv", dtype=str)
     # Two tasks each of both classes, as the crowd said.
@@ -57,12 +57,13 @@ def test_one_question_of_several(
 ) -> None:
     path = label_studio(tmp_path)
     tasks = json.loads(path.read_text())
-    tasks[0]["annotations"][0]["result"] += label_studio_result("warm", "tone")
+    for task in tasks:
+        task["annotations"][0]["result"] += label_studio_result("warm", "tone")
+        task["annotations"][1]["result"] += label_studio_result("cold", "tone")
     path.write_text(json.dumps(tasks))
     flags = (["1", "2", "3", "4"], ["neg", "pos"])
     assert auto(path, *flags) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "'sentiment', 'tone'; --question names one" in said
+    assert "[several_questions]" in capsys.readouterr().err
     assert auto(path, *flags, "--question=sentiment") == 0
 
 
@@ -75,7 +76,7 @@ def test_truncated(
     part.write_bytes(part.read_bytes()[: int(part.stat().st_size * 0.75)])
     assert auto(path, ["1"], ["neg", "pos"]) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") == 1 and said.startswith("error: ") and str(path) in said
+    assert "error: " in said and str(path) in said
 
 
 def test_gold_is_written_as_the_labels(
@@ -89,5 +90,4 @@ def test_gold_is_written_as_the_labels(
     flags += [f"--gold={gold}", "--missing=NA"]
     assert auto(path, [f"t{i}" for i in range(12)], ["no", "yes"], *flags) == 0
     said = capsys.readouterr().err
-    assert "1 tasks without a label are left out (--missing)" in said
-    assert "labels of 1 tasks are left out, which are none of the 12 here" in said
+    assert "1 true labels are missing and 1 items without labels" in said

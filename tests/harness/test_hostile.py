@@ -15,7 +15,7 @@ import pytest
 
 import neucrowd_tf.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.io.reader import read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.training.run import Run
 
 NAMES = (

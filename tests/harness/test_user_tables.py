@@ -16,7 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.average import Average
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, process
-from neucrowd_tf.io.reader import read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.predict import main as predict
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage import TwoStageClassifier

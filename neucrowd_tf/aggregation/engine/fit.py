@@ -26,7 +26,7 @@ from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_sealed, write_sealed
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.tables.format import PLAIN, TableFormat
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 
 WORK = "work"
 DONE = "fit.json"
@@ -47,7 +47,7 @@ class Request:
             to; intermediate files are in its `work/`.
         max_iter, tol: None for the method's defaults.
         resume: go on with an unfinished fit in that folder, or begin one.
-        layout: how the annotations are written, which labels are left out, and the classes.
+        options: how the annotations are read.
         report: takes a line on progress.
     """
 
@@ -57,7 +57,7 @@ class Request:
     max_iter: int | None = None
     tol: float | None = None
     resume: bool = False
-    layout: TableFormat = PLAIN
+    options: TableOptions = DEFAULTS
     report: Callable[[str], None] = lambda line: None
 
     def check(self) -> None:
@@ -110,7 +110,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     began = time.perf_counter()
     method = find_method(request.method)
     request.check()
-    source = find_source(request.annotations, request.layout)
+    source = find_source(request.annotations, request.options)
     origin = Origin.of(request.annotations, source, engine)
     settings = request.settings(origin)
     finished = _finished(request, origin, settings, engine)
@@ -179,15 +179,13 @@ def _shards(request: Request, source: Source, origin: Origin, engine: Engine) ->
 
 def _report_read(request: Request, source: Source, shards: Shards, seconds: float) -> None:
     """Reports what was read, and in how many seconds."""
+    for line in shards.lines:
+        request.report(line)
     request.report(
         f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {seconds:.1f} s"
     )
-    if shards.num_missing:
-        request.report(
-            f"warning: {shards.num_missing:,} rows without a label are left out (--missing)"
-        )
     if source.others:
         request.report(
             f"warning: {len(source.others)} files that are no .parquet or .csv are left out (the"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.files.json import jsonable
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.tables.format import PLAIN
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation.engine.source import Source
@@ -48,9 +47,7 @@ class Origin:
             file.relative_to(annotations).as_posix() if file != annotations else file.name
             for file in source.files
         )
-        values = dataclasses.asdict(source.layout)
-        plain = dataclasses.asdict(PLAIN)
-        layout = {name: value for name, value in values.items() if value != plain[name]}
+        layout = source.options.changed()
         digests = engine.map(digest, source.files)
         return cls(dict(zip(names, digests, strict=True)), jsonable(layout))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from neucrowd_tf.aggregation.engine.records import Engine, Origin, changed, dige
 from neucrowd_tf.aggregation.engine.source import (
     Scatter,
     Source,
+    check_vocabulary,
     state_of,
     united,
     vocabulary,
@@ -26,11 +28,12 @@ from neucrowd_tf.aggregation.engine.source import (
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_sealed, write_sealed
-from neucrowd_tf.io.labels.checks.triples import check_vocabulary
-from neucrowd_tf.names import plain_integers, typed_names
+from neucrowd_tf.io.table import PARQUET
+from neucrowd_tf.names import typed_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +61,7 @@ class Shards:
         num_annotations: of all.
         num_annotators: R.
         classes: `[C]` names.
-        num_missing: rows that --missing leaves out.
+        lines: what was read.
     """
 
     folder: Path
@@ -66,7 +69,7 @@ class Shards:
     num_annotations: int
     num_annotators: int
     classes: Sequence[Any]
-    num_missing: int
+    lines: Sequence[str]
 
     @property
     def num_classes(self) -> int:
@@ -118,9 +121,7 @@ def load_shards(folder: Path, record: dict[str, Any], engine: Engine) -> Shards:
     return Shards(folder, **{name: record[name] for name in fields})
 
 
-def make_shards(
-    source: Source, origin: Origin, folder: Path, engine: Engine, duplicates: Duplicates = "error"
-) -> Shards:
+def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (its names, then its rows) and sorts it into shards.
 
     Args:
@@ -128,72 +129,56 @@ def make_shards(
         origin: their digests.
         folder: of the shards.
         engine: runs the parts.
-        duplicates: which of an annotator's labels of one task counts, see `Gather`.
 
     Raises:
         DataError: rows that cannot be used, no row, or two labels of one task by one annotator.
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "runs").mkdir(parents=True)
-    layout = source.layout
-    vocabularies = list(engine.map(vocabulary, source.parts))
-    annotators = _ordered(united([piece[0] for piece in vocabularies]))
-    classes = _ordered(united([piece[1] for piece in vocabularies]))
-    first = str(source.files[0].absolute())
-    if not len(classes):
-        raise DataError(f"{first}: expected at least one annotation, received none")
+    stored = source.stored(folder / "runs")
+    vocabularies = list(engine.map(vocabulary, stored.parts))
+    annotators = _ordered(united([part.annotators for part in vocabularies]))
+    labels = sum((part.labels for part in vocabularies), Counter())
+    missing = sum(part.missing for part in vocabularies)
+    first = source.files[0].absolute()
+    spelt = list(map(str, annotators.to_pylist()))
+    _, workers, names_of_labels = source.parts[0].columns[0] if source.parts else ((), (), ())
+    if set(workers) & set(spelt) and set(names_of_labels) & labels.keys():
+        raise error("header_again", first)
+    classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
-    check_vocabulary(first, _plain(annotators), _plain(classes), layout)
-    if layout.classes:
-        classes = _listed(classes, layout.classes, first)
-    header = set(source.parts[0].columns[0])
-    if header & set(annotators.to_pylist()) and header & set(classes.to_pylist()):
-        raise DataError(f"{first}: expected annotators and labels, received the header again")
     names = folder / NAMES
     with atomic_path(names) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
-    scatter = Scatter(str(folder / "runs"), str(names), classes, _text(source), buckets)
-    runs = [run for files in engine.map(scatter, enumerate(source.parts)) for run in files]
-    gather = Gather(str(folder), tuple(runs), len(annotators), len(classes), first, duplicates)
+    coded = pa.array(classes, pa.large_string())
+    scatter = Scatter(str(folder / "runs"), str(names), coded, _text(stored), buckets)
+    runs = [run for files in engine.map(scatter, enumerate(stored.parts)) for run in files]
+    duplicates = stored.options.duplicates
+    sizes = (len(annotators), len(classes))
+    gather = Gather(str(folder), tuple(runs), *sizes, str(first), duplicates)
     parts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first}: expected files at rest, received one that changes")
+    if twice := sum(part[2] for part in parts):
+        lines.append(
+            f"Duplicate (item, annotator) pairs: {twice:,}, {duplicates} used (--duplicates)."
+        )
     shards: dict[str, Any] = {
-        "sizes": [tasks for tasks, _ in parts],
-        "num_annotations": sum(rows for _, rows in parts),
+        "sizes": [part[0] for part in parts],
+        "num_annotations": sum(part[1] for part in parts),
         "num_annotators": len(annotators),
-        "classes": _plain(classes),
-        "num_missing": sum(piece[2] for piece in vocabularies),
+        "classes": typed_names(classes).tolist(),
+        "lines": [*source.lines, *(() if source.table else lines)],
     }
     files = [name for number in range(buckets) for name in _files(number)]
     record = {"origin": origin.record(), "files": digests(folder, [NAMES, *files], engine)}
     write_sealed(folder / RECORD, {**record, **shards})
     return Shards(folder, **shards)
-
-
-def _listed(labels: pa.Array, classes: Sequence[str], source: str) -> pa.Array:
-    """Returns the classes that the user names, in that order.
-
-    Raises:
-        DataError: a label that is none of them.
-    """
-    other = [name for name in map(str, labels.to_pylist()) if name not in classes]
-    if other:
-        shown = ", ".join(map(repr, classes))
-        raise DataError(f"{source}: label: expected one of {shown}, received {other[0]!r}")
-    if _is_text(labels) or not plain_integers(classes):
-        return pa.array(classes, pa.large_string())
-    return pa.array(list(map(int, classes)), labels.type)
-
-
-def _plain(names: pa.Array) -> list[Any]:
-    """Returns names as Python values: whole numbers if every text is how one is spelt."""
-    return typed_names(names.to_pylist()).tolist() if _is_text(names) else names.to_pylist()
 
 
 def _is_text(names: pa.Array) -> bool:
@@ -212,10 +197,10 @@ def _ordered(names: pa.Array) -> pa.Array:
 def _text(source: Source) -> bool:
     """Whether any file has text for its tasks, so that all tasks are read as text."""
     kinds = set()
-    for piece in source.parts:
-        for file, columns in zip(piece.files, piece.columns, strict=True):
-            if file.lower().endswith(".parquet"):
-                kind = pq.read_schema(file).field(columns[0]).type
+    for part in source.parts:
+        for file, columns in zip(part.files, part.columns, strict=True):
+            if file.lower().endswith(PARQUET) and len(columns[0]) == 1:
+                kind = pq.read_schema(file).field(columns[0][0]).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind
                 kinds.add(pa.types.is_integer(kind))
             else:
@@ -243,11 +228,11 @@ class Gather:
     source: str
     duplicates: Duplicates = "error"
 
-    def __call__(self, number: int) -> tuple[int, int]:
+    def __call__(self, number: int) -> tuple[int, int, int]:
         """Writes a shard's arrays, sorted by task and annotator.
 
         Returns:
-            how many tasks and annotations it has.
+            how many tasks and annotations it has, and how many duplicate ones it left out.
         """
         table = self._rows(number)
         tasks = table["task"].combine_chunks().dictionary_encode()
@@ -266,7 +251,7 @@ class Gather:
             with atomic_path(path) as temporary:
                 np.save(temporary, array)
         write_arrow(last, pa.table({"task": names}))
-        return len(names), len(columns)
+        return len(names), len(columns), len(codes) - len(columns)
 
     def _rows(self, number: int) -> pa.Table:
         """Returns the rows of a bucket, copied out of the runs."""

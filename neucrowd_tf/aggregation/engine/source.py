@@ -1,67 +1,65 @@
-"""Annotations in CSV or Parquet files, read by parts: ids become codes, rows are scattered into
-runs by a hash of their task.
-"""
+"""Labels in files, read by parts: names become codes, rows are scattered into runs by item."""
 
 from __future__ import annotations
 
-import contextlib
-import csv
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.reading import check_regular
-from neucrowd_tf.io.labels.table import is_task_marker
-from neucrowd_tf.io.names.ids import plain_integers
-from neucrowd_tf.io.names.missing import is_marker, missing_flag, nothing_is_missing
-from neucrowd_tf.io.names.spelling import is_scientific, same_task
-from neucrowd_tf.io.tables.format import PLAIN, TableFormat
-from neucrowd_tf.io.tables.headers import SAMPLE, check_no_twins, separator_of
-from neucrowd_tf.io.tables.other_columns import MARKS, others
-from neucrowd_tf.io.tables.quotes import check_swallowed
+from neucrowd_tf.io.files.reading import check_regular, ending
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import class_line, read_annotations
+from neucrowd_tf.io.roles import MISSING, Roles, decide
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
+from neucrowd_tf.io.values import (
+    check_characters,
+    check_classes,
+    check_ids,
+    check_several,
+    check_spelling,
+    classes_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLUMNS = ("task", "worker", "label")
-BLOCK = 1 << 22  # bytes of a CSV that are parsed at a time
+TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
-# Of tasks that stand for none, or are spoilt, none is of these signs with a digit among them.
-PLAIN_ID = r"^[A-Za-z0-9_./-]*[0-9][A-Za-z0-9_./-]*$"
-# Tasks that may be another's spelling, beside case, noughts and points: whole numbers with an
-# exponent, as spreadsheets write them (those from `LONG` are left alone), spaces, quotes.
-ODD = r"^\+?\d+(\.\d*)?e\+?\d+$|^[\s'\"`]|[\s'\"`]$|\s\s|[\t\r\n]|,0{1,2}$"
-LONG = 10**30
-MOST_TEXTS = 2000  # of a column of marks
-# At most this many parts a source is read in, so that many small files do not make as many runs.
+# At most this many parts, so that many small files do not make as many runs.
 MOST_PARTS = 1024
+PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
+# Options that only a file in memory is read with.
+WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
 
 
-@dataclasses.dataclass(frozen=True)
-class Part:
-    """Some of the rows of a source: files, and of a Parquet file the row groups from `first` to
-    before `last` (all where None); `layout` says how they are written, `marks` which other columns
-    of each file may say that labels do not count.
+class Part(NamedTuple):
+    """Some of the rows of a source.
+
+    Attributes:
+        files: the files.
+        columns: the columns of item, annotator and label in each file.
+        options: how they are read.
+        groups: the row groups from the first to before the last of a Parquet file; None for all.
     """
 
     files: tuple[str, ...]
-    columns: tuple[tuple[str, ...], ...]
-    marks: tuple[tuple[str, ...], ...]
-    first: int = 0
-    last: int | None = None
-    layout: TableFormat = PLAIN
+    columns: tuple[tuple[tuple[str, ...], ...], ...]
+    options: TableOptions
+    groups: tuple[int, int] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,406 +68,347 @@ class Source:
 
     Attributes:
         parts: what is read at a time.
-        rows: how many there are, an estimate for CSV.
+        rows: how many rows there are, an estimate for CSV.
         files: the files.
-        state: their sizes and times, to notice that they change while they are read.
-        others: files of the folder that are passed over.
-        layout: how they are written.
+        state: their sizes and times, to notice that they change during reading.
+        options: how they are read.
+        others: files of the folder that are not read.
+        lines: what was read, for the report.
+        table: the labels, if the layout is not a long table and so was read into memory.
     """
 
     parts: list[Part]
     rows: int
     files: tuple[Path, ...]
     state: tuple[tuple[int, int], ...]
+    options: TableOptions
     others: tuple[Path, ...] = ()
-    layout: TableFormat = PLAIN
+    lines: tuple[str, ...] = ()
+    table: pa.Table | None = None
+
+    def stored(self, folder: Path) -> Source:
+        """Returns the source with labels in memory written to a file in a folder."""
+        if self.table is None:
+            return self
+        path = folder / "labels.parquet"
+        pq.write_table(self.table, path)
+        columns = tuple((name,) for name in COLUMNS)
+        options = TableOptions(missing=(), duplicates="all", exact_names=True, classes=("all",))
+        return dataclasses.replace(
+            self, parts=[Part((str(path),), (columns,), options)], options=options
+        )
 
 
-def find_source(path: Path, layout: TableFormat = PLAIN) -> Source:
-    """Looks at a file, or at the Parquet and CSV files of a folder, without reading its rows; how
-    they are written, which labels and names are left out and which classes there are, `layout`
-    says.
+def find_source(path: Path, options: TableOptions | None = None) -> Source:
+    """Looks at a file, or at the tables of a folder; only the first rows are read.
+
+    A file that is not a long table is read into memory.
 
     Raises:
-        DataError: no such file, none of these kinds, or columns that are not there.
+        DataError: no such file, or roles of columns that have to be named.
     """
+    options = options or TableOptions()
     files = _files(path)
     parts: list[Part] = []
     rows = 0
     for file in files:
         check_regular(file, folders=False)
-        if file.suffix.lower() == ".parquet":
-            table = _parquet(file)
-            check_no_twins(file, table.schema_arrow.names)
-            names = [one.name for one in table.schema_arrow if not pa.types.is_nested(one.type)]
-            columns = tuple(layout.require(file, table.schema_arrow.names, *COLUMNS))
-            marks = (tuple(others(names, columns, MARKS)),)
+        roles = _roles(file, options)
+        if roles is None:
+            if len(files) > 1:
+                problem = "several files have to be long tables"
+                advice = "Write a row per label: task, worker, label"
+                raise error("unknown_layout", file, problem=problem, advice=advice)
+            return _in_memory(file, options)
+        columns = (roles.task, roles.worker, roles.label)
+        if ending(file) in PARQUET:
+            table = pq.ParquetFile(file)
             rows += table.metadata.num_rows
-            groups = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
-            parts += [
-                Part((str(file),), (columns,), marks, first, last, layout)
-                for first, last in _spans(groups)
-            ]
+            sizes = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
+            parts += [Part((str(file),), (columns,), options, span) for span in _spans(sizes)]
         else:
-            columns, found, length = _csv_columns(file, layout)
-            rows += 1 + file.stat().st_size // length
-            parts.append(Part((str(file),), (columns,), (found,), layout=layout))
-    return Source(_merged(parts), rows, tuple(files), state_of(files), _others(path, files), layout)
+            rows += 1 + file.stat().st_size // _row_length(file)
+            parts.append(Part((str(file),), (columns,), options))
+    words = ", ".join(
+        f"{word} {JOINT.join(names)}"
+        for word, names in zip(("item", "annotator", "label"), columns, strict=True)
+    )
+    reason = f" ({roles.reason})" if roles.reason else ""
+    lines = (f"{path.name}: long table; {words}{reason}",)
+    return Source(
+        _merged(parts), rows, tuple(files), state_of(files), options, _others(path, files), lines
+    )
+
+
+def _roles(file: Path, options: TableOptions) -> Roles | None:
+    """Returns the roles of a long table's columns, None for any other layout."""
+    if ending(file) not in TABLES or any(getattr(options, name) for name in WHOLE):
+        return None
+    if ending(file) not in PARQUET:
+        head = Head(file, options)
+        if head.kind != "table" or (options.header == "first" and find(head) is not None):
+            return None
+    roles = decide(head_of(file, options), options)
+    return roles if roles.layout == "long" and roles.task else None
+
+
+def _in_memory(file: Path, options: TableOptions) -> Source:
+    """Reads a file of another layout than a long table."""
+    lines: list[str] = []
+    crowd = read_annotations(file, options, report=lines.append).annotations
+    if not crowd.has_identities:
+        problem = "vote counts do not name annotators, which --engine needs"
+        raise error("unknown_layout", file, problem=problem, advice="Leave --engine out")
+    names = (crowd.instance_names, crowd.annotator_names, crowd.class_names)
+    codes = (crowd.instances, crowd.annotators, crowd.labels)
+    arrays = [
+        pa.array([str(name) for name in texts.tolist()], pa.string()).take(pa.array(column))
+        for texts, column in zip(names, codes, strict=True)
+    ]
+    table = pa.table(arrays, names=list(COLUMNS))
+    return Source([], len(table), (file,), state_of([file]), options, (), tuple(lines), table)
 
 
 def state_of(files: Sequence[Path]) -> tuple[tuple[int, int], ...]:
     """Returns the size and the time of each file."""
-    return tuple((found.st_size, found.st_mtime_ns) for found in (file.stat() for file in files))
+    return tuple((status.st_size, status.st_mtime_ns) for status in (f.stat() for f in files))
 
 
 def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:
     """Returns the files of a folder that are neither read nor hidden."""
     if not path.is_dir():
         return ()
-    found = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
-    return tuple(sorted({file for file in found if not file.is_dir()} - set(files)))
+    visible = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
+    return tuple(sorted({file for file in visible if not file.is_dir()} - set(files)))
 
 
 def _files(path: Path) -> list[Path]:
-    kinds = (".parquet", ".csv")
-    if path.is_dir():
-        found = sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix.lower() in kinds and not file.name.startswith((".", "_"))
-        )
-        if not found:
-            raise DataError(f"{path}: expected .parquet or .csv files in the folder, received none")
-        return found
-    if not path.is_file():
-        if path.exists():
-            check_regular(path, folders=False)
-        raise DataError(f"{path}: no such file or folder")
-    if path.suffix.lower() not in kinds:
-        raise DataError(
-            f"{path}: expected a .parquet or .csv file, or a folder of them, received another"
-        )
-    return [path]
+    if not path.is_dir():
+        check_regular(path, folders=False)
+        return [path]
+    files = sorted(
+        file
+        for file in path.rglob("*")
+        if file.suffix.lower() in (".parquet", ".csv") and not file.name.startswith((".", "_"))
+    )
+    if not files:
+        problem = "the folder has no .parquet or .csv files"
+        raise error("unreadable", path, problem=problem, advice="Name another folder, or a file")
+    return files
 
 
-def _parquet(file: Path) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{file}: expected a Parquet file, received {one_line(error)}") from None
-
-
-def _separator(file: str | Path, layout: TableFormat) -> str:
-    if layout.separator is not None:
-        return layout.separator
-    with open(file, "rb") as stream:
-        return separator_of(stream.read(SAMPLE))
-
-
-def _csv_columns(file: Path, layout: TableFormat) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Returns the columns of a CSV's task, worker and label, its marks, and about how long a row
-    is.
-    """
+def _row_length(file: Path) -> int:
+    """Returns about how many bytes a row of a CSV has."""
     with file.open("rb") as stream:
-        header = stream.readline().decode("utf-8-sig", errors="replace").rstrip("\r\n")
         sample = stream.read(1 << 16)
-    written = header.split(_separator(file, layout))
-    names = [name.strip().strip('"') for name in written]
-    check_no_twins(file, names)
-    length = max(len(sample) // max(sample.count(b"\n"), 1), 1)
-    columns = tuple(layout.require(file, names, *COLUMNS))
-    plain = [name for name, cell in zip(names, written, strict=True) if name == cell.strip('"')]
-    return columns, tuple(others(plain, columns, MARKS)), length
+    return max(len(sample) // max(sample.count(b"\n"), 1), 1)
 
 
-def _check_quotes(file: str, layout: TableFormat) -> None:
-    """Raises DataError for a CSV with a quoted cell that holds what look like rows."""
-    with open(file, "rb") as stream:
-        if not any(b'"' in block for block in iter(lambda: stream.read(1 << 22), b"")):
-            return
-        stream.seek(0)
-        if not any(line.count(b'"') % 2 for line in stream):
-            return
-    separator = _separator(file, layout)
-    with contextlib.ExitStack() as opened:
-
-        def lines() -> Any:
-            return csv.reader(
-                opened.enter_context(
-                    open(file, encoding="utf-8-sig", errors="replace", newline="")
-                ),
-                delimiter=separator,
-            )
-
-        with contextlib.suppress(csv.Error):
-            check_swallowed(file, lines, separator)
-
-
-def _spans(groups: list[int]) -> Iterator[tuple[int, int]]:
+def _spans(sizes: list[int]) -> Iterator[tuple[int, int]]:
     """Yields first and last of consecutive row groups that have about `RUN_ROWS` together."""
     first, rows = 0, 0
-    for last, size in enumerate(groups, 1):
+    for last, size in enumerate(sizes, 1):
         rows += size
-        if rows >= RUN_ROWS or last == len(groups):
+        if rows >= RUN_ROWS or last == len(sizes):
             yield first, last
             first, rows = last, 0
 
 
 def _merged(parts: list[Part]) -> list[Part]:
-    """Puts whole files together where there are very many."""
-    if len(parts) <= MOST_PARTS or any(part.first for part in parts):
+    """Joins parts of whole files if there are very many."""
+    if len(parts) <= MOST_PARTS or any(part.groups and part.groups[0] for part in parts):
         return parts
     size = -(-len(parts) // MOST_PARTS)
     return [
         Part(
             tuple(file for part in parts[i : i + size] for file in part.files),
             tuple(names for part in parts[i : i + size] for names in part.columns),
-            tuple(names for part in parts[i : i + size] for names in part.marks),
-            layout=parts[0].layout,
+            parts[0].options,
         )
         for i in range(0, len(parts), size)
     ]
 
 
-def batches(
-    part: Part,
-    wanted: tuple[str, ...] = COLUMNS,
-    lost: list[int] | None = None,
-    told: dict[str, Counter[str]] | None = None,
-) -> Iterator[pa.Table]:
-    """Yields tables with the columns `wanted` of about `RUN_ROWS` rows at most, without the rows
-    that `--missing` leaves out.
+def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.Table, int]]:
+    """Yields tables of about `RUN_ROWS` rows at most, and how many rows were left out of each.
+
+    Rows without a label, an item or an annotator are left out.
 
     Args:
         part: what is read.
-        wanted: which columns.
-        lost: takes how many rows of each batch are left out.
-        told: takes how often each text occurs in columns of marks.
+        wanted: which columns; the label always is one.
 
     Raises:
-        DataError: a missing id or label, or a column of numbers that are not whole.
+        DataError: rows that are not those of a table, or an id that a spreadsheet spoilt.
     """
-    layout = part.layout
-    needed = COLUMNS if layout.missing else wanted
-    for file, columns, marks in zip(part.files, part.columns, part.marks, strict=True):
-        names = [columns[COLUMNS.index(role)] for role in needed]
-        row, held, size = 0, [], 0
-        for batch in _read(file, names if told is None else [*names, *marks], part):
-            if told is not None:
-                for name in marks:
-                    _count(told.setdefault(name, Counter()), _plain(batch.column(name)))
-            table = pa.table([_plain(batch.column(name)) for name in names], names=list(needed))
-            kept = _kept(table, layout.missing or ())
-            rows = np.flatnonzero(kept)
-            if lost is not None:
-                lost.append(len(table) - len(rows))
-            if len(rows) < len(table):
-                table = table.take(pa.array(rows))
-            table = pa.table(
-                [_ids(table[role], file, role, rows + row, layout) for role in wanted],
-                names=list(wanted),
-            )
-            row += len(batch)
+    for file, columns in zip(part.files, part.columns, strict=True):
+        held, size, lost = [], 0, 0
+        for batch in _read(Path(file), columns, part, wanted):
+            present = _present(batch, part.options)
+            table = batch if present is None else batch.filter(present)
+            lost += len(batch) - len(table)
+            if "task" in wanted:
+                _check_items(table["task"], Path(file))
             held.append(table)
             size += len(table)
             if size >= RUN_ROWS:
-                yield pa.concat_tables(held)
-                held, size = [], 0
+                yield pa.concat_tables(held), lost
+                held, size, lost = [], 0, 0
         if held:
-            yield pa.concat_tables(held)
+            yield pa.concat_tables(held), lost
 
 
-def _count(found: Counter[str], column: pa.Array) -> None:
-    """Adds how often each text occurs in a column of marks; rare ones count as one of them where
-    there are very many, as of times.
-    """
-    values = pc.value_counts(column)
-    often = pc.array_sort_indices(values.field("counts"), order="descending")
-    values = values.take(often[:MOST_TEXTS])
-    texts = ["" if text is None else str(text).strip() for text in values.field(0).to_pylist()]
-    for text, count in zip(texts, values.field(1).to_pylist(), strict=True):
-        found[text] += count
-    if texts:
-        found[texts[-1]] += len(column) - pc.sum(values.field(1)).as_py()
-    if len(found) > 2 * MOST_TEXTS:
-        (last, _), *rare = found.most_common()[MOST_TEXTS:]
-        for text, _ in rare:
-            found[last] += found.pop(text)
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """Returns a column of values, where a dictionary has them."""
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
-
-
-def _kept(table: pa.Table, missing: Sequence[str]) -> NDArray[np.bool_]:
-    """Returns which rows have a label, and no task or annotator that is none (see
-    `is_task_marker`).
-    """
-    kept = np.ones(len(table), dtype=bool)
-    markers = [name for name in missing if is_task_marker(name)]
-    empty = [name for name in missing if not name]
-    for role in COLUMNS if missing else ():
-        column = table[role]
-        names = {"task": markers, "worker": markers + empty, "label": list(missing)}[role]
-        if pa.types.is_integer(column.type):
-            bounds = np.iinfo(column.type.to_pandas_dtype())
-            numbers = [int(name) for name in names if name and plain_integers([name])]
-            numbers = [number for number in numbers if bounds.min <= number <= bounds.max]
-            found = pc.is_in(column, value_set=pa.array(numbers, column.type))
-        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            bare = pc.utf8_trim_whitespace(column)
-            found = pc.is_in(bare, value_set=pa.array(names, column.type))
-        else:
-            continue
-        if "" in names:
-            found = pc.or_(pc.fill_null(found, False), pc.is_null(column))
-        kept &= ~pc.fill_null(found, False).to_numpy()
-    return kept
-
-
-def _read(file: str, names: list[str], part: Part) -> Iterator[pa.RecordBatch]:
+def _read(
+    file: Path, columns: Sequence[tuple[str, ...]], part: Part, wanted: tuple[str, ...]
+) -> Iterator[pa.Table]:
+    """Yields the wanted columns of a file as whole numbers or text."""
+    named = dict(zip(COLUMNS, columns, strict=True))
+    names = list(dict.fromkeys(name for role in wanted for name in named[role]))
+    groups = None if part.groups is None else range(*part.groups)
+    rows = 0
     try:
-        if file.lower().endswith(".parquet"):
-            table = pq.ParquetFile(file, memory_map=True)
-            last = table.num_row_groups if part.last is None else part.last
-            groups = list(range(part.first, last))
-            yield from table.iter_batches(
-                1 << 18, row_groups=groups, columns=names, use_threads=False
-            )
-            return
-        separator = _separator(file, part.layout)
-        text = pa_csv.ConvertOptions(
-            include_columns=names, column_types=dict.fromkeys(names, pa.string())
-        )
-        yield from pa_csv.open_csv(
-            file,
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=BLOCK),
-            parse_options=pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=text,
-        )
-    except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
-        said = one_line(error)
-        if "straddl" in said:
-            said = f"a line of more than {BLOCK >> 20} MB"
-        raise DataError(f"{file}: expected {_wanted(file)}, received {said}") from None
-
-
-def _wanted(file: str) -> str:
-    return (
-        "a Parquet file"
-        if file.lower().endswith(".parquet")
-        else "a CSV in UTF-8 as its header says"
-    )
-
-
-def _ids(
-    column: pa.ChunkedArray, file: str, role: str, rows: NDArray[np.int64], layout: TableFormat
-) -> pa.ChunkedArray:
-    """Returns ids as int64 or text, checked; `rows` are those of the file."""
-    kind = column.type
-    bad = pc.is_null(column)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column = column.cast(pa.large_string())
-        bad = pc.or_(pc.fill_null(pc.equal(column, ""), False), bad)
-        if role == "task":  # which are too many to look through for two that are one
-            _check_spaces(column, file, rows)
-            _check_tasks(column, file, rows, layout)
-    elif pa.types.is_integer(kind):
-        try:
-            column = column.cast(pa.int64())
-        except pa.ArrowInvalid:
-            raise DataError(
-                f"{file}: {role}: expected whole numbers below 2^63, received larger ones; as text"
-                " they are taken"
-            ) from None
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.large_string())
+        for batch in arrow_batches(file, names, part.options, groups=groups):
+            yield _table(batch, named, wanted, file)
+            rows += len(batch)
+    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as bad:
+        if ending(file) in PARQUET:
+            raise error("broken_file", file, problem=f"the file is damaged ({bad})") from None
     else:
-        raise DataError(f"{file}: {role}: expected whole numbers or text, received {kind}")
-    if pc.any(bad).as_py():
-        place = rows[pc.index(bad, True).as_py()]
-        what = "a label" if role == "label" else "an id"
-        way_out = f"; {missing_flag(layout.missing, '')} leaves out what is empty" * (
-            role != "task"
-        )
-        raise DataError(
-            f"{file}: data row {place}, {role}: expected {what}, received nothing{way_out}"
-        )
-    return column
+        return
+    # Rows that Arrow does not take: the reader of rows takes them, or says what is wrong where.
+    for batch in arrow_batches(file, names, part.options, plain=False):
+        if rows < len(batch):
+            yield _table(batch.slice(rows), named, wanted, file)
+        rows = max(rows - len(batch), 0)
 
 
-def _check_spaces(tasks: pa.ChunkedArray, file: str, rows: NDArray[np.int64]) -> None:
-    """Raises DataError for a task id with spaces around it, which without is another."""
-    other = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(tasks), tasks), False)
-    if pc.any(other).as_py():
-        place = pc.index(other, True).as_py()
-        raise DataError(
-            f"{file}: data row {rows[place]}, task: expected an id without spaces around it,"
-            f" received {tasks[place].as_py()!r}"
-        )
+def _table(
+    batch: pa.RecordBatch, named: dict[str, tuple[str, ...]], wanted: tuple[str, ...], file: Path
+) -> pa.Table:
+    arrays = []
+    for role in wanted:
+        parts = [_ids(batch.column(name), file, role) for name in named[role]]
+        if len(parts) > 1:
+            texts = [part.cast(pa.large_string()) for part in parts]
+            empty = [pc.equal(pc.fill_null(text, ""), "") for text in texts]
+            joined = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
+            for absent in empty:
+                joined = pc.if_else(absent, None, joined)
+            parts = [joined]
+        arrays.append(parts[0])
+    return pa.table(arrays, names=list(wanted))
 
 
-def _check_tasks(
-    tasks: pa.ChunkedArray, file: str, rows: NDArray[np.int64], layout: TableFormat
-) -> None:
-    """Raises DataError for ids of tasks that are none's, as `check_names` has them."""
-    bare = pc.and_not(pc.ascii_is_alnum(tasks), pc.ascii_is_alpha(tasks))
-    rest = pc.unique(tasks.filter(pc.invert(pc.fill_null(bare, True))))
-    for name in rest.filter(pc.invert(pc.match_substring_regex(rest, PLAIN_ID))).to_pylist():
-        way_out = "--exact_names takes it for a name"
-        said = (
-            "a number whose other digits a spreadsheet cut off"
-            if is_scientific(name)
-            else "a spreadsheet's formula"
-            if name.startswith('="')
-            else "with a NUL character"
-            if "\0" in name
-            else ""
-        ) * (not layout.exact_names)
-        if name and is_marker(name) and not nothing_is_missing(layout.missing):
-            said = "which often stands for none"
-            way_out = f"{missing_flag(layout.missing, name)} leaves these out"
-            way_out += ", --missing= takes it for a name" * (not layout.missing)
-        if said:
-            place = rows[pc.index(tasks, name).as_py()]
-            raise DataError(
-                f"{file}: data row {place}, task: expected a task, received {name!r}, {said};"
-                f" {way_out}"
-            )
+def _ids(column: pa.Array, file: Path, role: str) -> pa.Array:
+    """Returns a column as int64 or text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.large_string())
+    if pa.types.is_integer(kind):
+        try:
+            return column.cast(pa.int64())
+        except pa.ArrowInvalid:
+            problem = f"the {role}s are whole numbers from 2^63, which have to be text"
+            raise error("broken_file", file, problem=problem) from None
+    if pa.types.is_nested(kind):
+        raise error("broken_file", file, problem=f"the {role}s are of type {kind}")
+    coded = column.dictionary_encode()
+    texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
+    return pa.array(texts, pa.large_string()).take(coded.indices)
 
 
-def vocabulary(part: Part) -> tuple[pa.Array, pa.Array, int, dict[str, Counter[str]]]:
-    """Returns the annotators and the labels that occur in some of the rows, how many rows are left
-    out, and how often each text occurs in columns that may say that labels do not count.
+def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
+    """Returns which rows have a label, an item and an annotator; None for all of them."""
+    absent = None
+    for role in table.column_names:
+        column = table[role]
+        missing = pc.is_null(column)
+        if pa.types.is_integer(column.type):
+            texts = [text for text in options.missing or () if text.lstrip("-").isdigit()]
+            if role == "label" and texts:
+                values = pa.array([int(text) for text in texts], pa.int64())
+                missing = pc.or_(missing, pc.is_in(column, value_set=values))
+        else:
+            bare = pc.utf8_trim_whitespace(column)
+            names = {""}
+            if role == "label":
+                names |= {*(MISSING if options.missing is None else options.missing)}
+                bare = pc.utf8_lower(bare) if options.missing is None else bare
+            values = pa.array(sorted(names), pa.large_string())
+            missing = pc.or_(missing, pc.fill_null(pc.is_in(bare, value_set=values), True))
+        if pc.any(missing).as_py():
+            absent = missing if absent is None else pc.or_(absent, missing)
+    return None if absent is None else pc.invert(absent)
+
+
+def _check_items(items: pa.ChunkedArray, file: Path) -> None:
+    """Raises DataError for items that `check_ids` rejects; only odd ids are looked at in Python."""
+    if pa.types.is_integer(items.type):
+        return
+    odd = items.filter(pc.invert(pc.match_substring_regex(items, PLAIN_ID)))
+    if len(odd):
+        check_ids(file, "item", pc.unique(odd).to_pylist(), lambda at: "")
+
+
+class Vocabulary(NamedTuple):
+    """The annotators in a part, the labels with their numbers, and how many rows are left out."""
+
+    annotators: pa.Array
+    labels: Counter[str]
+    missing: int
+
+
+def vocabulary(part: Part) -> Vocabulary:
+    """Returns the annotators and labels of a part.
 
     Raises:
-        DataError: quoted cells that hold what look like rows, unless names are exact; or what
-            `batches` raises.
+        DataError: what `batches` raises.
     """
-    for file in () if part.layout.exact_names else part.files:
-        if file.lower().endswith(".csv"):
-            _check_quotes(file, part.layout)
-    found: list[pa.Table] = [[], []]
-    lost: list[int] = []
-    told: dict[str, Counter[str]] = {}
-    for table in batches(part, COLUMNS[1:], lost, told):
-        for held, column in zip(found, table.columns, strict=True):
-            held.append(pc.unique(column))
-    annotators, labels = (united(held) for held in found)
-    return annotators, labels, sum(lost), told
+    annotators, labels, missing = [], Counter[str](), 0
+    for table, lost in batches(part, COLUMNS[1:]):
+        annotators.append(pc.unique(table["worker"]))
+        for item in pc.value_counts(table["label"].combine_chunks()):
+            labels[str(item["values"].as_py())] += item["counts"].as_py()
+        missing += lost
+    return Vocabulary(united(annotators), labels, missing)
 
 
-def united(arrays: list[pa.Array]) -> pa.Array:
-    """Returns the ids that occur in any of the arrays; whole numbers become text where some are
-    text.
-    """
+def united(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Returns the ids that occur in any of the arrays; all are text if some are."""
     if not arrays:
         return pa.array([], pa.large_string())
     if len({array.type for array in arrays}) > 1:
         arrays = [array.cast(pa.large_string()) for array in arrays]
     return pc.unique(pa.chunked_array(arrays))
+
+
+def check_vocabulary(
+    path: Path, annotators: Sequence[str], labels: Counter[str], missing: int, options: TableOptions
+) -> tuple[list[str], list[str]]:
+    """Checks names as those of a file in memory are.
+
+    Returns:
+        the classes in their order, and lines for the report.
+
+    Raises:
+        DataError: names or labels that cannot be used.
+    """
+    if not labels:
+        raise error("no_labels", path, problem="; all are missing" if missing else "")
+    place: Callable[[int], str] = lambda at: ""  # noqa: E731
+    check_spelling(path, "annotator", annotators, place, options)
+    check_ids(path, "annotator", annotators, place)
+    names = list(labels)
+    counts = np.array(list(labels.values()))
+    check_several(path, names, place)
+    notes = check_classes(path, "label", names, counts, options)
+    check_spelling(path, "label", names, place, options)
+    check_characters(path, "label", names, place)
+    line = class_line(names, counts)
+    missed = [f"{missing:,} labels are missing."] if missing else []
+    return classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -478,9 +417,9 @@ class Scatter:
 
     Attributes:
         folder: of the runs.
-        names: a Parquet file with the annotators in the order of their codes, and
-        classes: the class names in theirs.
-        text: whether ids of tasks are text in all parts.
+        names: a Parquet file with the annotators in the order of their codes.
+        classes: the class names in their order.
+        text: whether ids of items are text in all parts.
         buckets: into how many the rows are scattered.
     """
 
@@ -498,17 +437,17 @@ class Scatter:
         number, part = item
         names = pq.read_table(self.names)["annotator"].combine_chunks()
         files = []
-        for i, table in enumerate(batches(part)):
+        for i, (table, _) in enumerate(batches(part)):
             path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
-            tasks = table["task"].combine_chunks()
-            if self.text and not pa.types.is_large_string(tasks.type):
-                tasks = tasks.cast(pa.large_string())
-            bucket = buckets_of(tasks, self.buckets)
+            items = table["task"].combine_chunks()
+            if self.text and not pa.types.is_large_string(items.type):
+                items = items.cast(pa.large_string())
+            bucket = buckets_of(items, self.buckets)
             order = np.argsort(bucket, kind="stable")
             offsets = np.searchsorted(bucket[order], np.arange(self.buckets + 1))
             run = pa.table(
                 {
-                    "task": tasks,
+                    "task": items,
                     "annotator": coded(table["worker"], names),
                     "label": coded(table["label"], self.classes).cast(pa.int16()),
                 }
@@ -532,53 +471,21 @@ def write_arrow(path: Path, table: pa.Table) -> None:
 
 def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:
     """Returns the position of each value in `names`, int32."""
-    found = values.combine_chunks().dictionary_encode()
-    entries = found.dictionary
+    encoded = values.combine_chunks().dictionary_encode()
+    entries = encoded.dictionary
     if entries.type != names.type:
         entries = entries.cast(names.type)
-    return pc.index_in(entries, value_set=names).take(found.indices)
+    return pc.index_in(entries, value_set=names).take(encoded.indices)
 
 
-def folded(tasks: pa.Array) -> pa.Array:
-    """Returns what two spellings of a task have in common, as `same_task` does: 01, 1.0 and 1e0 are
-    1. Only what may be spelt in another way is looked at in Python.
-    """
-    small = pc.utf8_lower(tasks)
-    odd = pc.or_(pc.match_substring_regex(small, ODD), pc.invert(pc.string_is_ascii(small)))
-    odd = pc.fill_null(odd, False)
-    if pc.any(odd).as_py():
-        # Of other alphabets' letters the capitals look alike.
-        looks = [_look(name) for name in tasks.filter(odd).to_pylist()]
-        small = pc.replace_with_mask(small, odd, pa.array(looks, small.type))
-    if not any(
-        pc.any(found).as_py()
-        for found in (
-            *(pc.starts_with(small, sign) for sign in "+0"),
-            pc.match_substring(small, "."),
-        )
-    ):
-        return small
-    return pc.replace_substring_regex(small, r"^\+?0*(\d+?)(?:\.0*)?$", r"\1")
-
-
-def _look(name: str) -> str:
-    """Returns what a task is compared by: a whole number, if it is none too long, as that."""
-    found = same_task(name)
-    if isinstance(found, str):
-        return found
-    return name.lower() if abs(found) >= LONG else str(int(found))
-
-
-def buckets_of(tasks: pa.Array, buckets: int) -> NDArray[np.uint16]:
-    """Returns a bucket for each task, the same wherever it occurs."""
-    if pa.types.is_integer(tasks.type):
-        keys = tasks.to_numpy().view(np.uint64)
+def buckets_of(items: pa.Array, buckets: int) -> NDArray[np.uint16]:
+    """Returns a bucket for each item, the same wherever it occurs."""
+    if pa.types.is_integer(items.type):
+        keys = items.to_numpy().view(np.uint64)
     else:
-        found = tasks.dictionary_encode()
-        # Two spellings of a task are in one bucket, where they can be seen.
-        entries = np.asarray(folded(found.dictionary).to_pylist(), dtype=object)
-        hashed = pd.util.hash_array(entries, categorize=False)
-        keys = hashed[found.indices.to_numpy()]
+        encoded = items.dictionary_encode()
+        entries = np.asarray(encoded.dictionary.to_pylist(), dtype=object)
+        keys = pd.util.hash_array(entries, categorize=False)[encoded.indices.to_numpy()]
     # Fibonacci hashing: the upper bits of a product with an odd number depend on all bits.
     mixed = (keys * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
     return ((mixed * np.uint64(buckets)) >> np.uint64(32)).astype(np.uint16)

@@ -1,7 +1,50 @@
-"""Exports of annotation tools, one file a tool, as plain columns."""
+"""Exports of annotation tools, one module per tool, as columns of labels.
 
-from neucrowd_tf.io.importers.catalogue import TOOLS, detect, read_export
-from neucrowd_tf.io.importers.export import Export
-from neucrowd_tf.io.importers.frames import from_table
+Each module has `NAME`, `matches(head)` and `read(head, options)`.
+"""
 
-__all__ = ["TOOLS", "Export", "detect", "from_table", "read_export"]
+from __future__ import annotations
+
+from types import ModuleType
+
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import (
+    annotator_lists,
+    argilla,
+    doccano,
+    figure_eight,
+    label_studio,
+    labelbox,
+    lewidi,
+    mturk,
+    peerannot,
+    prodigy,
+    sagemaker,
+    toloka,
+    zooniverse,
+)
+
+# In the order in which they are asked.
+IMPORTERS: tuple[ModuleType, ...] = (
+    label_studio,
+    prodigy,
+    sagemaker,
+    doccano,
+    argilla,
+    labelbox,
+    figure_eight,
+    lewidi,
+    toloka,
+    mturk,
+    zooniverse,
+    annotator_lists,
+    peerannot,
+)
+
+
+TOOLS = {module.__name__.rpartition(".")[2]: module for module in IMPORTERS}
+
+
+def find(head: Head) -> ModuleType | None:
+    """Returns the importer of the tool that wrote a file, None for any other file."""
+    return next((module for module in IMPORTERS if module.matches(head)), None)

@@ -1,7 +1,7 @@
 """doccano's exports of a classification project in which each annotator works alone.
 
-Now: a zip of `<username>.jsonl` (or .json), a line an example with `id` and `label`, a list. Before
-version 1.3: one JSONL with `annotations`, each with `label` and `user` (numbers).
+Since version 1.3: a zip of `<username>.jsonl` (or .json), whose lines have `id` and a list `label`.
+Before: one JSONL with `annotations`, each with `label` and `user` (numbers).
 
 References:
     doccano/doccano, backend/data_export/celery_tasks.py, pipeline/formatters.py; issues 113, 749
@@ -14,67 +14,76 @@ from collections import defaultdict
 from pathlib import PurePosixPath
 from typing import Any
 
-from neucrowd_tf.io.files.reading import read_text
-from neucrowd_tf.io.importers.archives import members
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import records
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head, records
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.schema import TableOptions
 
+NAME = "doccano"
 ENDINGS = (".jsonl", ".json")
-SHARED = "all"  # what a project in which annotators share their annotations is exported as
+SHARED = "all"  # the file of a project whose annotators share their annotations
+QUESTION = "label"
 
 
-def is_export(head: Head) -> bool:
+def matches(head: Head) -> bool:
     """Whether a file looks like doccano's."""
     if head.kind in ("zip", "folder"):
-        names = [PurePosixPath(name) for name in head.members]
+        names = [PurePosixPath(name) for name in head.names]
         return any(name.suffix == ".jsonl" and len(name.parts) == 1 for name in names)
-    listed = head.first.get("annotations")
+    return _is_of_one(head.first or {}) or _is_old(head.first or {})
+
+
+def _is_of_one(first: dict[str, Any]) -> bool:
+    """Whether a record is of a file without annotators' names."""
     return (
-        head.kind == "json"
-        and "data" not in head.first
-        and isinstance(listed, list)
-        and all(isinstance(item, dict) and {"label", "user"} <= item.keys() for item in listed)
+        "id" in first
+        and isinstance(first.get("label"), list)
+        and bool({"text", "data"} & first.keys())
     )
 
 
-def read(head: Head, found: Collector) -> None:
-    """Reads either form."""
+def _is_old(first: dict[str, Any]) -> bool:
+    parts = first.get("annotations")
+    return isinstance(parts, list) and all(
+        isinstance(entry, dict) and {"label", "user"} <= entry.keys() for entry in parts
+    )
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads any of the forms; spans are left out."""
+    answers = Answers(head, NAME, options, item="id", annotator="user")
     if head.kind in ("zip", "folder"):
-        for name, text in members(head.path, ENDINGS):
-            _read_of_one(name, text, found)
-        return
-    for place, example in records(read_text(head.path), str(head.path)):
-        if "id" not in example or not isinstance(example.get("annotations"), list):
-            found.fail(place, "'id' and 'annotations'", ", ".join(example) or "none")
-        found.text(place, example["id"], example)
-        chosen: dict[Any, list[Any]] = defaultdict(list)
-        for part in example["annotations"]:
-            if not isinstance(part, dict) or not {"label", "user"} <= part.keys():
-                found.fail(place, "annotations with 'label' and 'user'", repr(part)[:80])
-            if "start_offset" in part:
-                found.leave_out_kind("span")
-                continue
-            label = part.get("label_name", part["label"])
-            chosen[part.get("user_name", part["user"])].append(label)
-        for user, labels in chosen.items():
-            found.answer(place, example["id"], user, "label", labels)
+        for name, text in head.members(ENDINGS):
+            annotator = PurePosixPath(name).stem
+            for place, example in records(text, head.path, lines=name.endswith("l")):
+                whose = None if annotator == SHARED else annotator
+                _add(f"{name}: {place}", example, {whose: example.get("label")}, answers)
+        return answers.columns()
+    first = head.first or {}
+    if _is_of_one(first) and any(isinstance(label, list) for label in first["label"]):
+        answers.left_out["spans in the first text"] += len(first["label"])
+        raise answers.nothing()
+    for place, example in head.records():
+        labels: dict[Any, Any] = defaultdict(list)
+        if not isinstance(example.get("annotations"), list):
+            labels[None] = example.get("label")
+        for entry in example.get("annotations") or ():
+            if not isinstance(entry, dict) or "label" not in entry:
+                raise answers.fail(place, "an annotation needs 'label' and 'user'")
+            label = entry.get("label_name", entry["label"])
+            span = "start_offset" in entry
+            labels[entry.get("user_name", entry.get("user"))].append([label] if span else label)
+        _add(place, example, labels, answers)
+    return answers.columns()
 
 
-def _read_of_one(name: PurePosixPath, text: str, found: Collector) -> None:
-    if name.stem == SHARED:
-        found.fail(
-            str(name),
-            "a file an annotator, named after them",
-            "one of all (doccano shares annotations in this project and does not say whose they"
-            " are)",
-        )
-    for place, example in records(text, f"{found.path}: {name}"):
-        where = f"{name}: {place}"
-        if "id" not in example or not isinstance(example.get("label"), list):
-            found.fail(where, "'id' and a list 'label'", ", ".join(example) or "none")
-        found.text(where, example["id"], example)
-        if any(isinstance(label, list) for label in example["label"]):
-            found.leave_out_kind("span")
-            continue
-        found.answer(where, example["id"], name.stem, "label", example["label"])
+def _add(place: str, example: dict[str, Any], labels: dict[Any, Any], answers: Answers) -> None:
+    """Adds an example's labels by annotator; a span is a list."""
+    answers.text(example.get("id"), example)
+    for annotator, chosen in labels.items():
+        if not isinstance(chosen, list):
+            raise answers.fail(place, "an example needs 'id' and a list 'label'")
+        if any(isinstance(label, list) for label in chosen):
+            answers.left_out["spans"] += len(chosen)
+        else:
+            answers.add(place, example.get("id"), annotator, QUESTION, chosen)

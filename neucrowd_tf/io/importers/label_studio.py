@@ -1,205 +1,146 @@
 """Label Studio's exports JSON and JSON_MIN.
 
-JSON: a list of tasks, each with `data` and `annotations`, each of those with `completed_by` (a
-number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and `result`, a list
-of parts whose `value.choices` is what was chosen and `from_name` the question. What was chosen for
-a region has the region's `id` and place too. Enterprise's `last_action` says "rejected" where a
-reviewer did, and `reviews` hold `accepted`. JSON_MIN: a list with an object for each annotation
-that holds the fields of `data` and the answers side by side.
+JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotation has
+`completed_by` (a number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and
+`result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or
+`value.rating`.
+A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
+reviewer rejected; `reviews` hold `accepted`. A prediction has `model_version` and `result`.
+JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
 
 References:
     labelstud.io/guide/task_format, labelstud.io/guide/export; HumanSignal/label-studio-sdk,
-    converter/converter.py (`convert_to_json_min`), types of annotations (`last_action`) and of
-    annotation reviews (`accepted`).
+    converter/converter.py (`convert_to_json_min`).
 """
 
 from __future__ import annotations
 
-import re
-import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-from neucrowd_tf.io.files.reading import read_text
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import choices_of, records
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.tables import read_table
+from neucrowd_tf.io.schema import TableOptions
 
-ANNOTATION_LISTS = ("annotations", "completions")  # the second is what versions before 1.0 wrote
-ABOUT = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement")
-
-# What says where in an image, a text, a sound or a video a part is.
+NAME = "Label Studio"
+LISTS = ("annotations", "completions")  # the second is of versions before 1.0
+MIN = ("annotator", "annotation_id")
+ABOUT = {"id", *MIN, "created_at", "updated_at", "lead_time", "agreement"}
+# Keys of a part's value that say where in an image, a text, a sound or a video the part is.
 PLACE = frozenset(
     ("x", "y", "points", "vertices", "rle", "start", "end", "startOffset", "globalOffsets",
      "ranges", "sequence")
 )  # fmt: skip
-REMARK = re.compile("comment|note|remark|feedback|reason|explanation|justification|rationale")
 
 
-def is_json(head: Head) -> bool:
-    """Whether a file looks like the export JSON."""
-    return head.kind == "json" and any(
-        isinstance(head.first.get(name), list)
-        and "data" in head.first
-        and all(isinstance(item, dict) and "result" in item for item in head.first[name])
-        for name in ANNOTATION_LISTS
-    )
+def matches(head: Head) -> bool:
+    """Whether a file looks like one of the two exports."""
+    first = head.first or {}
+    tasks = "data" in first and any(isinstance(first.get(name), list) for name in LISTS)
+    return tasks or set(MIN) <= first.keys()
 
 
-def is_min(head: Head) -> bool:
-    """Whether a file looks like the export JSON_MIN."""
-    return head.kind == "json" and {"annotator", "annotation_id"} <= head.first.keys()
-
-
-def read_json(head: Head, found: Collector) -> None:
-    """Reads the export JSON."""
-    tasks = list(records(read_text(head.path), str(head.path)))
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads annotations, and predictions as labels of an annotator per model version."""
+    if set(MIN) <= (head.first or {}).keys():
+        fields = [name for name in head.table(options).columns if name not in ABOUT]
+        return read_table(head, options, NAME, item="id", annotator="annotator", answers=fields)
+    answers = Answers(head, NAME, options, item="id", annotator="completed_by")
+    tasks = list(head.records())
     emails = _emails([task for _, task in tasks])
+    models = 0
     for place, task in tasks:
-        name = next((name for name in ANNOTATION_LISTS if name in task), None)
-        if name is None or not isinstance(task[name], list) or "id" not in task:
-            found.fail(place, "a task with 'id' and 'annotations'", f"{', '.join(task) or 'none'}")
+        name = next((name for name in LISTS if isinstance(task.get(name), list)), None)
+        if name is None or "id" not in task:
+            raise answers.fail(place, "a task needs 'id' and 'annotations'")
         if isinstance(task.get("data"), dict):
-            found.text(place, task["id"], task["data"])
-        for _ in task.get("predictions") or ():
-            found.leave_out("predictions of a model")
+            answers.text(task["id"], task["data"])
         for annotation in task[name]:
-            if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
-                found.fail(place, "annotations with 'result'", repr(annotation)[:80])
-            _annotation(place, task["id"], annotation, emails, found)
+            by = _annotator(annotation, emails)
+            _add(place, task["id"], by, annotation, answers)
+        for prediction in task.get("predictions") or ():
+            if isinstance(prediction, dict):
+                by = f"model {prediction.get('model_version') or ''}".strip()
+                _add(place, task["id"], by, prediction, answers)
+                models += 1
+    if models:
+        answers.notes.append(f"{models:,} predictions are read as labels of models.")
+    return answers.columns()
 
 
-def _annotation(
-    place: str, task: Any, annotation: dict[str, Any], emails: dict[Any, str], found: Collector
-) -> None:
+def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> None:
+    """Adds what one annotation or prediction says about its task."""
+    if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
+        raise answers.fail(place, "an annotation needs a list 'result'")
     if annotation.get("was_cancelled") or annotation.get("skipped"):
-        found.leave_out("skipped by the annotator")
+        answers.left_out["skipped by the annotator"] += 1
         return
     if _rejected(annotation):
-        found.leave_out("rejected by a reviewer")
+        answers.left_out["rejected by a reviewer"] += 1
         return
+    parts = [result for result in annotation["result"] if isinstance(result, dict)]
+    regions = {result.get("id") for result in parts if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)
-    parts = [part for part in annotation["result"] if isinstance(part, dict)]
-    regions = {part.get("id") for part in parts if _has_place(part)} - {None}
-    for part in annotation["result"]:
-        value = part.get("value") if isinstance(part, dict) else None
-        if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
-            kind = part.get("type", "unknown") if isinstance(part, dict) else "unknown"
-            found.leave_out_kind(str(kind))
-            continue
-        if _has_place(part) or part.get("id") in regions:
-            found.leave_out("choices about a region")
-            continue
-        chosen[str(part.get("from_name", ""))].extend(value["choices"])
-    if not annotation["result"]:
-        found.leave_out("without a choice")
-    for question, choices in chosen.items():
-        if annotation.get("ground_truth"):
-            found.gold(place, task, question, choices)
-            found.leave_out("ground truth, kept as gold")
+    for result in parts:
+        choices = _choices(result.get("value"))
+        if choices is None:
+            answers.left_out[f"results of type {result.get('type', 'unknown')}"] += 1
+        elif _has_place(result) or result.get("id") in regions:
+            answers.left_out["choices about a region"] += 1
         else:
-            found.answer(place, task, _worker(annotation, emails), question, choices)
+            chosen[str(result.get("from_name", ""))].extend(choices)
+    for question, choices in chosen.items():
+        answers.add(place, task, by, question, choices)
+        if annotation.get("ground_truth"):
+            answers.gold(task, question, choices)
 
 
-def _has_place(part: dict[str, Any]) -> bool:
-    """Whether a part is a region, or about one, rather than about the task."""
-    value = part.get("value")
+def _choices(value: Any) -> list[Any] | None:
+    """Returns what was chosen: choices, paths of a taxonomy ("Animal > Dog") or a rating."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("choices"), list):
+        return list(value["choices"])
+    if isinstance(value.get("taxonomy"), list):
+        return [" > ".join(map(str, path)) for path in value["taxonomy"]]
+    return [value["rating"]] if "rating" in value else None
+
+
+def _has_place(result: Mapping[str, Any]) -> bool:
+    """Whether a part is a region, or about one, rather than about the whole task."""
+    value = result.get("value")
     return isinstance(value, dict) and not PLACE.isdisjoint(value)
 
 
-def _rejected(annotation: dict[str, Any]) -> bool:
+def _rejected(annotation: Mapping[str, Any]) -> bool:
     """Whether a reviewer had the last word, and rejected."""
-    reviews = annotation.get("reviews")
-    last = reviews[-1] if isinstance(reviews, list) and reviews else None
     if (action := annotation.get("last_action")) is not None:
         return bool(action == "rejected")
+    reviews = annotation.get("reviews")
+    last = reviews[-1] if isinstance(reviews, list) and reviews else None
     return isinstance(last, dict) and last.get("accepted") is False
 
 
 def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
-    """Returns the addresses of annotators by number, where any of the annotations says both: others
-    may have the number alone.
-    """
-    given = (task.get(name) for task in tasks for name in ANNOTATION_LISTS)
-    people = (
+    """Returns annotators' addresses by number; some annotations may have the number alone."""
+    lists = (task.get(name) for task in tasks for name in LISTS)
+    annotators = (
         annotation.get("completed_by")
-        for annotations in given
+        for annotations in lists
         for annotation in (annotations if isinstance(annotations, list) else ())
         if isinstance(annotation, dict)
     )
     return {
-        by["id"]: by["email"]
-        for by in people
-        if isinstance(by, dict) and by.get("email") and isinstance(by.get("id"), int)
+        by.get("id"): by["email"] for by in annotators if isinstance(by, dict) and by.get("email")
     }
 
 
-def _worker(annotation: dict[str, Any], emails: dict[Any, str]) -> Any:
-    by = annotation.get("completed_by")
+def _annotator(annotation: Any, emails: Mapping[Any, str]) -> Any:
+    annotation = annotation if isinstance(annotation, dict) else {}
+    by = annotation.get("completed_by", annotation.get("created_username"))
     number = by.get("id") if isinstance(by, dict) else by
     email = by.get("email") if isinstance(by, dict) else None
-    return email or (emails.get(number, number) if isinstance(number, int) else number)
-
-
-def read_min(head: Head, found: Collector) -> None:
-    """Reads the export JSON_MIN."""
-    entries = list(records(read_text(head.path), str(head.path)))
-    question = found.wanted if found.wanted is not None else _question(entries, found)
-    for place, entry in entries:
-        if not {"id", "annotator"} <= entry.keys():
-            found.fail(place, "'id' and 'annotator'", ", ".join(entry) or "none")
-        fields = {key: value for key, value in entry.items() if key not in (*ABOUT, question)}
-        found.text(place, entry["id"], fields)
-        if entry["annotator"] in (None, {}) or question not in entry:
-            found.leave_out("without a choice")
-            continue
-        choices = choices_of(entry[question])
-        if choices is None:
-            found.leave_out_kind(question)
-            continue
-        found.answer(place, entry["id"], entry["annotator"], question, choices)
-
-
-def _question(entries: list[tuple[str, dict[str, Any]]], found: Collector) -> str:
-    """Returns the field that holds the answers.
-
-    The export does not tell them from the fields of the task. An answer differs between
-    annotations of one task somewhere, and a field of the task nowhere. Where another field has the
-    same value in several tasks, as answers that all agree on have, a warning says which was taken;
-    a remark beside it is refused.
-    """
-    seen: dict[Any, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    fields: dict[str, None] = {}
-    for place, entry in entries:
-        for key, value in entry.items():
-            if key not in ABOUT and choices_of(value) is not None:
-                task = found.identity(place, "task", entry.get("id"))
-                seen[task][key].add(repr(value))
-                fields[key] = None
-    differ = [key for key in fields if any(len(task[key]) > 1 for task in seen.values())]
-    if len(differ) == 1:
-        others = [key for key in fields if key != differ[0] and _repeats(key, seen.values())]
-        if not others or not REMARK.search(differ[0].lower()):
-            if others:
-                warnings.warn(
-                    f"{found.path}: the answers are taken from {differ[0]!r}, the one field in"
-                    f" which annotations of a task differ; --question names another, as"
-                    f" {others[0]!r}",
-                    stacklevel=5,
-                )
-            return differ[0]
-        differ += others
-    shown = ", ".join(repr(name) for name in (differ or fields))
-    found.fail(
-        "",
-        "one field of choices in which annotations of a task differ (JSON_MIN does not say which"
-        " fields are answers)",
-        f"{shown or 'none'}; --question names one",
-    )
-
-
-def _repeats(key: str, tasks: Iterable[dict[str, set[str]]]) -> bool:
-    """Whether a field has several values, some of them in several tasks."""
-    values = [value for task in tasks for value in task.get(key, ())]
-    return 1 < len(set(values)) < len(values)
+    return email or emails.get(number, number)

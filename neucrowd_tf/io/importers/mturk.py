@@ -1,89 +1,104 @@
-"""Amazon Mechanical Turk's results of a batch: a CSV with a row for each assignment.
+"""Amazon Mechanical Turk's results of a batch: a CSV with a row per assignment.
 
-`HITId` is the task, `WorkerId` who did it, `AssignmentStatus` Submitted, Approved or Rejected,
-`Input.*` what was shown and `Answer.*` what was answered. Forms differ in what they write there: a
-value; a column of true and false for each option (`Answer.<question>.<option>`); a classifier's
-`Answer.<question>.label`; or JSON in `Answer.taskAnswers`.
+`HITId` is the item, `WorkerId` the annotator, `AssignmentStatus` Submitted, Approved or Rejected,
+`Input.*` what was shown and `Answer.*` the answers. Forms write a value; a column of true and false
+per option (`Answer.<question>.<option>`); a classifier's `Answer.<question>.label`; or JSON in
+`Answer.taskAnswers`. A HIT of several items has `Input.image1`, `Input.image2`, ... with
+`Answer.image1`, `Answer.image2`, ...: then the inputs are the items.
 
 References:
     Requester UI guide, "Reviewing assignments offline"; API reference, Assignment data structure.
-    The header as a whole is not documented there; it is that of batches that were published.
+    The header as a whole is not documented there; it is that of published batches.
 """
 
 from __future__ import annotations
 
+import json
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import choices_of, parse, rows
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.tables import columns_of, rows
+from neucrowd_tf.io.schema import TableOptions
 
+NAME = "Mechanical Turk"
 INPUT, ANSWER, JSON_ANSWERS = "Input.", "Answer.", "Answer.taskAnswers"
-NEEDED = {"HITId", "WorkerId"}
-REJECTED = "rejected by the requester"
+NUMBERED = re.compile(r"(.*?)\d+")
 
 
-def is_export(head: Head) -> bool:
+def matches(head: Head) -> bool:
     """Whether a file looks like a batch's results."""
-    return (
-        head.kind == "table"
-        and set(head.columns) >= NEEDED
-        and any(name.startswith(ANSWER) for name in head.columns)
+    answers = any(name.startswith(ANSWER) for name in head.columns)
+    return answers and {"HITId", "WorkerId"} <= set(head.columns)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the assignments that were not rejected."""
+    table = head.table(options)
+    pairs = () if options.task_column or options.label_column else _pairs(table.columns)
+    stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
+    hits = columns_of(table, options, "task", ["HITId"])
+    items = [f"{INPUT}{stem}*"] if pairs else hits
+    annotators = columns_of(table, options, "worker", ["WorkerId"])
+    named = columns_of(table, options, "label", [])
+    answers = Answers(
+        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=ANSWER
     )
-
-
-def read(head: Head, found: Collector) -> None:
-    """Reads the assignments that were not rejected; columns that the user named go before."""
-    tasks, workers = head.named.get("task", "HITId"), head.named.get("worker", "WorkerId")
-    for place, row in rows(head.path, head.separator):
-        found.text(
-            place,
-            row[tasks],
-            {
-                name.removeprefix(INPUT): cell
-                for name, cell in row.items()
-                if name.startswith(INPUT)
-            },
-        )
-        if row.get("AssignmentStatus", "").lower() == "rejected" or row.get("Reject", "").strip():
-            found.leave_out(REJECTED)
+    for (row, cells), item, annotator in zip(
+        rows(table), table.joined(hits), table.joined(annotators), strict=True
+    ):
+        place = table.place(row)
+        if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):
+            answers.left_out["rejected by the requester"] += 1
             continue
-        answers = _answers(row, f"{found.path}: {place}", head.named.get("label"))
-        if not answers:
-            found.leave_out("without a choice")
-        for question, value in answers.items():
-            choices = choices_of(value)
-            if choices is None:
-                found.leave_out_kind(question)
-            else:
-                found.answer(place, row[tasks], row[workers], question, choices)
+        if pairs:
+            for pair in pairs:
+                answers.add(
+                    place,
+                    cells[INPUT + pair],
+                    annotator,
+                    f"{ANSWER}{stem}*",
+                    [cells[ANSWER + pair]],
+                )
+            continue
+        shown = {name.removeprefix(INPUT): c for name, c in cells.items() if name.startswith(INPUT)}
+        answers.text(item, shown)
+        answers.add_form(place, item, annotator, _form(cells, named, answers, place))
+    return answers.columns()
 
 
-def _answers(row: dict[str, str], where: str, named: str | None) -> dict[str, Any]:
-    """Returns what was answered by question, or what the column that the user named holds."""
-    if named is not None:
-        option = named.rpartition(".")[2]
-        return {named: _cell(row[named], option, f"{where}, column {named!r}")}
-    if row.get(JSON_ANSWERS):
-        parsed = parse(row[JSON_ANSWERS], f"{where}, column {JSON_ANSWERS!r}")
-        form = parsed[0] if isinstance(parsed, list) and parsed else parsed
+def _pairs(columns: Sequence[str]) -> list[str]:
+    """Returns the names K of `Input.K` with `Answer.K` if several differ in a number alone."""
+    stems: dict[str, list[str]] = defaultdict(list)
+    for name in columns:
+        pair = name.removeprefix(INPUT)
+        if name != pair and ANSWER + pair in columns and (match := NUMBERED.fullmatch(pair)):
+            stems[match.group(1)].append(pair)
+    return next((pairs for pairs in stems.values() if len(pairs) > 1), [])
+
+
+def _form(
+    cells: Mapping[str, str], named: Sequence[str], answers: Answers, place: str
+) -> dict[str, Any]:
+    """Returns the answers of an assignment by question."""
+    if cells.get(JSON_ANSWERS) and not named:
+        try:
+            form = json.loads(cells[JSON_ANSWERS])
+        except (ValueError, RecursionError):
+            raise answers.fail(place, f"{JSON_ANSWERS!r} is not JSON") from None
+        form = form[0] if isinstance(form, list) and form else form
         return form if isinstance(form, dict) else {}
-    answers: dict[str, Any] = {}
-    for name, cell in row.items():
-        if not name.startswith(ANSWER) or name == JSON_ANSWERS:
-            continue
-        question, _, option = name.removeprefix(ANSWER).rpartition(".")
-        if not question or option in ("label", "labels"):
-            answers[question or option] = _cell(cell, option, f"{where}, column {name!r}")
-        elif cell.lower() in ("true", "false", ""):
-            options = answers.setdefault(question, {})
-            if isinstance(options, dict):
-                options[option] = cell.lower() == "true"
+    form = {}
+    for name in named or [name for name in cells if name.startswith(ANSWER)]:
+        question, _, option = name.rpartition(".")
+        if question in ("", ANSWER[:-1]) or option in ("label", "labels") or named:
+            form[name if question in ("", ANSWER[:-1]) or named else question] = cells[name]
+        elif cells[name].lower() in ("true", "false", ""):
+            form.setdefault(question, {})[option] = cells[name].lower() == "true"
         else:
-            answers[f"{question}.{option}"] = cell
-    return answers
-
-
-def _cell(cell: str, option: str, where: str) -> Any:
-    """Returns a cell's value; a classifier of several labels writes a list as JSON."""
-    return parse(cell, where) if option == "labels" and cell.startswith("[") else cell
+            form[name] = cells[name]
+    return form

@@ -1,8 +1,9 @@
 """Prodigy's JSONL, as `prodigy db-out` writes it.
 
-A line is one answer: `_input_hash` is the task, `_annotator_id` (or `_session_id`) who answered,
-`answer` accept, reject or ignore. Of several options `accept` holds the ids that were chosen; where
-one `label` was shown, accept and reject say whether it fits.
+A line is one answer. `_annotator_id` (or `_session_id`) is the annotator, `answer` is accept,
+reject or ignore. With several options `accept` holds the ids of the chosen ones. With one `label`,
+accept and reject say whether it fits. The item is `id` if all lines have one and it repeats,
+otherwise `_input_hash`.
 
 References:
     prodi.gy/docs/review, prodi.gy/docs/api-interfaces (choice, classification).
@@ -10,38 +11,45 @@ References:
 
 from __future__ import annotations
 
-from neucrowd_tf.io.files.reading import read_text
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import records
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.schema import TableOptions
 
-CHOICE = "accept"
+NAME = "Prodigy"
+MARKS = {"_input_hash", "_task_hash", "cats", "spans", "options"}
+CHOICE = "accept"  # the question of lines with options
 
 
-def is_export(head: Head) -> bool:
+def matches(head: Head) -> bool:
     """Whether a file looks like Prodigy's."""
-    return head.kind == "json" and "_input_hash" in head.first and "answer" in head.first
+    first = head.first or {}
+    return first.get("answer") in ("accept", "reject", "ignore") and not MARKS.isdisjoint(first)
 
 
-def read(head: Head, found: Collector) -> None:
-    """Reads the lines. A question with options is called "accept", one with a label like it."""
-    for place, line in records(read_text(head.path), str(head.path)):
-        if "_input_hash" not in line or "answer" not in line:
-            found.fail(place, "'_input_hash' and 'answer'", ", ".join(line) or "none")
-        task, answer = line["_input_hash"], line["answer"]
-        worker = line.get("_annotator_id") or line.get("_session_id")
-        about = {"answer", "label", *(name for name in line if name.startswith("_"))}
-        found.text(place, task, {name: line[name] for name in line if name not in about})
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the lines; a line with a `label` answers the question of that name."""
+    lines = list(head.records())
+    ids = {line.get("id") for _, line in lines if not isinstance(line.get("id"), (list, dict))}
+    repeats = None not in ids and len(ids) < len(lines)
+    item = "id" if repeats else "_input_hash"
+    answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
+    for place, line in lines:
+        answer, name = line.get("answer"), line.get(item)
+        annotator = line.get("_annotator_id") or line.get("_session_id")
+        about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
+        answers.text(name, {key: line[key] for key in line if key not in about})
         if answer == "ignore":
-            found.leave_out("ignored by the annotator")
-        elif answer not in ("accept", "reject"):
-            found.fail(place, "the answer accept, reject or ignore", repr(answer)[:80])
+            answers.left_out["ignored by the annotator"] += 1
         elif isinstance(line.get("accept"), list):
             if answer == "reject":
-                found.leave_out("rejected by the annotator")
+                answers.left_out["rejected by the annotator"] += 1
             else:
-                found.answer(place, task, worker, CHOICE, line["accept"])
+                answers.add(place, name, annotator, CHOICE, line["accept"])
         elif isinstance(line.get("label"), str):
-            found.answer(place, task, worker, line["label"], [answer])
+            answers.add(place, name, annotator, line["label"], [answer])
+        elif isinstance(line.get("cats"), dict):
+            answers.add_form(place, name, annotator, {"cats": line["cats"]})
         else:
-            found.leave_out_kind(str(line.get("_view_id", "neither 'accept' nor 'label'")))
+            answers.left_out["spans" if "spans" in line else "without 'accept' or 'label'"] += 1
+    return answers.columns()

@@ -1,132 +1,102 @@
 """SageMaker Ground Truth's labels by worker, before they are consolidated.
 
-Three forms: the folder `annotations/worker-response` of a job (or a zip of it), in which a folder
-an object holds JSON with `answers`, each with `workerId` and `answerContent`; a consolidation
+Three forms: the folder `annotations/worker-response` of a job (or a zip of it), with a folder per
+object that holds JSON with `answers`, each with `workerId` and `answerContent`; a consolidation
 request, a list of objects with `datasetObjectId` and `annotations`; an output manifest whose label
 attribute holds `annotationsFromAllWorkers`.
 
 References:
     awsdocs/amazon-sagemaker-developer-guide, sms-data-output.md (folders, worker metadata) and
-    sms-custom-templates-step3-lambda-requirements.md (consolidation requests). What a form of one's
-    own writes as `answerContent` is not documented; the values that crowd-classifier and
-    crowd-image-classifier write are read, and truth values by option.
+    sms-custom-templates-step3-lambda-requirements.md (consolidation requests). What a custom form
+    writes as `answerContent` is not documented; values of crowd-classifier and
+    crowd-image-classifier are read, and truth values by option.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import PurePosixPath
 from typing import Any
 
-from neucrowd_tf.io.files.reading import read_text
-from neucrowd_tf.io.importers.archives import members
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import choices_of, parse, records
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head, records
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.schema import TableOptions
 
-RESPONSES = "worker-response"
-ALL_WORKERS = "annotationsFromAllWorkers"
+NAME = "SageMaker Ground Truth"
+RESPONSES, ALL_WORKERS = "worker-response", "annotationsFromAllWorkers"
 
 
-def is_export(head: Head) -> bool:
+def matches(head: Head) -> bool:
     """Whether a file or a folder looks like Ground Truth's."""
     if head.kind in ("zip", "folder"):
-        names = [PurePosixPath(name) for name in head.members]
-        json_files = [name for name in names if name.suffix == ".json"]
+        names = [PurePosixPath(name) for name in head.names if name.endswith(".json")]
         return any(
-            RESPONSES in name.parts or any(part.startswith("iteration-") for part in name.parts)
-            for name in json_files
+            folder == RESPONSES or folder.startswith("iteration-")
+            for n in names
+            for folder in n.parts
         )
-    first = head.first
-    return head.kind == "json" and (
-        {"datasetObjectId", "annotations"} <= first.keys()
-        or _is_answers(first)
-        or any(isinstance(value, dict) and ALL_WORKERS in value for value in first.values())
+    first = head.first or {}
+    return {"datasetObjectId", "annotations"} <= first.keys() or any(
+        isinstance(value, dict) and ALL_WORKERS in value for value in first.values()
     )
 
 
-def _is_answers(value: Any) -> bool:
-    answers = value.get("answers")
+def _is_answers(record: dict[str, Any]) -> bool:
+    answers = record.get("answers")
     return isinstance(answers, list) and all(
         isinstance(answer, dict) and "answerContent" in answer for answer in answers
     )
 
 
-def read(head: Head, found: Collector) -> None:
-    """Reads any of the forms."""
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads any of the forms; the names in a form are the questions."""
+    answers = Answers(head, NAME, options, item="object", annotator="workerId")
     if head.kind in ("zip", "folder"):
-        _read_responses(head, found)
-        return
-    for place, entry in records(read_text(head.path), str(head.path)):
-        if "datasetObjectId" in entry:
-            shown = entry.get("dataObject")
-            found.text(
-                place,
-                entry["datasetObjectId"],
-                {"text": shown.get("content") or shown.get("s3Uri")} if shown else {},
-            )
-            _annotations(place, entry["datasetObjectId"], entry.get("annotations"), found)
-        elif _is_answers(entry):
-            _answers(place, head.path.parent.name, entry, found)
-        else:
-            task = entry.get("source-ref", entry.get("source"))
-            found.text(place, task, {"text": task})
-            answered = [
-                value[ALL_WORKERS]
-                for value in entry.values()
-                if isinstance(value, dict) and ALL_WORKERS in value
-            ]
-            if not answered:
-                found.leave_out("objects without workers' answers")
-            for given in answered:
-                _annotations(place, task, given, found)
+        _read_responses(head, answers)
+        return answers.columns()
+    for place, record in head.records():
+        item = record.get("datasetObjectId", record.get("source-ref", record.get("source")))
+        shown = record.get("dataObject") or {"content": item}
+        answers.text(item, {"text": shown.get("content") or shown.get("s3Uri")})
+        lists = [value.get(ALL_WORKERS) for value in record.values() if isinstance(value, dict)]
+        for annotation in [
+            entry
+            for listed in (record.get("annotations"), *lists)
+            for entry in (listed if isinstance(listed, list) else ())
+        ]:
+            data = annotation.get("annotationData") if isinstance(annotation, dict) else None
+            if not isinstance(data, dict) or "content" not in data:
+                raise answers.fail(place, "an annotation needs 'annotationData.content'")
+            _add(place, item, annotation.get("workerId"), data["content"], answers)
+    return answers.columns()
 
 
-def _read_responses(head: Head, found: Collector) -> None:
-    files = [
-        (name, text)
-        for name, text in members(head.path, (".json",))
-        if RESPONSES in head.path.parts or RESPONSES in name.parts or "iteration-" in str(name)
-    ]
-    # An object is called by its folder, a number; by the iteration's too where there are several.
+def _read_responses(head: Head, answers: Answers) -> None:
+    """Reads a folder per object; its number names the object, with the iteration if needed."""
+    files = [(PurePosixPath(name), text) for name, text in head.members((".json",))]
     iterations = {name.parts[-3] for name, _ in files if len(name.parts) > 2}
+    depth = 2 if len(iterations) > 1 else 1
     for name, text in files:
-        depth = 2 if len(iterations) > 1 else 1
-        task = "/".join(name.parts[-1 - depth : -1]) or name.stem
-        for place, entry in records(text, f"{head.path}: {name}"):
-            _answers(f"{name}: {place}", task, entry, found)
+        item = "/".join(name.parts[-1 - depth : -1]) or name.stem
+        for place, record in records(text, head.path / name, lines=False):
+            _add_answers(f"{name}: {place}", item, record, answers)
 
 
-def _answers(place: str, task: Any, entry: dict[str, Any], found: Collector) -> None:
-    if not _is_answers(entry):
-        found.fail(place, "'answers' with 'answerContent'", ", ".join(entry) or "none")
-    for answer in entry["answers"]:
-        _content(place, task, answer.get("workerId"), answer["answerContent"], found)
+def _add_answers(place: str, item: str, record: dict[str, Any], answers: Answers) -> None:
+    if not _is_answers(record):
+        raise answers.fail(place, "a response needs 'answers' with 'answerContent'")
+    for answer in record["answers"]:
+        _add(place, item, answer.get("workerId"), answer["answerContent"], answers)
 
 
-def _annotations(place: str, task: Any, given: Any, found: Collector) -> None:
-    for annotation in given if isinstance(given, list) else [given]:
-        data = annotation.get("annotationData") if isinstance(annotation, dict) else None
-        if not isinstance(data, dict) or "content" not in data:
-            found.fail(place, "annotations with 'annotationData.content'", repr(annotation)[:80])
-        content = data["content"]
-        if isinstance(content, str):
-            content = parse(content, f"{found.path}: {place}, 'content'")
-        _content(place, task, annotation.get("workerId"), content, found)
-
-
-def _content(place: str, task: Any, worker: Any, content: Any, found: Collector) -> None:
-    """Takes what one worker's form says: a value by name, the names being the questions."""
-    if not isinstance(content, dict) or not content:
-        found.leave_out("without a choice")
-    for question, value in _questions(content):
-        choices = choices_of(value)
-        if choices is None:
-            found.leave_out_kind(question)
-        else:
-            found.answer(place, task, worker, question, choices)
-
-
-def _questions(content: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(content, dict):
-        yield from ((str(name), value) for name, value in content.items())
+def _add(place: str, item: Any, worker: Any, content: Any, answers: Answers) -> None:
+    """Adds what one worker's form says: a value per question, or the JSON of it."""
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            raise answers.fail(place, "'content' is not JSON") from None
+    if not isinstance(content, dict):
+        raise answers.fail(place, "'content' is not an object")
+    answers.add_form(place, item, worker, content)

@@ -1,8 +1,8 @@
-"""Toloka's results: a TSV (a CSV, as toloka-kit's frames are saved) with a row for each answer.
+"""Toloka's results: a TSV (a CSV if saved from toloka-kit) with a row per answer.
 
-`INPUT:<field>` is the task, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the right answer of a
-control task, `ASSIGNMENT:worker_id` who gave it and `ASSIGNMENT:status` whether it was accepted. An
-empty row stands between pages of tasks.
+`INPUT:<field>` is the item, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the true answer of a
+control task, `ASSIGNMENT:worker_id` the annotator and `ASSIGNMENT:status` whether the answer was
+accepted. An empty row stands between pages of tasks.
 
 References:
     Toloka/docs, en/guide/concepts/result-of-eval.md; toloka-kit, `GetAssignmentsTsvParameters`
@@ -11,45 +11,46 @@ References:
 
 from __future__ import annotations
 
-from neucrowd_tf.io.importers.export import Collector
-from neucrowd_tf.io.importers.heads import Head
-from neucrowd_tf.io.importers.records import rows
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.tables import columns_of, rows
+from neucrowd_tf.io.schema import TableOptions
 
+NAME = "Toloka"
 WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
 INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
-KEPT = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
+COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
 
 
-def is_export(head: Head) -> bool:
+def matches(head: Head) -> bool:
     """Whether a file looks like Toloka's."""
-    return (
-        head.kind == "table"
-        and WORKER in head.columns
-        and any(name.startswith(OUTPUT) for name in head.columns)
+    return WORKER in head.columns and any(name.startswith(OUTPUT) for name in head.columns)
+
+
+def read(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
+    table = head.table(options)
+    inputs = [name for name in table.columns if name.startswith(INPUT)]
+    items = columns_of(table, options, "task", [TASK] if TASK in table.columns else inputs)
+    annotators = columns_of(table, options, "worker", [WORKER])
+    outputs = [name for name in table.columns if name.startswith(OUTPUT)]
+    questions = columns_of(table, options, "label", outputs)
+    answers = Answers(
+        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=OUTPUT
     )
-
-
-def read(head: Head, found: Collector) -> None:
-    """Reads the rows; without `ASSIGNMENT:task_id`, a task is called by its inputs. Columns that
-    the user named go before.
-    """
-    answers = {name.removeprefix(OUTPUT): name for name in head.columns if name.startswith(OUTPUT)}
-    if (label := head.named.get("label")) is not None:
-        answers = {label.removeprefix(OUTPUT): label}
-    inputs = [name for name in head.columns if name.startswith(INPUT)]
-    tasks, workers = head.named.get("task", TASK), head.named.get("worker", WORKER)
-    for place, row in rows(head.path, head.separator):
-        task = row.get(tasks) or " | ".join(row[name] for name in inputs)
-        found.text(place, task, {name.removeprefix(INPUT): row[name] for name in inputs})
-        for question in answers:
-            golden = row.get(GOLDEN + question, "")
-            if golden:
-                found.gold(place, task, question, [golden])
-        status = row.get(STATUS, "").upper()
-        if status not in KEPT:
-            found.leave_out(f"{status.lower()} answers")
+    columns = table.joined(items), table.joined(annotators)
+    for (row, cells), item, annotator in zip(rows(table), *columns, strict=True):
+        if not any(cells.values()):
             continue
-        for question, column in answers.items():
-            given = row[column]
-            # A worker sees each of several questions; an empty cell is an answer without a choice.
-            found.answer(place, task, row[workers], question, [given] if given else [])
+        answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+        for question in questions:
+            if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):
+                answers.gold(item, question, [golden])
+        status = cells.get(STATUS, "").upper()
+        if status not in COUNTED:
+            answers.left_out[f"{status.lower()} answers"] += 1
+            continue
+        for question in questions:
+            answers.add(table.place(row), item, annotator, question, [cells[question]])
+    return answers.columns()

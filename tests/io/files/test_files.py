@@ -150,7 +150,7 @@ def test_a_file_of_the_systems_that_waits_is_refused(
         path.symlink_to("/proc/kmsg")
     else:
         monkeypatch.setattr(reading, "_waits", lambda _: True)
-    with pytest.raises(DataError, match=r"a\.csv: expected a file, received .* never ends"):
+    with pytest.raises(DataError, match=r"a\.csv: this is a system file that never ends"):
         read_bytes(path)
     if os.access("/proc/version", os.R_OK):  # of no size, too
         assert read_bytes(pathlib.Path("/proc/version")).startswith(b"Linux")
@@ -177,7 +177,7 @@ def test_a_pipe_or_a_device_in_place_of_arrays(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "a.npz")
     (tmp_path / "b.npz").symlink_to("/dev/zero")
     for name in ("a.npz", "b.npz"):
-        with pytest.raises(DataError, match=rf"{name}: expected arrays .* a pipe or a device"):
+        with pytest.raises(DataError, match=f"{name}: this is a device"):
             load_arrays(tmp_path / name)
 
 
@@ -188,12 +188,12 @@ def test_a_file_in_place_of_a_folder(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_disk_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_: pathlib.Path) -> bytes:
+    def fails(*_: object) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
 
     (tmp_path / "a").write_text("x")
-    monkeypatch.setattr(pathlib.Path, "read_bytes", fails)
-    with pytest.raises(DataError, match=r"a: expected a file, received Input/output error"):
+    monkeypatch.setattr(pathlib.Path, "open", fails)
+    with pytest.raises(DataError, match=r"a: it cannot be read \(Input/output error\)"):
         read_bytes(tmp_path / "a")
 
 

@@ -12,9 +12,9 @@ import pytest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import IMPORTERS, find
+from neucrowd_tf.io.importers.answers import choices_of
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools import IMPORTERS, find
-from neucrowd_tf.io.tools.answers import choices_of
 from tests.io.importers.exports import (
     EXPORTS,
     IDS,

@@ -10,9 +10,9 @@ from collections import defaultdict
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.head import Head, unknown
+from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools.answers import Answers
 
 NAME = "annotators per class"
 
@@ -45,7 +45,10 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
                 if _is_lists(value):
                     _add(place, record.get("id"), question, value, answers)
         return answers.columns()
-    for item, value in head.value().items():
+    whole = head.value()
+    if not isinstance(whole, dict):
+        raise unknown(head)
+    for item, value in whole.items():
         if not isinstance(value, dict):
             raise answers.fail(f"item {item!r}", "expected classes with lists of annotators")
         _add(f"item {item!r}", item, "class", value, answers)

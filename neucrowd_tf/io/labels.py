@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io import importers
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.head import Head, is_json, unknown
+from neucrowd_tf.io.importers import TOOLS, find
 from neucrowd_tf.io.roles import SHOWN, Roles, decide, is_missing
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
@@ -30,15 +32,17 @@ from neucrowd_tf.io.values import (
     check_spelling,
     classes_of,
     split_cell,
+    without_point,
 )
 from neucrowd_tf.names import ROLES, encode, typed_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-find: Any = getattr(importers, "find", lambda head: None)
+
 MOST_CELLS = 10**9  # of a matrix in an NPY file
 RAREST = 5  # classes that are shown besides the most frequent ones
+TABLE = "table"  # the name of no tool
 LAYOUTS = {
     "long": "long table",
     "wide": "wide table",
@@ -81,6 +85,23 @@ def report_on_stderr(line: str) -> None:
     print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
+@contextlib.contextmanager
+def input_path(path: Path) -> Iterator[Path]:
+    """Yields a path; for `-`, that of a temporary file with what standard input has."""
+    if path != Path("-"):
+        yield path
+        return
+    content = sys.stdin.buffer.read()
+    ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"stdin{ending}"
+        file.write_bytes(content)
+        try:
+            yield file
+        except DataError as error:
+            raise DataError(str(error).replace(str(file), "-")) from None
+
+
 def read_annotations(
     path: str | Path,
     options: TableOptions | None = None,
@@ -88,6 +109,7 @@ def read_annotations(
     items: Sequence[str] | NDArray[Any] | None = None,
     unmatched: Literal["error", "drop"] = "error",
     report: Callable[[str], None] = report_on_stderr,
+    tool: str = "auto",
 ) -> Reading:
     """Reads labels in any layout.
 
@@ -98,6 +120,7 @@ def read_annotations(
             file's own items.
         unmatched: whether labels of other items are an error, or are left out and counted.
         report: takes each line about what was read.
+        tool: which importer reads the file, see `importers.TOOLS`; "table" for none of them.
 
     Returns:
         the annotations, and what was read.
@@ -107,7 +130,7 @@ def read_annotations(
         UsageError: an option that the file has no use for.
     """
     path, options = Path(path), options or TableOptions()
-    columns = read_columns(path, options)
+    columns = read_columns(path, options, tool)
     values = _Values(columns, options, path)
     reading = values.reading(None if items is None else [str(item) for item in items], unmatched)
     for line in reading.lines:
@@ -118,7 +141,7 @@ def read_annotations(
 # ----------------------------------------------------------------- layouts
 
 
-def read_columns(path: Path, options: TableOptions) -> LabelColumns:
+def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
     """Returns items, annotators and labels as the file has them.
 
     Raises:
@@ -127,9 +150,14 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     head = Head(path, options)
     if head.kind == "npy":
         return _of_matrix(read_npy(path, MOST_CELLS), path)
-    tool = None if options.header == "none" or options.votes_columns else find(head)
-    if tool is not None:
-        return tool.read(head, options)
+    importer = TOOLS.get(tool)
+    if importer is not None and not importer.matches(head):
+        problem = f"this does not look like an export of {importer.NAME}"
+        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
+    if tool == "auto" and options.header != "none" and not options.votes_columns:
+        importer = find(head)
+    if importer is not None:
+        return importer.read(head, options)
     if head.kind in ("zip", "folder"):
         problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
         raise error("unreadable", path, problem=problem, advice="Name a file of labels")
@@ -137,6 +165,8 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         isinstance(value, (dict, list)) for value in head.first.values()
     )
     if is_json(head) and (head.keys or not flat):
+        for _ in head.records():  # damaged JSON is an error of its own
+            pass
         raise unknown(head)
     for name in ("question", "first"):
         if getattr(options, name):
@@ -387,6 +417,9 @@ class _Values:
         options, place = self.options, self._place(self.codes)
         if options.multi_label is None:
             check_several(self.path, self.names, place)
+            if not options.exact_names:
+                self.names, codes = encode(without_point(self.names))
+                self.codes = codes[self.codes]
             if options.bins:
                 binned = bin_names(self.path, self.names, options.bins)
                 self.names, codes = encode(binned)
@@ -560,13 +593,7 @@ class _Values:
 
     def _classes_line(self, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
         """Yields the sentences of the second line."""
-        order = np.argsort(-counts, kind="stable").tolist()
-        shown = [f"{crowd.class_names[code]} ({int(counts[code]):,})" for code in order]
-        if len(shown) > SHOWN + RAREST:
-            rare = f"; rarest: {', '.join(shown[-RAREST:])}; {len(shown) - SHOWN - RAREST} others"
-            yield f"classes: {', '.join(shown[:SHOWN])}{rare}."
-        else:
-            yield f"classes: {', '.join(shown)}."
+        yield class_line(crowd.class_names.tolist(), counts)
         columns = self.columns
         if columns.annotators_in_columns:
             more = len(self.annotators) - SHOWN
@@ -587,6 +614,16 @@ class _Values:
                 yield "Each item has one label."
             if np.sum(counts > 0) == 1:
                 yield "All labels are the same."
+
+
+def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
+    """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
+    order = np.argsort(-counts, kind="stable").tolist()
+    shown = [f"{names[code]} ({int(counts[code]):,})" for code in order]
+    if len(shown) <= SHOWN + RAREST:
+        return f"classes: {', '.join(shown)}."
+    rare = f"; rarest: {', '.join(shown[-RAREST:])}; {len(shown) - SHOWN - RAREST} others"
+    return f"classes: {', '.join(shown[:SHOWN])}{rare}."
 
 
 def _number(count: int, word: str) -> str:

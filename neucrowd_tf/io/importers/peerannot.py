@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools.answers import Answers
 from neucrowd_tf.names import roles_of
 
 NAME = "answers.json"

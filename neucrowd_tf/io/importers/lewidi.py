@@ -14,8 +14,8 @@ from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools.answers import Answers
 
 NAME = "LeWiDi"
 ANNOTATORS = "annotators"

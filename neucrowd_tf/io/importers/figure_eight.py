@@ -14,9 +14,9 @@ from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools.answers import Answers
-from neucrowd_tf.io.tools.tables import read_table
 
 NAME = "Figure Eight"
 UNIT, WORKER = "_unit_id", "_worker_id"

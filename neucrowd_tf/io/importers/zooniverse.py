@@ -15,9 +15,9 @@ from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.tables import read_table, rows
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tools.answers import Answers
-from neucrowd_tf.io.tools.tables import read_table, rows
 
 NAME = "Zooniverse"
 ITEM, ANNOTATOR, ANNOTATIONS = "subject_ids", "user_name", "annotations"

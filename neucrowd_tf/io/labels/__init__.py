@@ -1,1 +1,0 @@
-"""Labels in any layout, a file a layout."""

@@ -1,1 +1,0 @@
-"""What in a table of labels is no label, no annotator and no task."""

@@ -1,1 +1,0 @@
-"""Ids of tasks, annotators and classes, and how they are spelt."""
