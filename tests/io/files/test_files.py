@@ -231,8 +231,8 @@ def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
     with pytest.raises(PermissionError) as caught:
         write_text(tmp_path / "a.csv", "x")
     assert one_line(caught.value) == (
-        f"{tmp_path / 'a.csv'}: expected permission to read or write it, received none"
-        " (Permission denied)"
+        f"{tmp_path / 'a.csv'}: no permission to read or write it (Permission"
+        " denied). Change its permissions."
     )
 
 
