@@ -8,6 +8,7 @@ temporary name and renamed when complete.
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -27,7 +28,7 @@ from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.run_files import SavedEstimator
 
 FORMAT = 1
-_PACKAGES = ("neucrowd_tf.", "baselines.")
+_PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -89,7 +90,15 @@ class Persistent:
     @classmethod
     def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
         # An earlier version had the options of a network among the arguments.
-        restored = cls(**nest(cls, {}, params))
+        params = nest(cls, {}, params)
+        removed = sorted(set(params) - set(inspect.signature(cls).parameters))
+        if removed:
+            raise DataError(
+                f"{cls.__name__}: saved by an earlier version, with arguments that were removed:"
+                f" {', '.join(removed)}. Load it with that version, or fit again (CHANGELOG.md has"
+                " their replacements)."
+            )
+        restored = cls(**params)
         for name, value in attributes.items():
             setattr(restored, name, value)
         return restored

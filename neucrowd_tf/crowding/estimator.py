@@ -188,7 +188,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if not data.annotations.observed().num_annotations:
-            raise DataError("annotations: only generated ones. Add authentic annotations.")
+            raise DataError("annotations: expected authentic ones, received generated ones alone")
         self.annotator_table_ = annotator_table(self.annotator_features, data.annotations)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:

@@ -135,8 +135,8 @@ class Generator(keras.layers.Layer):
 
     def annotator_part(self, annotators: Any) -> Any:
         """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
-        part = self.from_annotator(self.annotator_embedding(annotators))
-        return part if self.use_annotators else tf.zeros_like(part)
+        hidden = self.from_annotator(self.annotator_embedding(annotators))
+        return hidden if self.use_annotators else tf.zeros_like(hidden)
 
     def hidden(self, features: Any, annotators: Any, noise: Any) -> Any:
         """Returns the part of instances, annotators and noise in the hidden layer, `[B, R, h]`.
@@ -179,8 +179,9 @@ class Generator(keras.layers.Layer):
         """Draws a label of each instance by each annotator.
 
         Args:
-            features, annotators: `[B, d]` and `[R, e]`.
+            features: `[B, d]`.
             latent: `[B, C]` z-hat.
+            annotators: `[R, e]`.
             seed: `[2]`, decides all draws; the noise is `pair_noise` of it.
         """
         shape = [tf.shape(features)[0], tf.shape(annotators)[0], self.noise_size]
@@ -194,7 +195,9 @@ class Generator(keras.layers.Layer):
         """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.
 
         Args:
-            features, latent, annotators: see `draw`.
+            features: `[B, d]`.
+            latent: `[B, C]` z-hat.
+            annotators: `[R, e]`.
         """
         noise = tf.zeros([tf.shape(features)[0], tf.shape(annotators)[0], self.noise_size])
         hidden = self.hidden(features, annotators, noise)
@@ -337,7 +340,9 @@ class Discriminator(keras.layers.Layer):
         """Returns the logits of D of every label of every pair, `[B, R, C]`.
 
         Args:
-            v, u, matrices: from `encode`.
+            v: `[B, k]` from `encode`.
+            u: `[R, k]` from `encode`.
+            matrices: `[C, k, k]` from `encode`.
         """
         maps = tf.reshape(tf.einsum("rk,ckl->rcl", u, matrices), [-1, self.embedding_size])
         scores = tf.matmul(v, maps, transpose_b=True)
@@ -348,7 +353,8 @@ class Discriminator(keras.layers.Layer):
 
         Args:
             v: `[P, k]`, a row per pair.
-            u, matrices: from `encode`.
+            u: `[R, k]` from `encode`.
+            matrices: `[C, k, k]` from `encode`.
             codes: `[P]` annotator codes.
         """
         maps = tf.gather(tf.einsum("rk,ckl->rcl", u, matrices), codes)
@@ -400,7 +406,9 @@ class Auxiliary(keras.layers.Layer):
         """Returns log Q(z | x, e, y) of all pairs, `[B, R, C]`.
 
         Args:
-            v, u, matrices: from `Discriminator.encode`.
+            v: `[B, k]` from `Discriminator.encode`.
+            u: `[R, k]` likewise.
+            matrices: `[C, k, k]` likewise.
             labels: `[B, R]` class codes y.
         """
         pairs = self.from_instance(v)[:, None, :] + self.from_annotator(u)[None]
@@ -410,7 +418,10 @@ class Auxiliary(keras.layers.Layer):
         """Returns log Q(z | x, e, y) of chosen pairs, `[P, C]`.
 
         Args:
-            v, u, matrices, codes: see `Discriminator.some_pairs`.
+            v: `[P, k]`, a row per pair.
+            u: `[R, k]` from `Discriminator.encode`.
+            matrices: `[C, k, k]` likewise.
+            codes: `[P]` annotator codes.
             labels: `[P]` class codes y.
         """
         pairs = self.from_instance(v) + tf.gather(self.from_annotator(u), codes)

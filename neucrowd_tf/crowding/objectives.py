@@ -55,7 +55,9 @@ def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> An
     """Returns eq. 4 as printed: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
 
     Args:
-        logits, labels, authentic: see `discriminator_losses`.
+        logits: `[P, C]` of D.
+        labels: `[P]` class codes.
+        authentic: `[P]` bool, False for generated annotations.
 
     References:
         CrowdInG, eq. 4 (V).

@@ -287,7 +287,8 @@ class Exact(Game):
             hidden: `[B, R, h]`.
             latent: `[B, C]` z-hat, through which gradients go.
             before: `[B, C]` z-hat before the turn.
-            authenticity, log_q: from `all_signals`.
+            authenticity: `[B, R, C]` from `all_signals`.
+            log_q: `[B, R, C, C]` from `all_signals`.
         """
         weight = self.settings.information
         if isinstance(self.generator, ClassGenerator):
