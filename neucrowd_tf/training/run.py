@@ -297,8 +297,9 @@ def owner_of(
 
 
 def _plain(value: Any) -> Any:
-    """Returns what of an argument is the same in each process: of a file its bytes, wherever it
-    lies, of an object its class.
+    """Returns what of an argument is the same in each process.
+
+    Of a file these are its bytes, of an optimizer its configuration, of other objects their class.
     """
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -314,6 +315,15 @@ def _plain(value: Any) -> Any:
         return array_digest(value)
     if hasattr(value, "get_params") and not isinstance(value, type):
         return [_name(type(value)), _plain(value.get_params(deep=False))]
+    # An optimizer or a schedule, without the number that Keras adds to names. A network's weights are
+    # drawn by the seed, so that it is its class alone.
+    if (
+        hasattr(value, "get_config")
+        and not isinstance(value, type)
+        and not hasattr(value, "layers")
+    ):
+        config = {key: item for key, item in value.get_config().items() if key != "name"}
+        return [_name(type(value)), _plain(config)]
     return _name(value if hasattr(value, "__qualname__") else type(value))
 
 

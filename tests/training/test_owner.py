@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 
@@ -42,6 +43,8 @@ def test_other_arguments_or_data_are_another_owner(tmp_path: Path) -> None:
         owner_of(Given(**plain.arguments | {"model": Given(seed=1)}), X, crowd),
         owner_of(Given(**plain.arguments | {"model": Given(seed=2)}), X, crowd),
         owner_of(Given(**plain.arguments | {"model": str(first)}), X, crowd),
+        owner_of(Given(**plain.arguments | {"model": keras.optimizers.SGD(0.1)}), X, crowd),
+        owner_of(Given(**plain.arguments | {"model": keras.optimizers.SGD(0.2)}), X, crowd),
         owner_of(TwoStageClassifier(), X, crowd),
         owner_of(plain, X + 1, crowd),
         owner_of(plain, TEXTS, crowd),
@@ -50,6 +53,8 @@ def test_other_arguments_or_data_are_another_owner(tmp_path: Path) -> None:
         owner_of(plain, X, crowd, X[:1], np.array([1])),
     ]
     assert len(set(owners)) == len(owners)
+    again = Given(**plain.arguments | {"model": keras.optimizers.SGD(0.1)})
+    assert owner_of(again, X, crowd) == owners[6]
     first.rename(second)  # a file that has only moved is the same one
     assert owner_of(Given(**plain.arguments | {"model": str(second)}), X, crowd) == owners[5]
 
