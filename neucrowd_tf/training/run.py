@@ -315,8 +315,8 @@ def _plain(value: Any) -> Any:
         return array_digest(value)
     if hasattr(value, "get_params") and not isinstance(value, type):
         return [_name(type(value)), _plain(value.get_params(deep=False))]
-    # An optimizer or a schedule, without the number that Keras adds to names. Of a network it is the
-    # class alone, as the seed draws its weights.
+    # An optimizer or a schedule, without the number that Keras adds to its name. Of a network it is
+    # the class alone, as the seed draws its weights.
     if (
         hasattr(value, "get_config")
         and not isinstance(value, type)
