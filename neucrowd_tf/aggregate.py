@@ -37,9 +37,8 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation import Aggregator
     from neucrowd_tf.aggregation.engine.records import Engine
-    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.certainty.inference import Inference
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,12 +50,22 @@ class Flags(LabelFlags):
     """
 
     annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
-    method: str = flag("dawid_skene", help="Truth-inference method.")
+    method: str | None = flag(
+        None,
+        help="Truth-inference method. Default: consensus, or dawid_skene for labels that are read"
+        " by parts.",
+    )
     output: Path = flag(STDOUT, help="CSV to write: task,label,probability,num_labels. `-` prints.")
     annotators: Path | None = flag(
-        None, help="CSV to write: each annotator's skill with an interval, and confusion matrix."
+        None,
+        help="CSV to write: each annotator's skill with an 80% interval, a note and the confusion"
+        " matrix.",
     )
-    gold: Path | None = flag(None, help="CSV task,label: true labels of some items.")
+    gold: Path | None = flag(
+        None,
+        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
+        " probabilities.",
+    )
     seed: int = flag(0, least=0, help="Seed of a method's random draws.")
     engine: str | None = flag(
         None,
@@ -101,10 +110,12 @@ def aggregate(flags: Flags) -> list[str]:
         return _aggregate_by_parts(flags)
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
-    # Errors in the flags are reported before scikit-learn's slow import.
+    # Errors in the flags are reported before slow imports.
     from neucrowd_tf.aggregation.catalogue import make_aggregator
+    from neucrowd_tf.certainty.inference import METHOD, infer
 
-    method = make_aggregator(flags.method, flags.seed)
+    method = flags.method or METHOD
+    make_aggregator(method)  # an unknown name is an error before the file is read
     options = table_options(flags)
     with input_path(path) as file:
         reading = read_annotations(file, options)
@@ -116,21 +127,28 @@ def aggregate(flags: Flags) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            method.fit(crowd, gold)
+            inference = infer(crowd, method, gold, flags.seed)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    header, rows = ["task", "label", "probability", "num_labels"], label_rows(crowd, method)
+    header, rows = ["task", "label", "probability", "num_labels"], label_rows(inference)
     if reading.pairs is not None:
         header = ["task", "class", *header[1:]]
         cells = map(text_cell, crowd.instance_names.tolist())
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
-    labels = to_csv(header, rows)
-    written = {flags.output: labels}
+    written = {flags.output: to_csv(header, rows)}
     if flags.annotators is not None:
-        written[flags.annotators] = annotators_csv(crowd, method, models)
+        written[flags.annotators] = annotators_csv(inference, models)
     write_outputs(written)
-    return [*(f"warning: {one_line(w.message)}" for w in raised)]  # type: ignore[arg-type]
+    notes = [_warning(w.message, method) for w in raised]
+    return [*notes, f"method: {method}", *inference.lines()]
+
+
+def _warning(message: Warning | str, method: str) -> str:
+    """Returns a warning's line; for a method that did not converge, with a flag that helps."""
+    if type(message).__name__ == "ConvergenceWarning":
+        return f"warning: {method} did not converge. Use --method=consensus."
+    return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 
 def _aggregate_by_parts(flags: Flags) -> list[str]:
@@ -165,9 +183,12 @@ def _fit(flags: Flags) -> None:
             f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
             " 'neucrowd-tf[dask]' for --engine=dask."
         ) from None
+    method = flags.method or "dawid_skene"
+    if flags.method is None:
+        print(f"method: {method} (labels are read by parts)", file=sys.stderr)  # noqa: T201
     request = Request(
         flags.annotations,
-        flags.method,
+        method,
         flags.output,
         flags.max_iter,
         flags.tol,
@@ -189,48 +210,43 @@ def _engine(flags: Flags) -> Engine:
     return Local(flags.workers)
 
 
-def label_rows(crowd: Annotations, method: Aggregator) -> Iterator[list[str]]:
+def label_rows(inference: Inference) -> Iterator[list[str]]:
     """Yields `task,label,probability,num_labels` of each item that has a label or a gold label."""
+    crowd, labels, probas = inference.crowd, inference.labels, inference.probas
     names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts = crowd.vote_counts().sum(axis=1).tolist()
+    counts = inference.certainty.votes.sum(axis=1)
     for row, task in enumerate(crowd.instance_names.tolist()):
-        if method.annotated_[row]:
-            label = int(method.labels_[row])
-            probability = number_cell(float(method.probas_[row, label]))
-            yield [text_cell(task), names[label], probability, str(counts[row])]
+        if counts[row] or inference.gold[row] >= 0:
+            label = int(labels[row])
+            probability = number_cell(float(probas[row, label]))
+            yield [text_cell(task), names[label], probability, str(int(counts[row]))]
 
 
-def annotators_csv(crowd: Annotations, method: Aggregator, models: Sequence[str] = ()) -> str:
+def annotators_csv(inference: Inference, models: Sequence[str] = ()) -> str:
     """Returns a CSV with a row per annotator.
 
-    The columns are `annotator,num_labels,skill,skill_low,skill_high,kind` and
-    `c_<true class>_<label>` for each pair of classes. The kind is `model` for the annotators in
-    `models`, otherwise `person`.
-
-    The skill is the method's estimate of the probability of a correct label or, if the method has
-    none, the share of labels that equal the inferred ones. The interval is Wilson's 95% interval
-    for that many labels, as if the inferred labels were true. The confusion matrix is the method's,
-    or counted against the inferred labels; its rows sum to one.
+    The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
+    `c_<true class>_<label>` for each pair of classes. Skill, 80% interval and note are those of
+    `neucrowd_tf.certainty.Skills`; the kind is `model` for the annotators in `models`, otherwise
+    `person`. The confusion matrix is counted against the recalibrated probabilities; its rows sum
+    to one.
     """
-    import numpy as np
+    from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 
-    from neucrowd_tf.aggregation.base import confusion_counts, normalise_counts
-    from neucrowd_tf.evaluation.intervals import wilson_interval
-
-    counts = confusion_counts(crowd, method.labels_)
-    sizes = crowd.labels_per_annotator()
-    agreed = np.einsum("rcc->r", counts) / np.maximum(sizes, 1)
-    skills = agreed if method.skills_ is None else method.skills_
-    errors = normalise_counts(counts, 0.0) if method.errors_ is None else method.errors_
-    low, high = wilson_interval(np.clip(skills, 0.0, 1.0) * sizes, sizes)
+    crowd, skills = inference.crowd, inference.skills
+    if skills is None:
+        raise ValueError("annotators are not known")
+    errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
     classes = [str(name) for name in crowd.class_names.tolist()]
-    header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "kind"]
+    header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "note", "kind"]
     header += [f"c_{true}_{label}" for true in classes for label in classes]
+    given = crowd.labels_per_annotator()
     rows = (
         [
             text_cell(name),
-            str(int(sizes[code])),
-            *(number_cell(float(value[code])) for value in (skills, low, high)),
+            str(int(given[code])),
+            *(number_cell(float(x[code])) for x in (skills.skill, skills.low, skills.high)),
+            str(skills.note[code]),
             "model" if str(name) in models else "person",
             *(number_cell(value) for value in errors[code].ravel().tolist()),
         ]

@@ -96,7 +96,7 @@ def infer(
     """
     codes = gold_codes(gold, crowd)
     votes, calibration = crowd.vote_counts(), Calibration.learned(method)
-    model = make_aggregator(method, seed).fit(crowd, None)
+    model = make_aggregator(method, seed).fit(crowd)
     agreement = None
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)

@@ -237,14 +237,19 @@ class Certainty:
             rows = np.flatnonzero((self.votes.sum(axis=1) > 0) | (self.gold >= 0))
         if not len(rows):
             return Estimate(float("nan"), float("nan"), float("nan"))
-        rng = np.random.default_rng(1)
-        chances = np.stack([self.right(shift)[rows] for shift in self.shifts])
-        means = chances.mean(axis=1)
-        spread = np.sqrt((chances * (1 - chances)).sum(axis=1)) / len(rows)
-        draws = np.clip(means + spread * rng.standard_normal(len(means)), 0.0, 1.0)
+        rng, draws = np.random.default_rng(1), []
+        for shift in self.shifts[: draws_for(len(rows))]:
+            chances = self.right(shift)[rows]
+            spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
+            draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
         low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         value = float(self.right()[rows].mean())
         return Estimate(value, float(min(low, value)), float(max(high, value)))
+
+
+def draws_for(size: int) -> int:
+    """Returns how many draws of the shift are affordable for so many probabilities."""
+    return int(np.clip(2e7 / max(size, 1), 40, DRAWS))
 
 
 def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:

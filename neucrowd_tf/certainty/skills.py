@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neucrowd_tf.certainty.recalibration import draws_for
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -65,7 +67,7 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     size, given = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
     total, rng = np.maximum(given, 1.0), np.random.default_rng(2)
     shares, skills, below = [], [], []
-    for shift in certainty.shifts:
+    for shift in certainty.shifts[: draws_for(crowd.num_annotations)]:
         right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
         expected = np.bincount(crowd.annotators, right, minlength=size)
         spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
