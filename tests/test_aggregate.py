@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit, logit
 
 from neucrowd_tf.aggregate import annotators_csv, main
-from neucrowd_tf.aggregation import DawidSkene, MajorityVote
+from neucrowd_tf.aggregation import Consensus, DawidSkene
+from neucrowd_tf.certainty import Calibration
+from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
@@ -36,46 +39,56 @@ def labels_csv(tmp_path: Path) -> Path:
 
 def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.csv"
-    assert main([f"--annotations={labels_csv}", f"--output={output}"]) == 0
+    flags = [f"--annotations={labels_csv}", f"--output={output}"]
     crowd = read_annotations(labels_csv).annotations
-    model = DawidSkene().fit(crowd)
-    found = pd.read_csv(output, dtype={"task": str})
-    assert list(found.columns) == ["task", "label", "probability", "num_labels"]
-    assert found["task"].tolist() == ["a", "b", "c", "007"]
-    assert found["label"].tolist() == crowd.class_names[model.labels_].tolist()
-    assert found["num_labels"].tolist() == [3, 3, 3, 2]
-    np.testing.assert_allclose(found["probability"], model.probas_.max(axis=1), rtol=1e-8)
+    for more, model in (([], Consensus()), (["--method=dawid_skene"], DawidSkene())):
+        assert main([*flags, *more]) == 0
+        frame = pd.read_csv(output, dtype={"task": str})
+        assert list(frame.columns) == ["task", "label", "probability", "num_labels"]
+        assert frame["task"].tolist() == ["a", "b", "c", "007"]
+        assert frame["label"].tolist() == crowd.class_names[model.fit(crowd).labels_].tolist()
+        assert frame["num_labels"].tolist() == [3, 3, 3, 2]
+        assert frame["probability"].between(0.5, 1).all()
 
 
-def test_majority_vote_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"--annotations={labels_csv}", "--method=majority_vote"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     # a: two of three x; b: all y; c: two of three x; 007: both y.
-    assert capsys.readouterr().out.splitlines() == [
-        "task,label,probability,num_labels",
-        "a,x,0.666666667,3",
-        "b,y,1,3",
-        "c,x,0.666666667,3",
-        "007,y,1,2",
+    assert [(row[0], row[1], row[3]) for row in rows] == [
+        ("a", "x", "3"),
+        ("b", "y", "3"),
+        ("c", "x", "3"),
+        ("007", "y", "2"),
     ]
+    # Of a: the posterior is 2/3, the smoothed vote share (2 + 1/2) / (3 + 1).
+    weights = Calibration.learned("majority_vote").weights
+    right = expit(weights @ [1, logit(2 / 3), logit(2.5 / 4)])
+    assert float(rows[0][2]) == pytest.approx(right)
+
+
+def test_what_is_printed(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([f"--annotations={labels_csv}"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "method: consensus" in lines
+    text = " ".join(lines)
+    assert "expected accuracy of the labels: 0." in text and "4 items with labels" in text
+    assert "cannot be seen without gold labels" in text
 
 
 def test_annotators(labels_csv: Path) -> None:
     crowd = read_annotations(labels_csv).annotations
-    model = MajorityVote(ties="first").fit(crowd)
-    frame = pd.read_csv(io.StringIO(annotators_csv(crowd, model))).set_index("annotator")
+    inference = infer(crowd, "majority_vote")
+    frame = pd.read_csv(io.StringIO(annotators_csv(inference))).set_index("annotator")
     # Majority: a x, b y, c x, 007 y. u gave x y x y (4 of 4), v x y y y (3 of 4), w y y x (2 of 3).
     assert frame["num_labels"].tolist() == [4, 4, 3]
-    np.testing.assert_allclose(frame["skill"], [1.0, 0.75, 2 / 3], rtol=1e-8)
-    # Wilson at 95 % for 4 of 4: 4 / (4 + 1.96^2) = .5101 to 1.
-    bounds = frame.loc["u", ["skill_low", "skill_high"]].astype(float)
-    np.testing.assert_allclose(bounds, [0.5101, 1], atol=1e-4)
+    assert frame["skill"]["u"] > frame["skill"]["v"] > frame["skill"]["w"]
     assert (frame["skill_low"] <= frame["skill"]).all()
     assert (frame["skill"] <= frame["skill_high"]).all()
-    assert set(frame["kind"]) == {"person"}
-    kinds = pd.read_csv(io.StringIO(annotators_csv(crowd, model, ["v"])))["kind"]
-    assert kinds.tolist() == ["person", "model", "person"]
-    # v: of two x one x and one y; of two y both y.
-    assert frame.loc["v", ["c_x_x", "c_x_y", "c_y_x", "c_y_y"]].tolist() == [0.5, 0.5, 0, 1]
+    assert set(frame["kind"]) == {"person"} and set(frame["note"]) == {"few labels"}
+    # v gave x to a, y to the others: c_x_x is the share of a in the probability of x.
+    chances = inference.probas[:, 0]
+    assert frame["c_x_x"]["v"] == pytest.approx(chances[0] / chances.sum())
     rows = frame.filter(like="c_").to_numpy().reshape(3, 2, 2)
     np.testing.assert_allclose(rows.sum(axis=2), 1.0)
 
@@ -140,7 +153,8 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert "no such file" in _error([f"--annotations={tmp_path / 'none.csv'}"])
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
-    assert f"{votes}: Dawid-Skene" in _error([f"--annotations={votes}"])
+    flags = [f"--annotations={votes}", "--method=dawid_skene"]
+    assert f"{votes}: Dawid-Skene" in _error(flags)
     flags = [f"--annotations={votes}", "--method=majority_vote"]
     assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
     assert "--annotators=-: --output writes to the same" in _error([*flags, "--annotators=-"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import reprlib
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
@@ -26,6 +27,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
@@ -149,6 +151,8 @@ class Aggregator(Persistent):
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
     ) -> pd.Series[Any]:
         """Fits, and returns the labels as a Series indexed by task, as crowd-kit does."""
+        import pandas as pd
+
         self.fit(annotations, gold_labels)
         return pd.Series(
             self.classes_[self.labels_],
@@ -160,6 +164,8 @@ class Aggregator(Persistent):
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
     ) -> pd.DataFrame:
         """Fits, and returns the probabilities by task and class, as crowd-kit does."""
+        import pandas as pd
+
         self.fit(annotations, gold_labels)
         return pd.DataFrame(
             self.probas_,
@@ -195,6 +201,13 @@ class Aggregator(Persistent):
         return crowd, gold
 
 
+def is_mapping(value: object) -> bool:
+    """Returns whether a value maps names to values: a mapping or a pandas Series."""
+    kind = type(value)
+    series = kind.__name__ == "Series" and kind.__module__.partition(".")[0] == "pandas"
+    return series or isinstance(value, Mapping)
+
+
 def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.int64] | None:
     """Returns gold labels as codes `[N]`, -1 for none, or None without gold labels.
 
@@ -209,7 +222,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
     """
     if gold_labels is None:
         return None
-    if not isinstance(gold_labels, (Mapping, pd.Series)):
+    if not is_mapping(gold_labels):
         codes = np.asarray(gold_labels)
         if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
             raise DataError(
@@ -319,8 +332,8 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
             )
         return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
     names = class_names.tolist()
-    if isinstance(prior, (Mapping, pd.Series)):
-        numbers = dict(prior.items())
+    if is_mapping(prior):
+        numbers = dict(prior.items())  # type: ignore[union-attr]
         if set(numbers) != set(names):
             raise DataError(
                 f"prior: expected a number for each of the classes {names[:8]}, received the"
@@ -403,10 +416,25 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
+_quiet = contextvars.ContextVar("quiet", default=False)
+
+
+@contextlib.contextmanager
+def without_convergence_warnings() -> Iterator[None]:
+    """Suppresses the warnings of methods that do not converge; scikit-learn is not imported."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
+
+
 def warn_not_converged(
     name: str, max_iter: int, change: float, tol: float, *, stacklevel: int = 4
 ) -> None:
     """Warns that an iterative method ran out of iterations."""
+    if _quiet.get():
+        return
     from sklearn.exceptions import ConvergenceWarning
 
     warnings.warn(

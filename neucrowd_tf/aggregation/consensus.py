@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, expected_skills
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    apply_gold,
+    expected_skills,
+    without_convergence_warnings,
+)
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ebcc import EBCC
@@ -137,11 +141,8 @@ class Consensus(Aggregator):
     scores_: dict[str, float] = fitted()
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
-        from sklearn.exceptions import ConvergenceWarning
-
         self.scores_, self.gain_ = {}, 0.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with without_convergence_warnings():
             members = self._members(crowd, gold)
             self.chosen_, fits = tuple(members), list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 if TYPE_CHECKING:
@@ -137,6 +136,8 @@ def calibrated(probas: Array, targets: Array) -> Array:
         probas: `[N, C]`.
         targets: `[N, C]` vote counts or probabilities; rows of zeros are left out.
     """
+    from scipy.optimize import minimize_scalar
+
     total = targets.sum(axis=1)
     used = total > 0
     shares = targets[used] / total[used, None]

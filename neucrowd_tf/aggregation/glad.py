@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
@@ -149,6 +148,7 @@ class _Model:
 
         They are found by L-BFGS from `theta`.
         """
+        from scipy import optimize
 
         def scaled(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             value, gradient = self.expected(point * self.units, right)

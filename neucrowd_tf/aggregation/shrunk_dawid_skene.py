@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, vote_shares
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    apply_gold,
+    vote_shares,
+    without_convergence_warnings,
+)
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
@@ -59,8 +63,6 @@ class ShrunkDawidSkene(Aggregator):
     converged_: bool = fitted()
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
-        from sklearn.exceptions import ConvergenceWarning
-
         shares = apply_gold(vote_shares(crowd.one_hot(), crowd.num_classes), gold)
         pseudo_counts = self.strength * average_confusion(crowd, shares) + LEAST_COUNT
         model = DawidSkene(
@@ -70,8 +72,7 @@ class ShrunkDawidSkene(Aggregator):
             ties=self.ties,
             seed=self.seed,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with without_convergence_warnings():
             model.fit(crowd, gold)
         for name in ("probas_", "priors_", "errors_", "skills_", "labels_"):
             setattr(self, name, getattr(model, name))
