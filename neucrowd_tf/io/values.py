@@ -53,7 +53,9 @@ def check_spelling(
 def check_characters(path: Path, what: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_spelling`."""
     for at, name in enumerate(names):
-        if not name.isprintable() and (bad := _CONTROL.search(name)) is not None:
+        if name.isprintable() and "\ufffd" not in name:
+            continue
+        if (bad := _CONTROL.search(name)) is not None:
             code = ord(bad[0])
             shown = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
             raise error("bad_characters", path, place(at), what=what, name=name, characters=shown)

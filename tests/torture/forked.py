@@ -33,6 +33,8 @@ def forked(
             stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(stream, 1)
             os.dup2(stream, 2)
+            # pytest has replaced these by its own.
+            sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGALRM, lambda *_: os._exit(HUNG))
             signal.alarm(seconds)
