@@ -178,8 +178,8 @@ class CrowdGANModel(keras.Model):
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             hits = tf.cast(tf.equal(at_labels(logits, labels) > 0, real), tf.float32)
             genuine = tf.cast(real, tf.float32)
-            totals = (losses, penalty * tf.ones_like(losses), hits * genuine)
-            totals += (hits * (1.0 - genuine), genuine, 1.0 - genuine)
+            penalties, fake = penalty * tf.ones_like(losses), 1.0 - genuine
+            totals = (losses, penalties, hits * genuine, hits * fake, genuine, fake)
             return tf.stack([tf.reduce_sum(values) for values in totals])
 
         count = batches_in(total, self.batch_pairs)

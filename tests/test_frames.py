@@ -29,6 +29,7 @@ METHODS = (
     "dasc_crowd_layer",
     "neucrowd",
     "iced",
+    "crowding",
 )
 FOLDERS = tuple(str(Path(__file__).parents[1] / name) for name in ("neucrowd_tf", "baselines"))
 

@@ -200,7 +200,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 self._train(data, run.stage("refit"), 0 if best is None else best + 1)
                 if self.collapsed_:  # without validation data only the start is left
                     choice |= {"best_epoch_": None, "collapsed_": True}
-                vars(self).update(choice)
+                for name, value in choice.items():
+                    setattr(self, name, value)
         else:
             self._train(data, run, self.epochs)
         if self.collapsed_:

@@ -105,11 +105,12 @@ class Crowd:
             seed: every draw is derived from it.
         """
         authentic = annotations.observed()
-        codes = (authentic.instances, authentic.annotators, authentic.labels)
         return cls(
             tf.constant(features.reshape(len(features), -1), tf.float32),
             tf.constant(annotators, tf.float32),
-            *(tf.constant(column, tf.int32) for column in codes),
+            tf.constant(authentic.instances, tf.int32),
+            tf.constant(authentic.annotators, tf.int32),
+            tf.constant(authentic.labels, tf.int32),
             observed_cells(authentic),
             seed % 2**31,
         )

@@ -178,8 +178,7 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.slow
 def test_doctors_vote_with_their_weights() -> None:
     estimator = DoctorNet(
-        hidden_units=(16,),
-        dropout=0.0,
+        base={"hidden_units": (16,), "dropout": 0.0},
         learning_rate=1e-2,
         batch_size=20,
         epochs=12,
