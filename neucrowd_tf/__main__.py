@@ -23,6 +23,8 @@ COMMANDS = {
     ),
     "aggregate": ("aggregate", "one label per item from the labels of many annotators"),
     "relabel": ("relabel", "which items to label again, and by whom"),
+    "merge": ("merge", "add the new labels to the table of labels"),
+    "gold": ("gold", "draw items that are worth a gold label"),
     "convert": ("convert", "write an annotation tool's export as annotations.csv"),
     RUN: ("harness.cli", "train and compare methods on a dataset or your own tables"),
     "predict": ("predict", "score items with a model that a run has exported"),
@@ -30,6 +32,7 @@ COMMANDS = {
 EXAMPLES = """\
   neucrowd report --annotations=export.json --output=report.html
   neucrowd aggregate --annotations=export.json --output=labels.csv
+  neucrowd gold --annotations=export.json --size=50 --output=gold.csv
   neucrowd relabel --annotations=export.json --budget=50 --output=relabel.csv
   neucrowd run --dataset=table --texts=texts.csv --annotations=export.json --method=auto --export
   neucrowd predict --model=runs/table/auto/seed-0/saved_model --texts=texts.csv --output=scores.csv

@@ -28,7 +28,7 @@ FLOORS = (
     ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),
     ("evaluation", "export", "keras_objects"),
     ("choice", "report"),
-    ("predict", "aggregate", "convert", "relabel"),
+    ("predict", "aggregate", "convert", "relabel", "gold", "merge"),
     ("harness",),
     ("__main__",),
     ("baselines", "data"),
@@ -43,7 +43,7 @@ LAZY = ("tensorflow", "keras", "tensorflow_probability", "tf_keras")
 # What an import inside a function may keep from loading, directly or through what it imports.
 HEAVY = (*LAZY, "tensorboard", "sklearn", "matplotlib", "PIL", "pyarrow", "imblearn", "scipy")
 LOOSE = 10
-COMMANDS = ("predict", "aggregate", "relabel", "convert")
+COMMANDS = ("predict", "aggregate", "relabel", "convert", "gold", "merge")
 
 
 def room_of(module: str) -> str | None:

@@ -11,6 +11,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
+from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, Estimate, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
+MOST_SHARES = 8  # classes whose shares are printed
+FEWEST_GOLD = 20  # gold labels for estimates from them
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
@@ -36,6 +39,7 @@ class Inference:
         gold: `[N]` class codes, -1 where there is none.
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
+        estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
     """
 
     crowd: Annotations
@@ -44,6 +48,7 @@ class Inference:
     skills: Skills | None
     gold: NDArray[np.int64]
     agreement: tuple[int, int, Estimate] | None
+    estimates: tuple[Estimate, dict[str, Estimate]] | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -72,7 +77,24 @@ class Inference:
                 f"The consensus agrees with your gold labels in {agreed} of {total} items:"
                 f" {shown(share)}."
             )
+            lines += self._estimates_lines(total)
         return lines
+
+
+    def _estimates_lines(self, total: int) -> list[str]:
+        """Returns what gold labels and probabilities together say of all items."""
+        if self.estimates is None:
+            return [
+                f"With {FEWEST_GOLD} gold labels or more ({total} are given), accuracy and class"
+                " shares of all items are estimated from them. Run neucrowd gold to draw items."
+            ]
+        accuracy, shares = self.estimates[0], list(self.estimates[1].items())
+        text = ", ".join(f"{name} {shown(share)}" for name, share in shares[:MOST_SHARES])
+        more = ", ..." if len(shares) > MOST_SHARES else ""
+        return [
+            f"If the {total} gold items were drawn at random: accuracy of the labels without"
+            f" --gold {shown(accuracy)}; class shares {text}{more}."
+        ]
 
 
 def shown(estimate: Estimate) -> str:
@@ -97,18 +119,56 @@ def infer(
     codes = gold_codes(gold, crowd)
     votes, calibration = crowd.vote_counts(), Calibration.learned(method)
     model = make_aggregator(method, seed).fit(crowd)
-    agreement = None
+    agreement = estimates = None
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
     else:
-        agreement = gold_agreement(model.probas_, votes, codes)
-        calibration = calibration.fitted(model.probas_, votes, codes)
+        posteriors = decided(model)
+        agreement = gold_agreement(posteriors, votes, codes)
+        estimates = gold_estimates(crowd, calibration.apply(posteriors, votes), codes)
+        calibration = calibration.fitted(posteriors, votes, codes)
         model = make_aggregator(method, seed).fit(crowd, codes)
-    certainty = calibration.apply(model.probas_, votes, codes)
+    certainty = calibration.apply(decided(model), votes, codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     if method not in (METHOD, "majority_vote"):
         warn_if_worse(crowd, method, seed)
-    return Inference(crowd, model, certainty, skills, codes, agreement)
+    return Inference(crowd, model, certainty, skills, codes, agreement, estimates)
+
+
+def decided(model: Aggregator) -> NDArray[np.float64]:
+    """Returns a model's posteriors `[N, C]` with ties decided in favour of its labels."""
+    probas, rows = model.probas_.copy(), np.arange(len(model.probas_))
+    tied = rows[probas.argmax(axis=1) != model.labels_]
+    probas[tied, model.labels_[tied]] = probas[tied].max(axis=1) + 1e-12
+    return probas
+
+
+def gold_estimates(
+    crowd: Annotations, certainty: Certainty, gold: NDArray[np.int64]
+) -> tuple[Estimate, dict[str, Estimate]] | None:
+    """Returns accuracy and class shares from gold labels and probabilities inferred without them.
+
+    Args:
+        crowd: the annotations.
+        certainty: of labels that were inferred and calibrated without the gold labels.
+        gold: `[N]` class codes, -1 where there is none.
+
+    Returns:
+        the accuracy of the inferred labels, and the share of each class by its name. They are
+        valid for gold labels of items drawn at random. None with fewer than `FEWEST_GOLD` gold
+        labels of items that have annotations.
+    """
+    rows = np.flatnonzero((gold >= 0) & crowd.annotated)
+    rest = np.flatnonzero((gold < 0) & crowd.annotated)
+    if len(rows) < FEWEST_GOLD:
+        return None
+    right, probas, parts = certainty.right(), certainty.probas, (rows, rest)
+    correct = certainty.posteriors[rows].argmax(axis=1) == gold[rows]
+    shares = {
+        str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
+        for code, name in enumerate(crowd.class_names.tolist())
+    }
+    return prediction_powered_share(correct, *(right[at] for at in parts)), shares
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:

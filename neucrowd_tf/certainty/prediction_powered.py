@@ -1,11 +1,14 @@
-"""Estimates of means from few gold labels and many inferred ones, with valid intervals."""
+"""Estimates of means and shares from few gold labels and many inferred ones.
+
+Their intervals are valid for gold labels of items that were drawn at random.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from neucrowd_tf.certainty.recalibration import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
@@ -55,5 +58,33 @@ def prediction_powered_mean(
         weight = float(np.clip(np.cov(y, f)[0, 1] / ((1 + n / m) * spread), 0.0, 1.0))
     value = float(y.mean() + weight * (g.mean() - f.mean()))
     variance = (y - weight * f).var(ddof=1) / n + weight**2 * spread / m
-    half = float(stats.norm.ppf(0.5 + level / 2)) * float(np.sqrt(variance))
+    half = float(ndtri(0.5 + level / 2)) * float(np.sqrt(variance))
     return Estimate(value, value - half, value + half)
+
+
+def prediction_powered_share(
+    values: ArrayLike, predicted: ArrayLike, others: ArrayLike, *, level: float = LEVEL
+) -> Estimate:
+    """Returns a share, estimated as a mean, whose interval also holds for shares near 0 or 1.
+
+    If all of a few values are equal, their variance says nothing. So the interval also covers the
+    one that follows from one more value of each kind.
+
+    Args:
+        values: `[n]` 0 or 1, of instances that were drawn at random.
+        predicted: `[n]` predicted probabilities of 1.
+        others: `[m]` predicted probabilities for the other instances.
+        level: of the interval.
+
+    Raises:
+        DataError: as `prediction_powered_mean`.
+
+    References:
+        Agresti and Coull (1998), The American Statistician 52 (values that are added).
+    """
+    estimate = prediction_powered_mean(values, predicted, others, level=level)
+    more = np.append(values, [0.0, 1.0]), np.append(predicted, [np.mean(predicted)] * 2)
+    wider = prediction_powered_mean(*more, others, level=level)
+    value = float(np.clip(estimate.value, 0.0, 1.0))
+    low, high = min(estimate.low, wider.low, value), max(estimate.high, wider.high, value)
+    return Estimate(value, max(low, 0.0), min(high, 1.0))

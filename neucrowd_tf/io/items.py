@@ -30,6 +30,8 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
     lower = {column.strip().casefold() for column in columns}
     if any(name.casefold() not in lower for name in options.task_column):
         options = dataclasses.replace(options, task_column=())
+    if any(name.casefold() not in lower for name in options.worker_column):
+        options = dataclasses.replace(options, worker_column=())
     if any(name.casefold() not in lower for name in options.label_column):
         options = dataclasses.replace(options, label_column=())
     return options

@@ -1,0 +1,103 @@
+"""The command `neucrowd gold`: draws items that are worth a gold label."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.flags import flag
+from neucrowd_tf.io.command_line import (
+    STDOUT,
+    check_outputs,
+    run_command,
+    table_options,
+    write_outputs,
+)
+from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
+from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+
+HEADER = ("task", "label", "consensus", "probability")
+USES = {
+    "random": "They estimate accuracy and class shares (aggregate --gold) and calibrate.",
+    "doubt": "Their gold labels correct the most errors. Do not estimate accuracy or class shares"
+    " from them: use --by=random for that.",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags(TableOptions):
+    """Draws items that are worth a gold label.
+
+    Fill in the column label and pass the file to --gold of aggregate, report, relabel or run.
+    """
+
+    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    size: int = flag(50, least=1, help="Number of items to draw.")
+    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
+    by: str = flag(
+        "random",
+        choices=tuple(USES),
+        help="How items are drawn: `random` for estimates, `doubt` for the most doubtful labels.",
+    )
+    gold: Path | None = flag(
+        None, help="CSV task,label: gold labels that exist already. Their items are not drawn."
+    )
+    seed: int = flag(0, least=0, help="Seed of the random draw.")
+
+
+def gold(flags: Flags) -> list[str]:
+    """Writes the drawn items; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    inputs = {"--annotations": flags.annotations, "--gold": flags.gold}
+    check_outputs({"--output": flags.output}, inputs)
+    # Errors in the flags are reported before slow imports.
+    from neucrowd_tf.certainty.inference import infer
+
+    options = table_options(flags)
+    with input_path(flags.annotations) as file:
+        crowd = read_annotations(file, options).annotations
+    labels = None if flags.gold is None else read_gold(flags.gold, crowd, options)
+    result = infer(crowd, gold=labels, seed=flags.seed)
+    rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
+    if not len(rows):
+        raise DataError(f"{flags.gold}: all items have gold labels. There is none to draw.")
+    rng = np.random.default_rng(flags.seed)
+    order = rng.permutation(rows)
+    if flags.by == "doubt":
+        order = order[np.argsort(result.probas[order].max(axis=1), kind="stable")]
+    drawn = order[: flags.size]
+    names, classes = crowd.instance_names.tolist(), crowd.class_names.tolist()
+    cells = (
+        [
+            text_cell(names[row]),
+            "",
+            text_cell(classes[result.labels[row]]),
+            number_cell(float(result.probas[row].max())),
+        ]
+        for row in drawn.tolist()
+    )
+    write_outputs({flags.output: to_csv(HEADER, cells)})
+    way = {"random": "at random", "doubt": "with the most doubtful labels"}[flags.by]
+    return [
+        f"{len(drawn):,} of {len(rows):,} items {way}. {USES[flags.by]}",
+        "Fill in the column label, if possible without looking at the column consensus.",
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command(Flags, gold, "neucrowd gold", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""The command `neucrowd merge`: adds new labels to a table of labels."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.flags import flag
+from neucrowd_tf.io.command_line import (
+    STDOUT,
+    check_outputs,
+    run_command,
+    table_options,
+    write_outputs,
+)
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.items import options_beside
+from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
+from neucrowd_tf.io.tables.writing import text_cell, to_csv
+
+HEADER = ("task", "worker", "label")
+TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags(TableOptions):
+    """Adds new labels, such as the answers to relabel.csv, to a table of labels.
+
+    If an annotator has labelled an item before, the new label replaces the earlier one.
+    """
+
+    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    labels: Path = flag(
+        help="File of new labels: task,worker,label, or another layout that --annotations accepts."
+        " Rows without a label are ignored."
+    )
+    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
+
+
+def merge(flags: Flags) -> list[str]:
+    """Writes the labels of both files; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    inputs = {"--annotations": flags.annotations, "--labels": flags.labels}
+    check_outputs({"--output": flags.output}, inputs)
+    options = table_options(flags)
+    table = _triples(flags.annotations, options)
+    size, items = len(table), {item for item, _ in table}
+    classes, annotators = set(table.values()), {annotator for _, annotator in table}
+    if ending(flags.labels) in TABLES:
+        options = options_beside(flags.labels, options)
+    new = _triples(flags.labels, options)
+    changed = sum(table.get(pair, label) != label for pair, label in new.items())
+    repeated = sum(pair in table for pair in new)
+    table.update(new)
+    rows = ([text_cell(cell) for cell in (*pair, label)] for pair, label in table.items())
+    write_outputs({flags.output: to_csv(HEADER, rows)})
+    notes = [
+        f"{size:,} labels and {len(new):,} new ones: {len(new) - repeated:,} added,"
+        f" {changed:,} replaced, {repeated - changed:,} equal to earlier ones;"
+        f" {len(table):,} labels in all."
+    ]
+    fresh = {
+        "items": {item for item, _ in new} - items,
+        "annotators": {annotator for _, annotator in new} - annotators,
+        "classes": set(new.values()) - classes,
+    }
+    for title, names in fresh.items():
+        if names:
+            first = ", ".join(map(repr, sorted(names)[:5]))
+            notes.append(f"{len(names):,} {title} are new: {first}. Check their spelling.")
+    return notes
+
+
+def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
+    """Returns the label of each pair of item and annotator."""
+    with input_path(path) as file:
+        crowd = read_annotations(file, options).annotations
+    if not crowd.has_identities:
+        raise DataError(f"{path}: vote counts do not name annotators. Merge labels of annotators.")
+    columns = (
+        [str(name) for name in names[codes].tolist()]
+        for names, codes in (
+            (crowd.instance_names, crowd.instances),
+            (crowd.annotator_names, crowd.annotators),
+            (crowd.class_names, crowd.labels),
+        )
+    )
+    return {(item, annotator): label for item, annotator, label in zip(*columns, strict=True)}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit code."""
+    return run_command(Flags, merge, "neucrowd merge", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The commands that draw items for gold labels and that merge new labels."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf import aggregate, gold, merge
+from neucrowd_tf.annotations import simulation
+
+LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
+
+
+@pytest.fixture
+def crowd_csv(tmp_path: Path) -> tuple[Path, np.ndarray]:
+    truth = np.random.default_rng(0).integers(3, size=200)
+    matrices = simulation.confusion_annotators(15, 3, 0, accuracy=0.7)
+    path = tmp_path / "annotations.csv"
+    simulation.simulate(truth, matrices, 0, rates=0.2).to_frame().to_csv(path, index=False)
+    return path, truth
+
+
+def drawn(path: Path, *flags: str, tmp_path: Path) -> pd.DataFrame:
+    output = tmp_path / "gold.csv"
+    assert gold.main([f"--annotations={path}", f"--output={output}", *flags]) == 0
+    return pd.read_csv(output)
+
+
+def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+    path, _ = crowd_csv
+    first, again, other = (
+        drawn(path, "--size=30", f"--seed={seed}", tmp_path=tmp_path) for seed in (0, 0, 1)
+    )
+    assert list(first.columns) == ["task", "label", "consensus", "probability"]
+    assert len(set(first["task"])) == 30 and first["label"].isna().all()
+    pd.testing.assert_frame_equal(first, again)
+    assert set(first["task"]) != set(other["task"])
+
+
+def test_doubtful_items_come_first_and_gold_ones_not_at_all(
+    crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = crowd_csv
+    doubtful = drawn(path, "--by=doubt", "--size=20", tmp_path=tmp_path)
+    assert doubtful["probability"].is_monotonic_increasing
+    assert "use --by=random" in capsys.readouterr().err
+    labels = tmp_path / "labels.csv"
+    assert aggregate.main([f"--annotations={path}", f"--output={labels}"]) == 0
+    frame = pd.read_csv(labels).set_index("task")
+    assert doubtful["probability"].max() == pytest.approx(
+        frame["probability"].sort_values().iloc[19]
+    )
+    assert doubtful["consensus"].tolist() == frame["label"][doubtful["task"]].tolist()
+    known = tmp_path / "known.csv"
+    doubtful.assign(label=doubtful["consensus"]).to_csv(known, index=False)
+    rest = drawn(path, "--by=doubt", "--size=500", f"--gold={known}", tmp_path=tmp_path)
+    assert len(rest) == 180 and not set(rest["task"]) & set(doubtful["task"])
+
+
+def test_filled_in_they_are_gold_labels(
+    crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, truth = crowd_csv
+    frame = drawn(path, "--size=50", tmp_path=tmp_path)
+    frame["label"] = truth[frame["task"]]
+    frame.loc[0, "label"] = (truth[frame["task"][0]] + 1) % 3  # a gold label is never contradicted
+    filled, labels = tmp_path / "filled.csv", tmp_path / "labels.csv"
+    frame.to_csv(filled, index=False)
+    flags = [f"--annotations={path}", f"--gold={filled}", f"--output={labels}"]
+    assert aggregate.main(flags) == 0
+    result = pd.read_csv(labels).set_index("task").loc[frame["task"]]
+    assert result["label"].tolist() == frame["label"].tolist()
+    assert (result["probability"] == 1).all()
+    said = capsys.readouterr().err
+    assert "of 50 items:" in said and "If the 50 gold items were drawn at random" in said
+    assert "class shares 0 0." in said
+
+
+def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    old.write_text(LABELS)
+    new.write_text(
+        "task,worker,priority,gain,reason,label\na,u,1,.1,r,y\nb,u,2,.1,r,y\nc,v,3,.1,r,\nc,w,4,.1,r,y\n"
+    )
+    assert merge.main([f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
+    assert output.read_text().splitlines()[1:] == [
+        "a,u,y",
+        "a,v,x",
+        "b,u,y",
+        "b,v,x",
+        "c,u,y",
+        "c,w,y",
+    ]
+    said = capsys.readouterr().err
+    assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in said
+    assert "1 annotators are new: 'w'. Check their spelling." in said
+    assert merge.main([f"--annotations={old}", f"--labels={new}", f"--output={new}"]) == 2
+    assert "would overwrite --labels" in capsys.readouterr().err
+
+
+def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Path) -> None:
+    old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    old.write_text(LABELS.replace("task,worker,label", "doc;who;what").replace(",", ";"))
+    new.write_text("task,worker,label\na,u,y\n")
+    columns = ["--task_column=doc", "--worker_column=who", "--label_column=what", "--separator=;"]
+    flags = [f"--annotations={old}", f"--labels={new}", f"--output={output}", *columns]
+    assert merge.main(flags) == 0
+    assert pd.read_csv(io.StringIO(output.read_text()))["label"][0] == "y"
+
+
+def test_vote_counts_cannot_be_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes, new = tmp_path / "votes.csv", tmp_path / "b.csv"
+    votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
+    new.write_text(LABELS)
+    assert merge.main([f"--annotations={votes}", f"--labels={new}"]) == 2
+    assert "vote counts do not name annotators" in capsys.readouterr().err
