@@ -80,7 +80,6 @@ class Inference:
             lines += self._estimates_lines(total)
         return lines
 
-
     def _estimates_lines(self, total: int) -> list[str]:
         """Returns what gold labels and probabilities together say of all items."""
         if self.estimates is None:
