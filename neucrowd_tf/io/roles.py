@@ -312,7 +312,9 @@ class _Decision:
         """Returns the columns that share a value with another, if they have few values in all."""
         values = {
             column: {
-                text for text in self.table.distinct(column) if not is_missing(text, self.options)
+                re.sub(r"^(-?\d+)\.0+$", r"\1", text)
+                for text in self.table.distinct(column)
+                if not is_missing(text, self.options)
             }
             for column in columns
         }

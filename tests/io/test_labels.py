@@ -1,0 +1,340 @@
+"""The rules of reading labels, on small files of the shapes that occur."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.labels import Reading, match_items, read_annotations
+from neucrowd_tf.io.schema import TableOptions
+
+LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
+WIDE = "item,mode,max,min\n1,a,b,a\n2,b,b,\n3,a,a,b\n"
+
+
+def read(folder: Path, text: str | bytes, name: str = "a.csv", **flags: Any) -> Reading:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
+
+
+def message(folder: Path, text: str, **flags: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        read(folder, text, **flags)
+    return str(caught.value)
+
+
+def triples(reading: Reading) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in reading.annotations.to_frame().to_numpy().tolist()]
+
+
+def rows(labels: list[str], each: int = 2) -> str:
+    """A long table in which annotators give these labels, `each` of an item."""
+    cells = (f"t{i // each},w{i % each},{label}" for i, label in enumerate(labels))
+    return "task,worker,label\n" + "\n".join(cells) + "\n"
+
+
+# ----------------------------------------------------------------- what is read
+
+SAME = {
+    "long": (LONG, {}),
+    "other aliases": (LONG.replace("task,worker,label", "Question ID,Turk_Id,Judgement"), {}),
+    "a tab": (LONG.replace(",", "\t"), {}),
+    "semicolons": (LONG.replace(",", ";"), {}),
+    "sep=": ("sep=;\n" + LONG.replace(",", ";"), {}),
+    "quoted": (LONG.replace("t1,ann", '"t1","ann"'), {}),
+    "lines of Windows and blank ones": (LONG.replace("\n", "\r\n\r\n"), {}),
+    "a mark": ("\ufeff" + LONG, {}),
+    "UTF-16": (LONG.encode("utf-16"), {}),
+    "gzip": (gzip.compress(LONG.encode()), {}),
+    "named": (
+        LONG.replace("task,worker,label", "a,b,c"),
+        {"task_column": "a", "worker_column": "b", "label_column": "C"},
+    ),
+    "no header": (
+        LONG.partition("\n")[2].replace(",", " "),
+        {"header": "none", "task_column": "1", "worker_column": "2", "label_column": "3"},
+    ),
+    "trailing columns": (LONG.replace("label\n", "label,Approve,Reject\n"), {}),
+    "wide": ("item,ann,bob\nt1,yes,no\nt2,no,no\n", {}),
+    "one-hot": (
+        "task,worker,is.yes,is.no\nt1,ann,1,0\nt1,bob,0,1\nt2,ann,0,1\nt2,bob,0,1\n",
+        {"label_column": "is.*"},
+    ),
+    "pairs": ("Id,Score1,Score2,TurkId1,TurkId2\nt1,yes,no,ann,bob\nt2,no,no,ann,bob\n", {}),
+    "an id that repeats": (LONG.replace("task", "id"), {}),
+    "duplicates": (LONG.replace("t1,ann,yes", "t1,ann,no\nt1,ann,yes"), {}),
+    "the first of duplicates": (f"{LONG}t1,ann,no\n", {"duplicates": "first"}),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_the_same_labels(case: str, tmp_path: Path) -> None:
+    text, flags = SAME[case]
+    expected = [("t1", "ann", "yes"), ("t1", "bob", "no"), ("t2", "ann", "no"), ("t2", "bob", "no")]
+    assert sorted(triples(read(tmp_path, text, **flags))) == expected
+
+
+def test_a_zip_of_one_file_parquet_and_json(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.csv.zip", "w") as archive:
+        archive.writestr("a.csv", LONG)
+        archive.writestr("__MACOSX/a.csv", "x")
+    expected = read(tmp_path, LONG).annotations
+    frame = pd.read_csv(tmp_path / "a.csv")
+    frame.to_parquet(tmp_path / "a.parquet")
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    for name in ("a.csv.zip", "a.parquet", "a.jsonl"):
+        assert read_annotations(tmp_path / name, report=lambda line: None).annotations == expected
+
+
+def test_large_files_are_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    text = rows([str(i % 3) for i in range(400)])
+    slow = read(tmp_path, text)
+    monkeypatch.setattr("neucrowd_tf.io.table.LARGE", 100)
+    fast = read(tmp_path, text)
+    assert fast.annotations == slow.annotations
+    assert fast.lines == slow.lines
+    assert fast.place(3) == slow.place(3) == "line 5"
+    assert "line 402: 2 cells" in message(tmp_path, f"{text}t1,x\n")
+
+
+INNOCENT = {
+    "classes that contain classes": ["cats", "dogs", "cats and dogs"],
+    "a slash": ["anger/fear", "anger", "joy"],
+    "sentiment": ["-1", "0", "1"],
+    "half stars": ["0.5", "1.0", "1.5", "2.0"],
+    "times": ["10:30", "11:00", "11:30"],
+    "none": ["NONE", "none of these", "unknown"],
+    "words of truth": ["True", "False"],
+    "other letters": ["да", "нет"],
+}
+
+
+@pytest.mark.parametrize("case", INNOCENT)
+def test_innocent_labels_are_read(case: str, tmp_path: Path) -> None:
+    reading = read(tmp_path, rows(INNOCENT[case] * 4))
+    assert reading.annotations.num_annotations == 4 * len(INNOCENT[case])
+    assert reading.annotations.num_classes == len(INNOCENT[case])
+
+
+def test_annotators_named_as_statistics(tmp_path: Path) -> None:
+    reading = read(tmp_path, WIDE)
+    assert reading.annotations.annotator_names.tolist() == ["mode", "max", "min"]
+    assert reading.annotations.num_annotations == 8
+    assert "Annotators: mode, max, min." in reading.lines[1]
+
+
+def test_slips_are_visible_in_the_lines(tmp_path: Path) -> None:
+    labels = ["yes", "no"] * 40 + ["yess"]
+    assert "yess (1)" in read(tmp_path, rows(labels)).lines[1]
+    two = LONG.replace("t2,ann", "t2,anna")
+    assert "by 3 annotators" in read(tmp_path, two).lines[0]
+    flagged = "item,ann,bob,quality_flag\n1,a,b,ok\n2,b,b,bad\n3,a,a,ok\n"
+    assert "quality_flag 2" in message(tmp_path, flagged)
+    headless = "t1,ann,yes\nt1,bob,no\nt2,ann,yes\nt2,bob,yes\n"
+    assert "[no_header]" in message(tmp_path, headless)
+
+
+def test_the_lines(tmp_path: Path) -> None:
+    text = "qid,coder,gold,answer,label_id\n1,a,x,x,9\n1,b,x,y,8\n2,a,y,,7\n2,b,y,NA,6\n2,b,y,y,5\n"
+    reading = read(tmp_path, text, missing="NA")
+    assert reading.lines == (
+        "a.csv: long table, 3 labels of 2 items by 2 annotators; item qid, annotator coder,"
+        " label answer",
+        "classes: y (2), x (1). Unused columns: gold, label_id. 2 labels are missing ('', 'NA').",
+    )
+    many = read(tmp_path, rows([f"c{i % 19}" for i in range(200)])).lines[1]
+    assert "c0 (11)" in many
+    assert "; rarest: " in many
+    assert "others." in many
+
+
+# ----------------------------------------------------------------- roles
+
+ASKED = {
+    "no item": ("a,worker,label\n1,x,y\n2,x,n\n", "--task_column=a", "missing_role"),
+    "ids joined": (
+        "topicID,workerID,docID,gold,label\n" + "".join(f"{i},w,{i},0,{i % 2}\n" for i in range(6)),
+        "--task_column=topicID,docID",
+        "missing_role",
+    ),
+    "a second-tier name": ("task,user,label\n1,x,y\n2,x,n\n", "--worker_column=user", "missing"),
+    "several columns": (
+        "a,b,worker,label\n1,2,x,y\n2,2,x,n\n",
+        "--task_column=ITEM",
+        "missing_role",
+    ),
+    "two items": ("task,item,worker,label\n1,2,x,y\n2,2,x,n\n", "--task_column=ITEM", "two_col"),
+    "no header": ("a 1 x\na 2 y\nb 1 x\nb 2 y\n", "--header=none --task_column=", "no_header"),
+    "votes": (
+        "text,count,good,bad\nq,3,1,2\nr,3,3,0\ns,4,0,4\n",
+        "--votes_columns=good,bad",
+        "vote_counts",
+    ),
+    "one-hot": (
+        "task,worker,is.a,is.b,n\n1,x,1,0,5\n2,y,0,1,6\n3,x,0,1,5\n",
+        "--label_column='is.*'",
+        "missing_role",
+    ),
+    "two answers": (
+        "task,worker,p,q\n1,x,a,c\n1,y,b,d\n2,x,a,c\n2,y,b,d\n",
+        "--label_column=LABEL",
+        "which_label",
+    ),
+    "label is the true label": (
+        "task,worker,label,says\n1,x,a,a\n1,y,a,b\n2,x,b,b\n2,y,b,a\n",
+        "--label_column=says",
+        "never differs within an item",
+    ),
+    "label names the question": (
+        "task,worker,label,says\n"
+        + "".join(
+            f"{t},{w},{q},{'yn'[(t + w) % 2]}\n" for t in (1, 2) for w in (0, 1) for q in "ab"
+        ),
+        "--label_column=says",
+        "names a question",
+    ),
+    "wide without an item": (
+        "Text,A 1,A 2\nq,x,y\nr,y,y\n",
+        "--label_column='A *'",
+        "missing_role",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_what_is_asked(case: str, tmp_path: Path) -> None:
+    text, flag, words = ASKED[case]
+    shown = message(tmp_path, text)
+    assert flag in shown
+    assert words in shown
+    assert f"neucrowd aggregate --annotations={tmp_path}" in shown
+
+
+def test_a_column_of_answers_is_inferred_and_the_line_says_why(tmp_path: Path) -> None:
+    text = "task,worker,topic,says\n1,x,t,a\n1,y,t,b\n2,x,u,a\n2,y,u,a\n"
+    reading = read(tmp_path, text)
+    assert reading.annotations.num_annotations == 4
+    assert "label says (the only column of few values that differs" in reading.lines[0]
+
+
+def test_flags_that_do_not_fit(tmp_path: Path) -> None:
+    shown = message(tmp_path, LONG, task_column="itme")
+    assert "there is no column 'itme' (--task_column)" in shown
+    assert shown.endswith("[no_column]")
+    with pytest.raises(UsageError, match="named twice"):
+        TableOptions.of(task_column="a", label_column="A")
+    with pytest.raises(UsageError, match="--question"):
+        read(tmp_path, LONG, question="mood")
+
+
+# ----------------------------------------------------------------- values
+
+REJECTED = {
+    "several in a list": (rows(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
+    "several by a bar": (rows(["a|b", "a"]), "--multi_label='|'"),
+    "several by lines": (rows(['"a\nb"', "a"]), "--multi_label=newline"),
+    "ratings": (rows([str(i) for i in range(21)] * 2), "[ratings]"),
+    "free text": (rows([f"text {i}" for i in range(30)]), "[free_text]"),
+    "two spellings": (rows(["yes", "Yes"]), "[similar_names]"),
+    "two spellings of Unicode": (rows(["ﬁn", "fin"]), "[similar_names]"),
+    "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
+    "U+FFFD": (rows(["caf\ufffd", "x"]), "[bad_characters]"),
+    "a control character": (rows(["a\x07", "x"]), "[bad_characters]"),
+    "an id that a spreadsheet cut": (LONG.replace("t1", "1.23457E+11"), "[cut_id]"),
+    "the header again": (f"{LONG}task,worker,label\n", "line 6: the header"),
+    "annotators as labels": ("task,worker,label\n1,a,b\n2,b,a\n3,c,a\n", "[names_as_labels]"),
+    "a longer row": (f"{LONG}t3,ann,yes,no\n", "line 6: 4 cells"),
+    "a shorter row": (f"{LONG}t3,ann\n", "line 6: 2 cells"),
+    "an open quote": (f'{LONG}t3,ann,"yes\n', "[broken_file]"),
+    "no labels": ("task,worker,label\nt,a,\nt,b,NA\n", "all are missing"),
+    "nothing": ("", "the file is empty"),
+    "a column twice": ("task,worker,label,label\nt,a,b,c\n", "[column_twice]"),
+    "a fraction of votes": ("task,votes_a,votes_b\nt,1,0.5\n", "[bad_count]"),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_values_that_are_rejected(case: str, tmp_path: Path) -> None:
+    text, words = REJECTED[case]
+    assert words in message(tmp_path, text)
+
+
+def test_flags_that_change_what_values_mean(tmp_path: Path) -> None:
+    binned = read(tmp_path, rows([str(i) for i in range(21)] * 2), bins="0,10,20").annotations
+    assert binned.class_names.tolist() == ["0 to 10", "10 to 20"]
+    assert binned.vote_counts().sum(axis=0).tolist() == [20, 22]
+    assert (
+        read(tmp_path, rows([str(i) for i in range(40)]), classes="all").annotations.num_classes
+        == 40
+    )
+    assert read(tmp_path, rows(["yes", "Yes"]), exact_names=True).annotations.num_classes == 2
+    labels = ["-1", "0", "1", "-1"]
+    assert "2 labels are -1" in read(tmp_path, rows(labels)).lines[1]
+    assert read(tmp_path, rows(labels), missing="-1").annotations.num_annotations == 2
+    ordered = read(tmp_path, rows(["b", "a"]), classes="b,a,c").annotations
+    assert ordered.class_names.tolist() == ["b", "a", "c"]
+    assert "label 'b' is not one of the classes a, c" in message(
+        tmp_path, rows(["b", "a"]), classes="a,c"
+    )
+    twice = f"{LONG}t1,ann,no\n"
+    assert "line 6: item 't1'" in message(tmp_path, twice, duplicates="error")
+    assert read(tmp_path, twice, duplicates="all").annotations.num_annotations == 5
+
+
+def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> None:
+    """As pandas writes a column with missing cells."""
+    crowd = read(tmp_path, "item,a,b\n1,1.0,1\n2,0.0,0\n3,,1\n").annotations
+    assert crowd.class_names.tolist() == [0, 1]
+    assert crowd.vote_counts().tolist() == [[0, 2], [2, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("sign", ["|", "list", "newline", "+"])
+def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
+    cells = {
+        "|": ["a|b", "b", ""],
+        "list": ['"[""a"", ""b""]"', "['b']", ""],
+        "newline": ['"a\nb"', "b", ""],
+        "+": ["a + b", "b", ""],
+    }[sign]
+    reading = read(tmp_path, rows(cells, each=1), multi_label=sign)
+    assert reading.pairs == (("t0", "a"), ("t0", "b"), ("t1", "a"), ("t1", "b"))
+    assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes"]
+    assert "Each of 2 classes is a yes/no question: a, b." in reading.lines[1]
+
+
+def test_matrices(tmp_path: Path) -> None:
+    codes = np.array([[0, 1, -1, 1, 0], [1, 1, 1, -1, 1], [0, -1, 0, 0, 0]])
+    np.save(tmp_path / "a.npy", codes)
+    crowd = read_annotations(tmp_path / "a.npy", report=lambda line: None).annotations
+    assert crowd.to_dense().tolist() == codes.tolist()
+    text = "\n".join(",".join(map(str, row)) for row in codes) + "\n"
+    again = read(tmp_path, text, header="none").annotations
+    assert again.to_dense().tolist() == codes.tolist()
+    assert "If each column is an annotator: --label_column=1,2,3" in message(
+        tmp_path, "0,1,1\n1,1,0\n0,0,0\n", header="none"
+    )
+
+
+def test_items_of_features(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(LONG.replace("t1", "t1.jpg"))
+    items = ["t0", "t2", "t1"]
+    crowd = read_annotations(path, items=items, report=lambda line: None).annotations
+    assert crowd.instance_names.tolist() == items
+    assert crowd.vote_counts().sum(axis=1).tolist() == [0, 2, 2]
+    with pytest.raises(DataError, match=r"line 4: item 't2'.*--unmatched=drop.*unmatched_item"):
+        read_annotations(path, items=["t1"], report=lambda line: None)
+    lines: list[str] = []
+    crowd = read_annotations(path, items=["t1"], unmatched="drop", report=lines.append).annotations
+    assert crowd.num_annotations == 2
+    assert "2 labels of 1 items without features are left out" in lines[1]
+    assert match_items(["a", "b.png", "c"], ["b", "c.jpg", "c.png"]).tolist() == [-1, 0, -1]
