@@ -72,7 +72,7 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         expected = np.bincount(crowd.annotators, right, minlength=size)
         spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
         count = np.clip(expected + spread * rng.standard_normal(size), 0.0, given)
-        mean = float(right.mean())
+        mean = float(np.clip(right.mean(), 1e-6, 1 - 1e-6))  # a beta needs both above 0
         pseudo = pseudo_labels(count, given, mean)
         shares.append(count / total)
         skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + given - count))

@@ -184,6 +184,7 @@ class _Decision:
         if annotator:
             return self._long()
         if item and not label and self._is_wide(item):
+            self._check_votes(["worker"])
             columns = tuple(self._annotators(item))
             return Roles("wide", item, (), columns)
         return self._ask([role for role in ROLES if not self.held[role]])
