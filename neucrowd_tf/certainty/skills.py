@@ -104,7 +104,7 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
     seen = np.zeros((size, crowd.num_classes), dtype=bool)
     seen[crowd.annotators, inferred[crowd.instances]] = True
     chance = 1.0 / crowd.num_classes
-    weak = (certainty.accuracy().low - chance) / (1.0 - chance) < WEAK
+    weak = certainty.accuracy().low - chance < WEAK * (1.0 - chance)
     poor = unreliable > UNRELIABLE
     reasons = {
         ALONE_NOTE: overlap == 0,
