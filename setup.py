@@ -54,7 +54,7 @@ TEST = [
 
 setup(
     name="neucrowd-tf",
-    version="0.1.0",
+    version="0.2.0",
     description=(
         "Learning from few, noisy, sparse and imbalanced crowd labels: NeuCrowd, RLL, CrowdInG,"
         " DASC and ICED in TensorFlow and Keras"

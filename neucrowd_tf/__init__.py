@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.rll import RLL
     from neucrowd_tf.training import Ensemble
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf.x, which can be stopped while it loads
     while_loading()
