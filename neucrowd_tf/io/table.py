@@ -323,7 +323,8 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
         return None
     try:
         import pyarrow as pa
-    except ModuleNotFoundError:
+        import pyarrow.csv
+    except ImportError:  # not installed, or too little memory for it
         return None
     try:
         head = next(csv_parts(path, options, 1000))

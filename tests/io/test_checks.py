@@ -1,0 +1,57 @@
+"""The catalogue of checks, and the page that is generated from it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf.io.checks import catalogue, error
+
+
+def test_the_page_is_what_the_catalogue_says(repository: Path) -> None:
+    path = repository / "docs" / "data_formats.py"
+    spec = importlib.util.spec_from_file_location("data_formats", path)
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    text = (repository / "docs" / "data_formats.md").read_text(encoding="utf-8")
+    assert pages.page(text) == text, "run python docs/data_formats.py"
+    prose = re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->|```.*?```", "", text, flags=re.DOTALL)
+    assert len(prose.split()) <= 1500
+
+
+def test_every_check_is_used_and_has_all_its_entries(repository: Path) -> None:
+    assert len(catalogue()) <= 30
+    sources = "".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("io", "datasets", "aggregation")
+        for path in (repository / "neucrowd_tf" / folder).rglob("*.py")
+    )
+    for name, check in catalogue().items():
+        assert f'"{name}"' in sources
+        assert all(
+            (check.title, check.problem, check.fix, check.cause, check.advice, check.example)
+        )
+        words = set(re.findall(r"{(\w+)", check.problem + check.fix))
+        numbers = dict.fromkeys(("count", "labels", "low", "high", "columns", "cells"), 2)
+        message = str(
+            error(name, "a.csv", "line 2", **{word: numbers.get(word, "x") for word in words})
+        )
+        assert message.startswith("a.csv: line 2: ")
+        assert message.split("\n")[0].endswith(f"[{name}]")
+
+
+def test_further_lines_follow_the_id() -> None:
+    shown = str(
+        error("missing_role", "a.csv", roles="item", columns="Columns: a 1", advice="\n  b")
+    )
+    assert shown == "a.csv: no item column. Columns: a 1. [missing_role]\n  b"
+
+
+def test_words_that_are_missing_are_an_error() -> None:
+    with pytest.raises(KeyError):
+        error("encoding", "a.csv")
