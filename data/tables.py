@@ -30,6 +30,9 @@ def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.Data
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: this is not a CSV ({error}). Download it again.") from None
+    # pandas makes an index of the cells of rows that are longer than the header.
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise DataError(f"{path}: a row is longer than the header. Download the file again.")
     frame.columns = [str(column).strip() for column in frame.columns]
     for name in columns:
         if name not in frame.columns:

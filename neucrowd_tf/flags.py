@@ -34,6 +34,7 @@ from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
 COLUMN, WIDTH = 26, 96  # of the help text: where the meanings begin, and its width
+LISTED = 60  # choices of fewer characters stand beside the flag's name
 _HELP = ("--help", "-help", "-h", "--helpfull", "--helpshort")
 _PLACEHOLDERS = {
     "int": "N",
@@ -237,11 +238,15 @@ def _usage(field: dataclasses.Field[Any]) -> str:
     value = next(
         (shown for start, shown in _PLACEHOLDERS.items() if kind.startswith(start)), "TEXT"
     )
-    return f"--{_name(field)}={'|'.join(choices) if choices else value}"
+    listed = "|".join(choices or ())
+    return f"--{_name(field)}={listed if 0 < len(listed) < LISTED else value}"
 
 
 def _meaning(field: dataclasses.Field[Any]) -> str:
     default, text = field.default, str(field.metadata.get("help", ""))
+    choices = field.metadata.get("choices") or ()
+    if len("|".join(choices)) >= LISTED:
+        text = f"{text} One of {', '.join(choices)}."
     if default is dataclasses.MISSING:
         return f"{text} Required."
     if default is None or default == () or isinstance(default, bool) or "Default:" in text:

@@ -579,11 +579,7 @@ class Game(keras.Model):
 
     @compiled(_inputs, _logged, _seed, _scalar)
     def generator_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
-        """Updates the generator batch by batch; returns `ratio_sums` over the last pass.
-
-        References:
-            CrowdInG, eq. 5.
-        """
+        """Updates the generator batch by batch by eq. 5; returns `ratio_sums` of the last pass."""
         (features, annotators), variables = inputs, self.generator.trainable_variables
         count = self._batches(logged.rows)
         noise = self._remembered(count, self._noise(logged, seed))
