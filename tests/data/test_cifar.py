@@ -180,10 +180,7 @@ def test_cifar10h_refuses(cifar_h: pathlib.Path) -> None:
     path = cifar_h / "cifar10h" / "cifar10h-raw.csv"
     text = path.read_text()
     path.write_text(text.replace("chosen_label", "chosen_lable", 1))
-    with pytest.raises(
-        DataError,
-        match=r"cifar10h-raw\.csv: there is no column 'chosen_label'",
-    ):
+    with pytest.raises(DataError, match=r"cifar10h-raw\.csv: there is no column 'chosen_label'"):
         registry.dataset("cifar10h").load(cifar_h)
     path.write_text(text)
     write_batch(cifar_h / "cifar10h" / "test_batch.bin", (np.arange(2000) + 1) % 10)
