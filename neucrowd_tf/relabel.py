@@ -22,18 +22,24 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
-from neucrowd_tf.io.gold import read_gold, read_names, read_probabilities
+from neucrowd_tf.io.gold import read_costs, read_gold, read_names, read_probabilities
 from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.run_files import CONFIG, changed_files, files_to_keep, read_config
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.certainty import Estimate
+    from neucrowd_tf.certainty.inference import Inference
     from neucrowd_tf.labelling.belief import Belief
     from neucrowd_tf.labelling.plan import Request
 
 HEADER = ("task", "worker", "priority", "gain", "reason")
+OUT_OF_FOLD = "oof.csv"  # of a run
+MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 
 def _names_or_file(text: str) -> str | Path:
@@ -52,12 +58,31 @@ class Flags(LabelFlags):
     run: Path | None = flag(
         None, help="Folder of a run with --dataset=table: uses its annotations and table flags."
     )
-    budget: int = flag(least=1, help="Number of labels to ask for.")
-    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
-    gold: Path | None = flag(None, help="CSV task,label: true labels of some items.")
-    probabilities: Path | None = flag(
-        None, help="CSV task,p_<class>...: a model's predictions, out of sample."
+    budget: int = flag(
+        least=1, help="Number of labels to ask for; with --cost, what all of them may cost."
     )
+    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
+    gold: Path | None = flag(
+        None,
+        help="CSV task,label: true labels of some items. They are fixed, and calibrate the"
+        " probabilities.",
+    )
+    probabilities: Path | None = flag(
+        None,
+        help="CSV task,p_<class>...: a model's predictions, out of sample. Default with --run: its"
+        " oof.csv, if it has one.",
+    )
+    cost: Path | None = flag(
+        None,
+        help="CSV annotator,cost: price of one label. The labels with the most gain per cost are"
+        " asked for first.",
+    )
+    least_gain: float = flag(
+        0.0,
+        least=0,
+        help="Stopping rule: leaves out labels whose gain (per cost, with --cost) is smaller.",
+    )
+    seed: int = flag(0, least=0, help="Seed of the consensus' random draws.")
     most_each: int | None = flag(
         None, least=1, help="Largest number of labels per annotator. Default: twice an even share."
     )
@@ -76,14 +101,15 @@ def relabel(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    names = ("annotations", "gold", "probabilities", "ask")
+    names = ("annotations", "gold", "probabilities", "ask", "cost")
     inputs = {f"--{name}": getattr(flags, name) for name in names}
     inputs = {name: path for name, path in inputs.items() if isinstance(path, Path)}
     check_outputs({"--output": flags.output}, inputs | files_to_keep(flags.run))
     path, options, model_annotators = _source(flags)
-    # Errors in the flags are reported before scikit-learn's slow import.
-    from neucrowd_tf.labelling.belief import believe, informed
-    from neucrowd_tf.labelling.plan import make_plan
+    # Errors in the flags are reported before slow imports.
+    from neucrowd_tf.certainty.inference import infer
+    from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
+    from neucrowd_tf.labelling.plan import REACHED, make_plan
 
     with input_path(path) as file:
         crowd = read_annotations(file, options).annotations
@@ -95,6 +121,8 @@ def relabel(flags: Flags) -> list[str]:
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
         )
     models = model_names(model_annotators, crowd.annotator_names.tolist())
+    gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
+    inference = infer(crowd, gold=gold, seed=flags.seed)
     size = crowd.num_annotators
     asked = None
     if flags.ask is not None:
@@ -105,16 +133,71 @@ def relabel(flags: Flags) -> list[str]:
         notes.append(f"without labels yet: {', '.join(map(repr, everyone[size:]))}")
     people = np.array([name not in models for name in everyone])
     free = people if asked is None else np.isin(everyone, asked)
-    gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
-    belief = believe(crowd, gold, people)
-    if flags.probabilities is not None:
-        probabilities = read_probabilities(flags.probabilities, crowd, options)
-        belief = informed(belief, crowd, probabilities)
+    belief, evidence = belief_of(crowd, inference.probas, people), None
+    predictions = flags.probabilities
+    if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
+        predictions = flags.run / OUT_OF_FOLD
+        notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
+    if predictions is not None:
+        evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
+        evidence[inference.gold >= 0] = 1.0
+        belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
+    costs = None if flags.cost is None else _costs(flags.cost, everyone, free, options)
     plan = make_plan(
-        crowd, belief, flags.budget, most_each=flags.most_each, per_task=flags.per_task, free=free
+        crowd,
+        belief,
+        flags.budget,
+        most_each=flags.most_each,
+        per_task=flags.per_task,
+        free=free,
+        costs=costs,
+        least_gain=flags.least_gain / REACHED[0],
     )
-    write_outputs({flags.output: to_csv(HEADER, _rows(crowd, belief, plan))})
-    return [*notes, _summary(crowd, belief, plan, flags.budget)]
+    header = HEADER if costs is None else (*HEADER, "cost")
+    write_outputs({flags.output: to_csv(header, _rows(crowd, belief, plan, costs))})
+    now = _accuracy(inference, belief, evidence)
+    return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
+
+
+def _costs(
+    path: Path, annotators: Sequence[str], free: NDArray[np.bool_], options: TableOptions
+) -> NDArray[np.float64]:
+    """Returns the price of a label of each annotator; of those that are not asked, any."""
+    costs = read_costs(path, annotators, options)
+    missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free)]
+    if missing:
+        raise DataError(
+            f"{path}: {len(missing)} annotators that can be asked have no cost, such as"
+            f" {missing[0]!r}. Add them, or name those to ask with --ask."
+        )
+    return np.where(np.isnan(costs), 1.0, costs)
+
+
+def _accuracy(
+    inference: Inference, belief: Belief, evidence: NDArray[np.float64] | None
+) -> Estimate:
+    """Returns the expected accuracy of the labels that the belief names, with 80% interval.
+
+    Args:
+        inference: of the labels.
+        belief: whose most probable classes are the labels.
+        evidence: of a model, `[N, C]`; None if there is none.
+    """
+    from neucrowd_tf.certainty import Estimate
+    from neucrowd_tf.certainty.recalibration import LEVEL
+    from neucrowd_tf.labelling.belief import with_evidence
+
+    certainty = inference.certainty
+    if evidence is None:
+        return certainty.accuracy()
+    rows = np.flatnonzero(inference.crowd.annotated)
+    labels, means = belief.probas.argmax(axis=1)[rows], []
+    for shift in certainty.shifts[:MODEL_DRAWS]:
+        drawn = with_evidence(certainty.spread(certainty.right(shift)), evidence)
+        means.append(drawn[rows, labels].mean())
+    value = float(belief.probas[rows].max(axis=1).mean())
+    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Estimate(value, min(float(low), value), max(float(high), value))
 
 
 def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
@@ -140,9 +223,11 @@ def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
     return Path(path), options, flags.model_annotator or ",".join(map(str, models))
 
 
-def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterator[list[str]]:
-    """Yields a row of `HEADER` per request."""
-    from neucrowd_tf.labelling.plan import reason
+def _rows(
+    crowd: Annotations, belief: Belief, plan: Sequence[Request], costs: NDArray[np.float64] | None
+) -> Iterator[list[str]]:
+    """Yields a row of `HEADER` per request, and its cost."""
+    from neucrowd_tf.labelling.plan import REACHED, reason
 
     tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     votes, counts = crowd.vote_counts(), crowd.labels_per_annotator()
@@ -151,23 +236,60 @@ def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterat
             text_cell(tasks[request.task]),
             text_cell(workers[request.annotator]),
             str(priority),
-            number_cell(request.gain),
+            number_cell(REACHED[0] * request.gain),
             text_cell(reason(crowd, belief, votes, counts, request)),
+            *(() if costs is None else (number_cell(float(costs[request.annotator])),)),
         ]
 
 
-def _summary(crowd: Annotations, belief: Belief, plan: Sequence[Request], budget: int) -> str:
-    """Returns a line: how many labels are asked for, and the accuracy expected of them."""
-    now = float(belief.probas[crowd.annotated].max(axis=1).mean())
-    gained = sum(request.gain for request in plan) / max(int(crowd.annotated.sum()), 1)
+def _summary(
+    plan: Sequence[Request],
+    now: Estimate,
+    size: int,
+    budget: int,
+    costs: NDArray[np.float64] | None,
+) -> list[str]:
+    """Returns what is asked for, the accuracy now and then, and when to stop.
+
+    Args:
+        plan: the requests.
+        now: the accuracy now.
+        size: number of items with labels.
+        budget: labels, or what they may cost.
+        costs: `[R]` prices, if there are any.
+    """
+    from neucrowd_tf.certainty.inference import shown
+    from neucrowd_tf.labelling.plan import rise
+
+    prices = np.array([1.0 if costs is None else costs[one.annotator] for one in plan])
+    gains = np.array([one.gain for one in plan])
     line = (
         f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
-        f" {len({r.annotator for r in plan}):,} annotators; expected accuracy of the consensus"
-        f" {now:.3f}, then {now + gained:.3f}"
+        f" {len({r.annotator for r in plan}):,} annotators"
     )
-    if len(plan) < budget:
-        line += f"; no further label of the budget of {budget:,} is useful or can be asked for"
-    return line
+    line += f", cost {prices.sum():g}." if costs is not None else "."
+    if prices.sum() + prices.max(initial=1.0) <= budget:
+        line += f" No further label of the budget of {budget:,} is useful or can be asked for."
+    value, low, high = (
+        min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True)
+    )
+    lines = [
+        line,
+        f"expected accuracy of the consensus: {shown(now)}, then"
+        f" {value:.3f} [{low:.3f}, {high:.3f}], 80% intervals.",
+    ]
+    part = max(1, len(plan) // 10)
+    if len(plan) >= 2:
+        first, last = (
+            100 * rise(gains[at], 1)[0] / prices[at].sum()
+            for at in (slice(part), slice(-part, None))
+        )
+        unit = "labels" if costs is None else "of cost"
+        lines.append(
+            f"The first {part:,} correct {first:.1f} items per 100 {unit}, the last {part:,}"
+            f" {last:.1f}. Stop when that is not worth its price (--least_gain)."
+        )
+    return lines
 
 
 def main(argv: Sequence[str] | None = None) -> int:

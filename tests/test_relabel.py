@@ -14,6 +14,7 @@ import pytest
 from scipy.special import softmax
 
 from benchmarks.relabel import ask, needed, replay, simulated, verdicts
+from neucrowd_tf import aggregate
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
@@ -23,13 +24,14 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import (
     Belief,
+    belief_of,
     believe,
     believe_with_model,
     crowd_accuracy,
     informed,
 )
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
-from neucrowd_tf.labelling.plan import make_plan, worths
+from neucrowd_tf.labelling.plan import REACHED, make_plan, rise, worths
 from neucrowd_tf.relabel import main
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
@@ -285,6 +287,49 @@ def test_who_is_asked_knows_the_likely_classes() -> None:
     assert [r.gain for r in plan] == [0.5, 0.5]
 
 
+def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
+    belief = random_belief(40)
+    crowd = Annotations(
+        np.arange(40), np.full(40, 4), np.zeros(40, int), num_annotators=5, num_classes=3
+    )
+    costs = np.array([1.0, 2.0, 3.0, 4.0, 1.0])
+    plan = make_plan(crowd, belief, 20, most_each=40, per_task=1, costs=costs)
+    spent = costs[[one.annotator for one in plan]]
+    assert 18 < spent.sum() <= 20
+    # The first is the best of all pairs by gain per cost, information decides between equal ones.
+    worth = [worths(belief.probas[i][None], belief.errors)[0] / costs for i in range(40)]
+    best = np.array(worth)[:, :4]
+    assert best.argmax() == plan[0].task * 4 + plan[0].annotator
+    free = make_plan(crowd, belief, 20, most_each=40, per_task=1)
+    gained = [sum(one.gain for one in each) for each in (plan, free)]
+    assert gained[0] / spent.sum() > gained[1] / costs[[one.annotator for one in free]].sum()
+
+
+def test_the_stopping_rule_leaves_out_small_gains() -> None:
+    crowd, *_ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    belief = believe(crowd)
+    every, few = (make_plan(crowd, belief, 60, least_gain=least) for least in (0.0, 0.1))
+    gains = [one.gain for one in every]
+    assert min(gains) < 0.1 <= min(one.gain for one in few)
+    assert len(few) >= sum(gain >= 0.1 for gain in gains) > 0
+    assert not make_plan(crowd, belief, 60, least_gain=1.0)
+
+
+def test_the_rise_is_the_part_that_was_reached_on_public_crowds() -> None:
+    value, low, high = rise(np.array([0.3, 0.2]), 10)
+    assert (value, low, high) == pytest.approx(tuple(0.05 * part for part in REACHED))
+
+
+def test_belief_of_inferred_labels_by_hand() -> None:
+    crowd, probas = crowd_of("00 01"), np.array([[0.9, 0.1], [0.4, 0.6]])
+    # Labels are right with .9, .9, .4 and .6: .7 on average; 8 labels of that accuracy are added.
+    belief = belief_of(crowd, probas)
+    assert belief.accuracy == pytest.approx(0.7)
+    expected = [(8 * 0.7 + 1.3) / 9.3, (8 * 0.3 + 0.7) / 8.7]
+    np.testing.assert_allclose(belief.errors[0, :, 0], expected)
+    assert belief_of(crowd, probas, np.array([True, False])).accuracy == pytest.approx(0.65)
+
+
 def test_models_are_not_asked_and_do_not_count_as_the_crowds_accuracy() -> None:
     # Two people agree on half of the tasks; the model agrees with the first one on all of them.
     crowd = crowd_of("000 000 010 101 111 111 010 101")
@@ -344,6 +389,50 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     first = output.read_bytes()
     assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
     assert capsys.readouterr().out.encode() == first
+
+
+def test_the_labels_are_those_of_aggregate(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, labels = tmp_path / "gold.csv", tmp_path / "labels.csv"
+    flags = [f"--annotations={labels_csv}", f"--gold={gold}"]
+    rows = pd.read_csv(labels_csv).drop_duplicates("task").head(12)
+    rows[["task", "label"]].to_csv(gold, index=False)
+    assert aggregate.main([*flags, f"--output={labels}"]) == 0
+    frame = pd.read_csv(labels).set_index("task")
+    text = " ".join(capsys.readouterr().err.splitlines())
+    assert main([*flags, "--budget=40"]) == 0
+    captured = capsys.readouterr()
+    for _, row in pd.read_csv(io.StringIO(captured.out)).iterrows():
+        first = row["reason"].partition("likely '")[2].partition("'")[0]
+        assert first == str(frame["label"][row["task"]])
+        assert row["task"] not in rows["task"].tolist()
+    accuracy = text.partition("accuracy of the labels: ")[2].partition(",")[0]
+    assert f"expected accuracy of the consensus: {accuracy}" in captured.err
+    assert "items per 100 labels, the last 4" in captured.err
+
+
+def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = sorted(set(pd.read_csv(labels_csv)["worker"]))
+    costs = tmp_path / "costs.csv"
+    frame = pd.DataFrame({"annotator": names, "cost": [0.5 + i % 3 for i in range(len(names))]})
+    frame.to_csv(costs, index=False)
+    flags = [f"--annotations={labels_csv}", "--budget=12", f"--cost={costs}"]
+    assert main(flags) == 0
+    captured = capsys.readouterr()
+    plan = pd.read_csv(io.StringIO(captured.out))
+    assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["worker"]].tolist()
+    assert 11 < plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
+    assert "items per 100 of cost" in captured.err
+    for content, message in {
+        "annotator,cost\n0,1\n": "annotators that can be asked have no cost, such as",
+        "annotator,price\n0,1\n": "'cost'",
+        "annotator,cost\n0,free\n": "Write a number above 0",
+        "annotator,cost\n0,1\n0,2\n": "annotator '0' occurs twice",
+    }.items():
+        costs.write_text(content)
+        assert main(flags) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_who_can_be_asked(
@@ -430,6 +519,23 @@ def test_informed_is_bayes_rule() -> None:
     np.testing.assert_allclose(found, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
+def test_a_runs_out_of_fold_predictions_are_used(
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "seed-0"
+    run.mkdir()
+    (run / "config.json").write_text(json.dumps({"settings": {"annotations": str(labels_csv)}}))
+    assert main([f"--run={run}", "--budget=5"]) == 0
+    without = capsys.readouterr()
+    tasks = sorted(set(pd.read_csv(labels_csv)["task"]))
+    rows = [f"{task},{0.9 if task % 2 else 0.05},.05,{0.05 if task % 2 else 0.9}" for task in tasks]
+    (run / "oof.csv").write_text("task,p_0,p_1,p_2\n" + "\n".join(rows) + "\n")
+    assert main([f"--run={run}", "--budget=5"]) == 0
+    used = capsys.readouterr()
+    assert "oof.csv: the model's out-of-fold predictions are used." in used.err
+    assert used.out != without.out and "80% intervals" in used.err
+
+
 def test_a_run_names_its_annotations(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -465,7 +571,7 @@ def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([f"--annotations={write(tmp_path)}", "--budget=3"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "task,worker,priority,gain,reason\n"
-    assert "no further label of the budget of 3 is useful" in captured.err
+    assert "No further label of the budget of 3 is useful" in captured.err
 
 
 def test_one_line_and_exit_code_2(

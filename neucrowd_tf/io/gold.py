@@ -1,4 +1,4 @@
-"""Files beside the labels: true labels, a model's probabilities, and annotators' names."""
+"""Files beside the labels: true labels, a model's probabilities, annotators' names and costs."""
 
 from __future__ import annotations
 
@@ -221,3 +221,37 @@ def _first_cells(path: Path, known: Collection[str]) -> list[str]:
             raise error("broken_file", path, place, problem="a quotation mark is not closed")
         first.append(name_of(whole if whole in known else cells[0].strip(), known))
     return first
+
+
+def read_costs(
+    path: Path, annotators: Sequence[str], options: TableOptions | None = None
+) -> NDArray[np.float64]:
+    """Reads what a label of each annotator costs: a column of annotators, and `cost`.
+
+    Returns:
+        `[R]` in the order of `annotators`; NaN for those that the file does not have.
+
+    Raises:
+        DataError: a missing column, an annotator twice, or a cost that is not a positive number.
+    """
+    table, _ = read_beside(path, options or TableOptions())
+    named = roles_of(table.columns)["worker"]
+    column = only_column(table, named, "worker", "annotator")
+    price = named_columns(path, table.columns, ["cost"], "cost")[0]
+    places = {name: code for code, name in enumerate(annotators)}
+    costs = np.full(len(places), np.nan)
+    for row, (cell, text) in enumerate(zip(table[column], table[price], strict=True)):
+        place = places.get(name_of(cell, places))
+        try:
+            cost = float(text)
+        except ValueError:
+            cost = 0.0
+        if not 0 < cost < np.inf:
+            words = {"column": price, "value": text, "advice": "Write a number above 0"}
+            raise error("bad_feature", path, table.place(row), **words)
+        if place is not None and not np.isnan(costs[place]):
+            problem = f"annotator {cell!r} occurs twice"
+            raise error("broken_file", path, table.place(row), problem=problem)
+        if place is not None:
+            costs[place] = cost
+    return costs

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.crowd_and_classifier import alternate, calibrated, combine
+from neucrowd_tf.aggregation.crowd_and_classifier import (
+    alternate,
+    calibrated,
+    combine,
+    error_matrices,
+)
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.sums import TINY
 
@@ -95,6 +100,26 @@ def believe(
     return Belief(model.probas_, model.errors_, accuracy)
 
 
+def belief_of(
+    crowd: Annotations, probas: NDArray[np.float64], people: NDArray[np.bool_] | None = None
+) -> Belief:
+    """Returns what follows from inferred probabilities: annotators' matrices, shrunk to the crowd.
+
+    `PSEUDO_LABELS` of an annotator as accurate as the crowd are added for each true class.
+
+    Args:
+        crowd: with identities.
+        probas: `[N, C]` of the inferred labels, recalibrated.
+        people: `[R]` whether each annotator is a person; the crowd's accuracy is theirs alone.
+    """
+    right = probas[crowd.instances, crowd.labels]
+    if people is not None and people[crowd.annotators].any():
+        right = right[people[crowd.annotators]]
+    accuracy = float(right.mean())
+    pseudo_counts = PSEUDO_LABELS * _average(accuracy, crowd.num_classes)
+    return Belief(probas, error_matrices(crowd.one_hot(), probas, pseudo_counts), accuracy)
+
+
 def _average(accuracy: float, size: int) -> NDArray[np.float64]:
     """Returns `[C, C]` the confusion of an annotator of that accuracy, mistakes falling evenly."""
     row = np.full((size, size), (1.0 - accuracy) / max(size - 1, 1))
@@ -144,6 +169,18 @@ def informed(belief: Belief, crowd: Annotations, probas: NDArray[np.float64]) ->
         crowd: the labels.
         probas: `[N, C]` of the classifier, out of sample.
     """
+    together = with_evidence(belief.probas, evidence_of(crowd, probas))
+    return dataclasses.replace(belief, probas=together)
+
+
+def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[N, C]` what a classifier adds to the labels, see `informed`."""
     scaled = calibrated(probas, crowd.vote_counts().astype(np.float64))
-    log_crowd = np.log(np.maximum(belief.probas, TINY))
-    return dataclasses.replace(belief, probas=combine(log_crowd, scaled / scaled.mean(axis=0)))
+    return np.asarray(scaled / scaled.mean(axis=0))
+
+
+def with_evidence(
+    probas: NDArray[np.float64], evidence: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Returns probabilities `[N, C]` by labels and a classifier, see `informed`."""
+    return combine(np.log(np.maximum(probas, TINY)), evidence)
