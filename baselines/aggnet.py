@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
+from neucrowd_tf.aggregation.base import vote_shares
+from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
 from neucrowd_tf.arguments import argument, estimator, fitted, none, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
@@ -16,55 +17,6 @@ from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
-
-_TINY = 1e-12
-
-
-def soft_confusions(
-    annotations: Annotations, posterior: NDArray[np.float64], smoothing: float
-) -> NDArray[np.float64]:
-    """Returns the annotators' confusion matrices `[R, C true, C observed]` under a posterior over
-    the classes (the M-step).
-
-    For two classes the diagonal is the paper's sensitivity and specificity.
-
-    Args:
-        posterior: `[N, C]`.
-        smoothing: pseudo-count of every cell.
-
-    References:
-        Albarqouni et al. (2016), eqs. 5 and 6.
-    """
-    classes = annotations.num_classes
-    # [R * C observed, C true] expected counts, from the one-hot matrix [N, R * C observed].
-    counts = np.asarray(annotations.one_hot().T @ posterior).reshape(
-        annotations.num_annotators, classes, classes
-    )
-    return normalise_counts(counts.transpose(0, 2, 1), smoothing)
-
-
-def crowd_posterior(
-    annotations: Annotations, errors: NDArray[np.float64], predicted: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Returns the posterior `[N, C]` of each instance's class (the E-step): the classifier's
-    prediction times the annotations' likelihood.
-
-    Args:
-        errors: `[R, C true, C observed]`.
-        predicted: `[N, C]` the classifier's probabilities.
-
-    References:
-        Albarqouni et al. (2016), eq. 4; Raykar et al. (2010), eq. 10.
-    """
-    classes = annotations.num_classes
-    logs = np.log(np.maximum(errors, _TINY)).transpose(0, 2, 1).reshape(-1, classes)
-    posterior = np.asarray(annotations.one_hot() @ logs) + np.log(
-        np.maximum(predicted.astype(np.float64), _TINY)
-    )
-    normalise_log(posterior, np.zeros(classes))
-    return posterior
 
 
 @register_method(
@@ -91,7 +43,7 @@ class AggNet(ClassifierEstimator):
             `ClassifierEstimator`.
 
     References:
-        Albarqouni et al. (2016), section II.
+        Albarqouni et al. (2016), section II, eqs. 4 (E-step), 5 and 6 (M-step).
     """
 
     requires_identities = True
@@ -118,7 +70,8 @@ class AggNet(ClassifierEstimator):
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         later = self.round_epochs or max(1, self.epochs // self.rounds)
-        posterior = vote_shares(data.annotations.one_hot(), len(self.classes_))
+        one_hot = data.annotations.one_hot()
+        posterior = vote_shares(one_hot, len(self.classes_))
         for index in range(self.rounds):
             network.model.set_draw_seed(self.seed + 7907 * index)
             stage = run.stage(f"round-{index + 1}")
@@ -127,10 +80,10 @@ class AggNet(ClassifierEstimator):
             )
             # M-step of the annotators under the posterior that trained the network, then the E-step
             # with both.
-            self.confusion_matrices_ = soft_confusions(data.annotations, posterior, self.smoothing)
-            posterior = crowd_posterior(
-                data.annotations, self.confusion_matrices_, self._predict_proba(data.features)
-            )
+            errors = error_matrices(one_hot, posterior, self.smoothing)
+            predicted = self._predict_proba(data.features).astype(np.float64)
+            posterior = combine(log_likelihoods(one_hot, errors), predicted)
             network.model.set_targets(posterior)
         self.probas_, self.labels_ = posterior, posterior.argmax(axis=1)
+        self.confusion_matrices_ = errors
         return history

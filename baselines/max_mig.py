@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy.special import softmax
 
-from neucrowd_tf.aggregation.base import normalise_counts, vote_shares
+from neucrowd_tf.aggregation.base import vote_shares
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
@@ -79,15 +81,9 @@ class MaxMIG(ClassifierEstimator):
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         crowd, classes = data.annotations, len(self.classes_)
-        shares = vote_shares(crowd.one_hot(), classes)
-        counts = np.zeros((crowd.num_annotators, classes, classes))
-        for code in range(classes):
-            rows = shares[crowd.instances, code]
-            cells = crowd.annotators.astype(np.int64) * classes + crowd.labels
-            counts[:, code] = np.bincount(
-                cells, weights=rows, minlength=crowd.num_annotators * classes
-            ).reshape(-1, classes)
-        errors = normalise_counts(counts, self.smoothing)
+        one_hot = crowd.one_hot()
+        shares = vote_shares(one_hot, classes)
+        errors = error_matrices(one_hot, shares, self.smoothing)
         prior = (
             np.full(classes, 1.0 / classes)
             if self.prior == "uniform"
@@ -101,6 +97,5 @@ class MaxMIG(ClassifierEstimator):
         self.probas_ = np.asarray(aggregator(data.annotations.to_dense(np.int32)), dtype=np.float32)
         self.labels_ = self.probas_.argmax(axis=1)
         logs = np.asarray(aggregator.weight.numpy(), dtype=np.float64)
-        errors = np.exp(logs - logs.max(axis=2, keepdims=True))
-        self.confusion_matrices_ = (errors / errors.sum(axis=2, keepdims=True)).astype(np.float32)
+        self.confusion_matrices_ = softmax(logs, axis=2).astype(np.float32)
         return history

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation.base import (
     normalise_log,
     vote_shares,
 )
+from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
@@ -49,9 +50,7 @@ def bootstrapped_posterior(
     errors = normalise_counts(confusion_counts(annotations, predicted), smoothing)
     counts = np.bincount(predicted, minlength=annotations.num_classes).astype(np.float64)
     prior = counts / counts.sum()
-    # [R, C true, C observed] -> [R * C observed, C true], the layout of the one-hot columns.
-    logs = np.log(np.maximum(errors, _TINY)).transpose(0, 2, 1).reshape(-1, annotations.num_classes)
-    posterior = np.asarray(annotations.one_hot() @ logs)
+    posterior = log_likelihoods(annotations.one_hot(), np.maximum(errors, _TINY))
     normalise_log(posterior, np.log(np.maximum(prior, _TINY)))
     return posterior, prior, errors
 

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, warn_not_converged
+from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -159,7 +160,7 @@ class Raykar(LinearClassifier):
         self.history_, self.converged_ = [], False
         errors = np.zeros((0, num_classes, num_classes))
         for _ in range(int(self.max_iter)):
-            errors = self._m_step(one_hot, probas)
+            errors = error_matrices(one_hot, probas, self.smoothing)
             classifier.m_step(probas)
             probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
             self.history_.append(
@@ -182,14 +183,6 @@ class Raykar(LinearClassifier):
         self.head_, self.confusion_matrices_ = classifier.head, errors
         self.probas_, self.labels_ = probas, probas.argmax(axis=1)
 
-    def _m_step(self, one_hot: Any, probas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns error matrices `[R, C true, C observed]` from posteriors `[N, C]`."""
-        num_classes = probas.shape[1]
-        counts = (
-            np.asarray(one_hot.T @ probas).reshape(-1, num_classes, num_classes).transpose(0, 2, 1)
-        )
-        return normalise_counts(counts, self.smoothing)
-
     @staticmethod
     def _e_step(
         one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
@@ -197,7 +190,6 @@ class Raykar(LinearClassifier):
         """Returns posteriors `[N, C]` and the log likelihood of all labels, given the classifier's
         log probabilities `[N, C]`.
         """
-        num_classes = errors.shape[1]
-        scores = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, num_classes) + log_prior
-        evidence = normalise_log(scores, np.zeros(num_classes))
+        scores = log_likelihoods(one_hot, errors) + log_prior
+        evidence = normalise_log(scores, np.zeros(errors.shape[1]))
         return scores, float(evidence.sum())

@@ -1,27 +1,21 @@
 """The study of `auto`: all its candidates on datasets with truth, and the regret of each criterion.
 
-    python -m benchmarks.choice collect --output=DIR [--data_dir=DIR]
-        [--part=given|more|crowds|unseen|later]
-        [--datasets=labelme,music] [--draws=1,2,3] [--crowds=given,half,spam,shared,rare]
-    python -m benchmarks.choice table --input=DIR [--json] [--output=results/choice.md]
+    python -m benchmarks.choice collect --output=DIR [--data_dir=DIR] [--part=given|later]
+        [--datasets=labelme,music] [--draws=1,2,3]
+    python -m benchmarks.choice table --input=DIR [--json] [--output=FILE]
 
-`collect` fits the candidates that fit into `auto`'s budget. It writes one file per dataset, draw,
-crowd and candidate, and continues an interrupted collection. A draw of real data is nine tenths of
-its rows; simulated data is redrawn. Crowds: `given` is the crowd as it is; `half` has half of the
-labels; in `spam` a third of the annotators answer at random; in `shared`, seven labels in ten are
-the same wrong class for the fifth of the instances at one side of the feature space; in `rare`,
-every second class keeps a tenth of its instances.
+`collect` fits the candidates that fit into `auto`'s budget. It writes one file per dataset, draw
+and candidate, and continues an interrupted collection. A draw of real data is nine tenths of its
+rows; simulated data is redrawn.
 
-The part `given` has the datasets as they are. `more` has nine more draws of LabelMe. `crowds` has
-one draw of each with each other crowd, and two tables of other shapes (`wine`, `many_classes`).
-`unseen` has two draws of eight tables, most of them small. `later` has three draws of eleven tables
-that were written after the rule was fixed, and nothing was changed for them. results/choice.md has
-two further parts, and names the commit that made them.
+The part `given` has three draws of each dataset. `later` has three draws of eleven tables that were
+written after the rule was fixed, and nothing was changed for them. results/STUDIES.md names the
+commit and the commands of the other parts of results/choice.md.
 
 Regret is the test accuracy of the best candidate minus that of the chosen one. If classes are not
-as frequent as in training (usps_syn, and crowds of the kind `rare`, which thin only the training
-rows) it is balanced accuracy, and the target is balanced. `auto` is its rule with the candidates
-that were tried. Gold labels are drawn from the training instances, ten times per table.
+as frequent as in training (usps_syn) it is balanced accuracy, and the target is balanced. `auto` is
+its rule with the candidates that were tried. Gold labels are drawn from the training instances, ten
+times per table.
 """
 
 from __future__ import annotations
@@ -43,23 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from benchmarks.choice_criteria import SINGLE, posterior_agreement
-from benchmarks.choice_tables import (
-    CONTROLS,
-    CROWDS,
-    DRAWS,
-    LATER,
-    LATER_DRAWS,
-    SHAPES,
-    UNSEEN,
-    drawn,
-    with_crowd,
-)
+from benchmarks.choice_tables import DRAWS, LATER, LATER_DRAWS, drawn
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, pooling, ranking, search
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.candidates import affordable
-from neucrowd_tf.choice.evidence import Evidence
+from neucrowd_tf.choice.evidence import CRITERIA, Evidence
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import write_text
@@ -68,13 +51,10 @@ from neucrowd_tf.training.validation import consensus_labels
 
 GIVEN = ("labelme", "music", "usps_syn", "gsad_syn", "syn1", "breast_cancer", "digits", "cifar10n")
 BALANCED = ("usps_syn",)
-# Datasets, draws and crowds of each part.
-PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[str, ...]]] = {
-    "given": (GIVEN, DRAWS, CROWDS[:1]),
-    "more": (("labelme",), tuple(range(4, 13)), CROWDS[:1]),
-    "crowds": ((*GIVEN, *SHAPES), DRAWS[:1], CROWDS),
-    "unseen": (tuple(UNSEEN), DRAWS[:2], CROWDS[:1]),
-    "later": (tuple(LATER), LATER_DRAWS, CROWDS[:1]),
+# Datasets and draws of each part.
+PARTS: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
+    "given": (GIVEN, DRAWS),
+    "later": (tuple(LATER), LATER_DRAWS),
 }
 FOLDS, GOLD, GOLD_DRAWS = 3, 50, 10
 ERROR = "calibration error"
@@ -85,21 +65,13 @@ ERROR = "calibration error"
 
 def collect(options: argparse.Namespace) -> None:
     """Fits every candidate, cross-validated and on all rows, and keeps what it predicts."""
-    datasets, draws, crowds = PARTS[options.part]
+    datasets, draws = PARTS[options.part]
     for draw in options.draws or draws:
-        for crowd in options.crowds or crowds:
-            for name in options.datasets or datasets:
-                # The datasets as they are belong to another part; a shape has one crowd.
-                if options.part == "crowds" and (crowd == CROWDS[0]) != (name in SHAPES):
-                    continue
-                folder = options.output / f"{name}-{draw}-{crowd}"
-                table = with_crowd(drawn(name, draw, options.data_dir), crowd, draw)
-                collect_table(folder, *table, draw, balanced=_is_balanced(name, crowd))
-
-
-def _is_balanced(dataset: str, crowd: str) -> bool:
-    """Returns whether classes are not met as often as in training."""
-    return dataset in BALANCED or crowd == "rare"
+        for name in options.datasets or datasets:
+            table = drawn(name, draw, options.data_dir)
+            collect_table(
+                options.output / f"{name}-{draw}-given", *table, draw, balanced=name in BALANCED
+            )
 
 
 def collect_table(
@@ -172,8 +144,7 @@ class Collected:
 
     def __init__(self, folder: Path) -> None:
         table = load_arrays(folder / "table.npz")
-        self.dataset, _, self.crowd = folder.name.rsplit("-", 2)
-        self.balanced = _is_balanced(self.dataset, self.crowd)
+        self.balanced = folder.name.rsplit("-", 2)[0] in BALANCED
         self.truth, self.labels = table["truth"], table["test_labels"]
         self.consensus, self.fold = table["consensus"], table["fold"]
         tried = [str(name) for name in table["tried"]]
@@ -253,10 +224,10 @@ def regrets(folder: Path) -> dict[str, float]:
     scored = {name: table.score(p) for name, p in shifted.items()}
     rivals = [*table.test.values(), *table.others.values()]
     best = max(max(table.score(p) for p in rivals), *scored.values())
-    results = {
-        name: best - scored[max(by, key=lambda one: by[one])]
-        for name, by in _scores(seen, table).items()
-    }
+    results = {}
+    for name, rule in {"consensus": _agreement, **CRITERIA}.items():
+        by = {one: rule(p, table.evidence) for one, p in seen.items()}
+        results[name] = best - scored[max(by, key=by.__getitem__)]
     plain = np.exp(mean_logits(list(shifted.values())))
     results["average of all"] = best - table.score(plain)
     predicted = table.auto()
@@ -271,19 +242,9 @@ def regrets(folder: Path) -> dict[str, float]:
     return results
 
 
-def _scores(
-    seen: Mapping[str, NDArray[np.float64]], table: Collected
-) -> dict[str, dict[str, float]]:
-    """Returns every criterion's score of every candidate."""
-    scores = {
-        name: {one: rule(p, table.evidence) for one, p in seen.items()}
-        for name, rule in SINGLE.items()
-    }
-    scores["consensus of the others and the crowd"] = posterior_agreement(
-        seen, table.evidence, balanced=table.balanced
-    )
-    scores["mean rank of all these"] = ranking.mean_rank(scores)
-    return scores
+def _agreement(probabilities: NDArray[np.float64], evidence: Evidence) -> float:
+    """Returns the share of instances whose prediction is the consensus label."""
+    return float((probabilities.argmax(axis=1) == evidence.consensus).mean())
 
 
 def _gold(table: Collected) -> list[NDArray[np.int64]]:
@@ -306,32 +267,16 @@ def _shifted(probabilities: NDArray[Any], correction: NDArray[Any]) -> NDArray[n
     return np.asarray(softmax(np.log(np.maximum(probabilities, 1e-12)) - correction, axis=1))
 
 
-PARTS_OF_PAGE = (
-    *("as given", "LabelMe again", "small tables", "other crowds", "other shapes"),
-    *("written later", "control"),
-)
-
-
 def _kind(name: str) -> str:
-    """Returns which part of the study a table belongs to."""
-    dataset, draw, crowd = name.rsplit("-", 2)
-    if dataset in CONTROLS:
-        return "control"
-    if dataset in LATER:
-        return "written later"
-    if dataset in UNSEEN:
-        return "small tables"
-    if dataset in SHAPES:
-        return "other shapes"
-    if crowd != CROWDS[0]:
-        return "other crowds"
-    return "as given" if int(draw) in DRAWS else "LabelMe again"
+    """Returns the part of the study that a table belongs to."""
+    return "written later" if name.rsplit("-", 2)[0] in LATER else "as given"
 
 
 def report(results: Mapping[str, Mapping[str, float]]) -> str:
     """Returns the page: regret by rule and part, and `auto` by table."""
-    parts = {kind: [name for name in results if _kind(name) == kind] for kind in PARTS_OF_PAGE}
-    parts = {kind: names for kind, names in parts.items() if names}
+    parts: dict[str, list[str]] = {}
+    for name in results:
+        parts.setdefault(_kind(name), []).append(name)
     every = next(iter(results.values()))
     rules = [rule for rule in every if rule != "best" and not rule.startswith(ERROR)]
     lines = [
@@ -390,7 +335,7 @@ def main() -> None:
     first.add_argument("--output", type=Path, required=True)
     first.add_argument("--data_dir", type=Path)
     first.add_argument("--part", choices=tuple(PARTS), default="given")
-    for flag, kind in (("datasets", str), ("draws", int), ("crowds", str)):
+    for flag, kind in (("datasets", str), ("draws", int)):
         first.add_argument(f"--{flag}", type=functools.partial(_several, kind))
     second = commands.add_parser("table")
     second.add_argument("--input", type=Path, required=True)

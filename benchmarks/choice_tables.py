@@ -1,4 +1,4 @@
-"""The tables of the study of `auto`: datasets with truth, redrawn, and tables with own crowds."""
+"""The tables of the study of `auto`: draws of datasets with truth, and simulated crowds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from sklearn.preprocessing import scale
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import (
-    adversaries,
     class_skill_annotators,
     confusion_annotators,
     simulate,
@@ -29,33 +28,24 @@ Table = tuple[NDArray[Any], Annotations, Codes, NDArray[Any], Codes]
 Crowd = Callable[[NDArray[Any], Codes], Annotations]
 Maker = Callable[[int, "Path | None"], Table]
 Source = Callable[[int], tuple[NDArray[Any], NDArray[Any]]]
-# Annotators' matrices, and labels per instance or the share of the instances for each annotator.
-Annotators = Callable[[int], tuple[NDArray[Any], Any]]
+# Annotators' matrices, and labels per instance.
+Annotators = Callable[[int], tuple[NDArray[Any], float]]
 
 REAL = ("labelme", "music", "cifar10n")
-CROWDS = ("given", "half", "spam", "shared", "rare")
 IMAGES, SHARE, DRAWS = 2000, 0.9, (1, 2, 3)
 LATER_DRAWS = (10701, 10702, 10703)
 LIVING = (2, 3, 4, 5, 6, 7)  # CIFAR-10's classes that are animals
 NATURAL = (4, 5, 6, 7)  # LabelMe's: forest, coast, mountain, opencountry
-# Streams of a draw's numbers that order the rows, by part of the study.
-_UNSEEN, _WINE, _CLASSES, _LATER = 4, 5, 6, 36
+_STREAM = 36  # of a draw's numbers, which orders the rows
 
 
 # --------------------------------------------------------------------------- helpers
 
 
-def shuffled(
-    x: NDArray[Any],
-    truth: NDArray[Any],
-    draw: int,
-    crowd: Crowd,
-    stream: int,
-    trained: int | None = None,
-) -> Table:
-    """Returns a table of which a crowd labels half of the rows, or `trained` rows."""
-    order = np.random.default_rng([draw, stream]).permutation(len(truth))
-    train, test = np.split(order, [len(order) // 2 if trained is None else trained])
+def shuffled(x: NDArray[Any], truth: NDArray[Any], draw: int, crowd: Crowd) -> Table:
+    """Returns a table of which a crowd labels half of the rows."""
+    order = np.random.default_rng([draw, _STREAM]).permutation(len(truth))
+    train, test = np.split(order, [len(order) // 2])
     features, labels = np.asarray(x, dtype=np.float32), np.asarray(truth, dtype=np.int64)
     annotations = crowd(features[train], labels[train])
     rows = np.flatnonzero(annotations.annotated)
@@ -65,20 +55,17 @@ def shuffled(
     )
 
 
-def crowd_of(annotators: NDArray[Any], rates: Any, draw: int) -> Crowd:
-    """Returns a crowd of annotators' matrices `[R, C, C]`; see `Annotators` for the rates."""
-    if isinstance(rates, (int, float)):
-        rates = np.full(len(annotators), rates / len(annotators))
+def crowd_of(annotators: NDArray[Any], each: float, draw: int) -> Crowd:
+    """Returns a crowd of annotators' matrices `[R, C, C]` with `each` labels per instance."""
+    rates = np.full(len(annotators), each / len(annotators))
     return lambda _, truth: simulate(truth, annotators, draw, rates=rates)
 
 
-def _tables(stream: int, sources: Mapping[str, tuple[Source, Annotators]]) -> dict[str, Maker]:
+def _tables(sources: Mapping[str, tuple[Source, Annotators]]) -> dict[str, Maker]:
     """Returns the makers of tables of simulated annotators."""
 
     def maker(source: Source, annotators: Annotators) -> Maker:
-        return lambda draw, _: shuffled(
-            *source(draw), draw, crowd_of(*annotators(draw), draw), stream
-        )
+        return lambda draw, _: shuffled(*source(draw), draw, crowd_of(*annotators(draw), draw))
 
     return {name: maker(*pair) for name, pair in sources.items()}
 
@@ -133,25 +120,9 @@ def _rows(draw: int, among: int, size: int) -> Codes:
 # --------------------------------------------------------------------------- sources
 
 
-def _thirds(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Diabetes patients with low, middle and high progression."""
-    x, y = datasets.load_diabetes(return_X_y=True)
-    return x, np.digitize(y, np.quantile(y, [1 / 3, 2 / 3]))
-
-
 def _parity(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
     x, digits = datasets.load_digits(return_X_y=True)
     return x, digits % 2
-
-
-def _wine(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    x, truth = datasets.load_wine(return_X_y=True)
-    return x, truth
-
-
-def _iris(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    x, truth = datasets.load_iris(return_X_y=True)
-    return x, truth
 
 
 def _spirals(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -192,14 +163,6 @@ def _skewed(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.concatenate([sizes, counts, flags], axis=1), truth
 
 
-def _busy(draw: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Annotators of whom the busiest has a hundred times as many labels as the laziest."""
-    rates = 1.0 / np.arange(1, 121)
-    return confusion_annotators(120, 15, draw, accuracy=0.6), np.minimum(
-        1.0, 3 * rates / rates.sum()
-    )
-
-
 # --------------------------------------------------------------------------- tables with data
 
 
@@ -210,29 +173,7 @@ def post(draw: int, data_dir: Path | None) -> Table:
     x, labels = read(data_dir)
     rows = np.random.default_rng([draw, 35]).choice(len(x), 2000, replace=False)
     crowd = crowd_of(*_right(30, 10, 0.6, 2)(draw), draw)
-    return shuffled(x[rows], labels[rows], draw, crowd, _LATER)
-
-
-def gases(draw: int, data_dir: Path | None) -> Table:
-    """Returns 600 sensor readings of GSAD's gases 3 to 6, which GSAD-Syn does not have."""
-    from data.gsad import read
-
-    x, labels = read(data_dir)
-    others = np.flatnonzero(labels >= 3)
-    rows = np.random.default_rng([draw, 7]).choice(others, 1200, replace=False)
-    crowd = crowd_of(*_right(7, 4, 0.55, 2)(draw), draw)
-    return shuffled(x[rows], labels[rows] - 3, draw, crowd, _UNSEEN)
-
-
-def pictures(draw: int, data_dir: Path | None) -> Table:
-    """Returns 1,000 of CIFAR-10N's images that no other draw has, with their real labels."""
-    dataset, truth = _loaded("cifar10n", draw, data_dir)
-    size = len(truth)
-    drawn_before = np.concatenate([_rows(other, size, IMAGES) for other in DRAWS])
-    left = np.setdiff1d(np.arange(size), drawn_before)
-    rows = np.sort(np.random.default_rng([draw, 8]).choice(left, 1000, replace=False))
-    x, test = pooled(dataset.features[rows]), pooled(dataset.test.features)
-    return x, dataset.annotations[rows], truth[rows], test, dataset.test.labels
+    return shuffled(x[rows], labels[rows], draw, crowd)
 
 
 def hard_ones(draw: int, data_dir: Path | None) -> Table:
@@ -248,7 +189,7 @@ def hard_ones(draw: int, data_dir: Path | None) -> Table:
         return Annotations.from_dense(np.where(asked, labels, -1), num_classes=2)
 
     x, truth = datasets.load_breast_cancer(return_X_y=True)
-    return shuffled(x, truth, draw, crowd, _LATER)
+    return shuffled(x, truth, draw, crowd)
 
 
 def _two_kinds(name: str, second: tuple[int, ...], size: int) -> Maker:
@@ -275,56 +216,6 @@ def _two_kinds(name: str, second: tuple[int, ...], size: int) -> Maker:
 # --------------------------------------------------------------------------- the parts
 
 
-def _points(make: Callable[..., Any], *arguments: Any, **options: Any) -> Source:
-    return lambda draw: make(*arguments, **options, random_state=draw)
-
-
-def wide_control(draw: int, data_dir: Path | None) -> Table:
-    """Returns `wide` with 4,000 rows to test on: of its 200 five points are within chance."""
-    x, truth = _classification(4200, 500, 20, n_redundant=0)(draw)
-    crowd = crowd_of(*_right(12, 2, 0.75, 3)(draw), draw)
-    return shuffled(x, truth, draw, crowd, _LATER, trained=200)
-
-
-# Shapes that none of the datasets has.
-SHAPES = _tables(_WINE, {"wine": (_wine, _right(9, 3, 0.67, 3))}) | _tables(
-    _CLASSES,
-    {
-        "many_classes": (
-            _classification(2400, 60, 20, 15, 1, n_redundant=10, class_sep=1.2, flip_y=0.0),
-            _busy,
-        )
-    },
-)
-# Tables that no decision had used when they were added; the weights of members were made on them.
-UNSEEN = {"gases": gases, "pictures": pictures} | _tables(
-    _UNSEEN,
-    {
-        "iris": (_iris, _right(5, 3, 0.65, 3)),
-        "diabetes": (_thirds, _crowd(3, of(class_skill_annotators, 8, 3))),
-        "moons": (
-            _points(datasets.make_moons, 800, noise=0.25),
-            _crowd(
-                3,
-                of(class_skill_annotators, 5, 2, low=0.6),
-                of(spammers, 2, 2),
-                of(adversaries, 1, 2),
-            ),
-        ),
-        "blobs": (
-            _points(datasets.make_blobs, [360, 300, 240, 150, 90, 60], 10, cluster_std=6.0),
-            _right(15, 6, 0.6, 2),
-        ),
-        "rare_class": (
-            _classification(2000, 20, 8, n_redundant=4, weights=[0.9]),
-            _crowd(4, of(class_skill_annotators, 9, 2)),
-        ),
-        "few_labels": (
-            _classification(1600, 80, 15, 5, n_redundant=15, class_sep=1.5),
-            _right(40, 5, 0.7, 1.5),
-        ),
-    },
-)
 # Tables that were written after the rule was fixed; nothing was changed for them.
 LATER = {
     "hard_ones": hard_ones,
@@ -332,7 +223,6 @@ LATER = {
     "living": _two_kinds("cifar10n", LIVING, 1500),
     "scenes": _two_kinds("labelme", NATURAL, 800),
 } | _tables(
-    _LATER,
     {
         "parity": (
             _parity,
@@ -347,49 +237,17 @@ LATER = {
             _classification(2000, 25, 10, 3, weights=[0.8, 0.15], class_sep=1.2),
             _right(15, 3, 0.7, 3),
         ),
-    },
+    }
 )
-CONTROLS: dict[str, Maker] = {"wide_control": wide_control}
 
 
 def drawn(name: str, draw: int, data_dir: Path | None) -> Table:
     """Returns features, annotations, truth, test features and test labels of a draw."""
-    makers = SHAPES | UNSEEN | LATER | CONTROLS
-    if name in makers:
-        return makers[name](draw, data_dir)
+    if name in LATER:
+        return LATER[name](draw, data_dir)
     dataset, truth = _loaded(name, draw, data_dir)
     rows = np.arange(len(truth))
     if name in REAL:
         rows = _rows(draw, len(rows), IMAGES if name == "cifar10n" else int(SHARE * len(rows)))
     x, test = pooled(dataset.features), pooled(dataset.test.features)
     return x[rows], dataset.annotations[rows], truth[rows], test, dataset.test.labels
-
-
-def with_crowd(table: Table, kind: str, draw: int) -> Table:
-    """Returns the table with another crowd, without the instances that it leaves unlabelled."""
-    x, crowd, truth, test, test_labels = table
-    rng = np.random.default_rng([draw, CROWDS.index(kind)])
-    labels, keep = np.array(crowd.labels), np.ones(len(crowd.labels), dtype=bool)
-    if kind == "half":
-        keep = rng.random(len(keep)) < 0.5
-    elif kind == "spam":
-        count = crowd.num_annotators
-        bad = np.isin(crowd.annotators, rng.choice(count, max(1, count // 3), replace=False))
-        labels[bad] = rng.integers(0, crowd.num_classes, bad.sum())
-    elif kind == "shared":
-        flat = x.reshape(len(x), -1)
-        scaled = (flat - flat.mean(axis=0)) / (flat.std(axis=0) + 1e-6)
-        side = scaled @ rng.normal(size=flat.shape[1])
-        hard = (side > np.quantile(side, 0.8))[crowd.instances] & (rng.random(len(keep)) < 0.7)
-        labels[hard] = (truth[crowd.instances[hard]] + 1) % crowd.num_classes
-    elif kind == "rare":
-        thinned = (truth % 2 == 1) & (rng.random(len(truth)) > 0.1)
-        keep = ~thinned[crowd.instances]
-    changed = Annotations(
-        *(crowd.instances[keep], crowd.annotators[keep], labels[keep]),
-        instance_names=crowd.instance_names,
-        annotator_names=crowd.annotator_names,
-        class_names=crowd.class_names,
-    )
-    rows = np.flatnonzero(changed.annotated)
-    return x[rows], changed[rows], truth[rows], test, test_labels

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 import baselines  # noqa: F401
 from baselines.raykar import Raykar, _SoftRegression
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.training.linear import fit_logistic
@@ -39,7 +40,7 @@ def test_steps_by_hand() -> None:
     # Posteriors (.75, .25) and (.2, .8) with labels 0 and 1, smoothing .05:
     # true 0: (.8, .25) / 1.05; true 1: (.3, .85) / 1.15.
     both = Annotations.from_dense([[0], [1]])
-    found = Raykar(smoothing=0.05)._m_step(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]))
+    found = error_matrices(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]), 0.05)
     np.testing.assert_allclose(found, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
 
 

@@ -1,8 +1,7 @@
-"""SMOTE after truth inference. The linear classifier needs no TensorFlow."""
+"""SMOTE after truth inference."""
 
 from __future__ import annotations
 
-import builtins
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ import pytest
 from baselines.smote_two_stage import SmoteTwoStage, smote
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.annotations import simulation
-from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.errors import IdentitiesError
 
 
 def task() -> tuple[np.ndarray, Any, np.ndarray]:
@@ -40,37 +39,13 @@ def test_classes_are_filled_up_within_their_own_range() -> None:
     assert not np.array_equal(smote(x, truth, 3, k=4, seed=2)[0], features)
 
 
-def test_imbalanced_learn_makes_as_many_of_the_same_kind() -> None:
-    pytest.importorskip("imblearn")
-    x, _, truth = task()
-    own, labels = smote(x, truth, 3, k=5)
-    theirs, codes = smote(x, truth, 3, k=5, backend="imblearn")
-    assert np.array_equal(labels, codes) and own.shape == theirs.shape
-    for code in (1, 2):
-        a, b = own[190:][labels[190:] == code], theirs[190:][labels[190:] == code]
-        assert a.mean(axis=0) == pytest.approx(b.mean(axis=0), abs=0.35)
-
-
-def test_a_missing_package_and_unknown_backends_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, _, truth = task()
-    with pytest.raises(UsageError, match="'own' or 'imblearn'"):
-        smote(x, truth, 3, backend="adasyn")
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any, **more: Any) -> Any:
-        if name.startswith("imblearn"):
-            raise ImportError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match="imbalanced-learn to be installed"):
-        smote(x, truth, 3, backend="imblearn")
+FAST = {"hidden_units": (16,), "epochs": 8, "learning_rate": 5e-3}
 
 
 @pytest.mark.parametrize("name", ["mv_smote", "ds_smote"])
-def test_two_stages_with_a_linear_classifier(name: str) -> None:
+def test_network_and_resampling_reach_rare_classes(name: str) -> None:
     x, crowd, truth = task()
-    model = registry.method(name).make(classifier="linear", seed=1).fit(x, crowd)
+    model = registry.method(name).make(**FAST, seed=1).fit(x, crowd)
     right = model.predict(x) == truth
     assert all(right[truth == c].mean() > 0.6 for c in range(3))
     counts = np.bincount(model.labels_, minlength=3)
@@ -78,6 +53,8 @@ def test_two_stages_with_a_linear_classifier(name: str) -> None:
     if name == "mv_smote":
         assert np.array_equal(model.labels_, majority_labels(crowd.vote_counts(), "random", 1))
     assert model.confusion_matrices_.shape == (7, 3, 3)
+    outputs = model.inference_model()(x[:5])["probabilities"]
+    assert np.asarray(outputs) == pytest.approx(model.predict_proba(x[:5]), abs=1e-5)
 
 
 def test_a_class_of_one_is_left_as_it_is_and_votes_alone_will_do_for_majority_vote() -> None:
@@ -86,21 +63,8 @@ def test_a_class_of_one_is_left_as_it_is_and_votes_alone_will_do_for_majority_vo
     votes[:, 0] = 3
     votes[:20] = [0, 3, 0]
     votes[5] = [0, 0, 3]
-    from neucrowd_tf.annotations import Annotations
-
     with pytest.warns(UserWarning, match="fewer than two instances to synthesise from: class 2"):
-        model = SmoteTwoStage(classifier="linear").fit(x, Annotations.from_votes(votes))
+        model = SmoteTwoStage(epochs=1).fit(x, Annotations.from_votes(votes))
     assert model.num_synthetic_ == 170 - 19
     with pytest.raises(IdentitiesError):
-        SmoteTwoStage("ds", classifier="linear").fit(x, Annotations.from_votes(crowd.vote_counts()))
-
-
-def test_network_and_resampling_reach_rare_classes() -> None:
-    x, crowd, truth = task()
-    model = SmoteTwoStage(hidden_units=(16,), epochs=8, learning_rate=5e-3).fit(x, crowd)
-    right = model.predict(x) == truth
-    assert all(right[truth == c].mean() > 0.6 for c in range(3))
-    outputs = model.inference_model()(x[:5])["probabilities"]
-    assert np.asarray(outputs) == pytest.approx(model.predict_proba(x[:5]), abs=1e-5)
-    with pytest.raises(UsageError, match="classifier"):
-        SmoteTwoStage(classifier="forest").fit(x, crowd)  # type: ignore[arg-type]
+        SmoteTwoStage("ds", epochs=1).fit(x, Annotations.from_votes(crowd.vote_counts()))

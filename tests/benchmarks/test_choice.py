@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks import choice
-from benchmarks.choice_tables import SHAPES, with_crowd
-from neucrowd_tf.annotations import Annotations
+from benchmarks.choice_tables import LATER
 from neucrowd_tf.io.files.arrays import save_arrays
 
 
@@ -58,29 +57,9 @@ def test_regret_by_hand(tmp_path: Path) -> None:
     assert "as given (1)" in page
 
 
-def test_crowds_keep_instances_and_their_annotations_together() -> None:
-    truth = np.arange(60) % 3
-    features = np.eye(3, dtype=np.float32)[truth] + 0.01 * np.arange(60)[:, None]
-    crowd = Annotations(
-        np.repeat(np.arange(60), 2), np.tile([0, 1], 60), np.repeat(truth, 2), num_classes=3
-    )
-    table = (features, crowd, truth, features, truth)
-    for kind in ("given", "half", "rare"):
-        x, changed, kept, _, _ = with_crowd(table, kind, 1)
-        assert len(x) == changed.num_instances == len(kept)
-        # These annotators are right: their labels still are their instances' truth.
-        assert (changed.labels == kept[changed.instances]).all()
-    rare = with_crowd(table, "rare", 1)[2]
-    assert (rare == 1).sum() < 10 and (rare != 1).sum() == 40
-    wrong = with_crowd(table, "shared", 1)[1]
-    share = (wrong.labels != truth[wrong.instances]).mean()
-    assert 0.05 < share < 0.25  # seven tenths of a fifth
-
-
-@pytest.mark.parametrize("name", sorted(SHAPES))
-def test_other_shapes(name: str) -> None:
-    x, crowd, truth, test, labels = SHAPES[name](1, None)
+@pytest.mark.parametrize("name", ["clusters", "grades", "hard_ones", "skewed"])
+def test_tables_of_simulated_crowds(name: str) -> None:
+    x, crowd, truth, test, labels = LATER[name](1, None)
     assert len(x) == crowd.num_instances == len(truth)
     assert crowd.annotated.all()
     assert x.shape[1] == test.shape[1] and len(test) == len(labels)
-    assert 2.5 < crowd.num_annotations / len(x) < 3.5
