@@ -8,7 +8,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
-from neucrowd_tf.arguments import argument, estimator, fitted, none, number, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
@@ -52,10 +52,7 @@ class AggNet(ClassifierEstimator):
         5,
         whole(1),
         "how often the two take turns. The network trains `epochs` epochs on vote shares at first,"
-        " and `round_epochs` in each further round, from where it stands.",
-    )
-    round_epochs: int | None = argument(
-        None, none | whole(1), "None divides `epochs` by the number of rounds."
+        " and `epochs / rounds` in each further round, from where it stands.",
     )
     smoothing: float = argument(
         0.1, number(above=0), "pseudo-count of every cell of the confusion matrices."
@@ -69,7 +66,7 @@ class AggNet(ClassifierEstimator):
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        later = self.round_epochs or max(1, self.epochs // self.rounds)
+        later = max(1, self.epochs // self.rounds)
         one_hot = data.annotations.one_hot()
         posterior = vote_shares(one_hot, len(self.classes_))
         for index in range(self.rounds):

@@ -5,7 +5,7 @@ gave, before DL-CL is trained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -50,14 +50,14 @@ _PRETRAINING = {
 
 def dl_cl_presets() -> dict[str, dict[str, Any]]:
     """Returns DL-CL's hyper-parameters by dataset: those with which CrowdInG pre-trains."""
-    found: dict[str, dict[str, Any]] = {}
-    for dataset, preset in PRESETS.items():
-        found[dataset] = {
+    return {
+        dataset: {
             _PRETRAINING.get(name, name): value
             for name, value in preset.items()
             if name in _COMMON or name in _PRETRAINING
         }
-    return found
+        for dataset, preset in PRESETS.items()
+    }
 
 
 DL_CL_PRESETS = dl_cl_presets()
@@ -148,11 +148,8 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     def _keep(self, classifier: CrowdLayer, data: TrainingData) -> None:
         self.classifier_, self.rows_ = classifier, data.rows
-        self.confusion_matrices_, self.history_, self.n_iter_ = (
-            classifier.confusion_matrices_,
-            classifier.history_,
-            classifier.n_iter_,
-        )
+        self.confusion_matrices_ = classifier.confusion_matrices_
+        self.history_, self.n_iter_ = classifier.history_, classifier.n_iter_
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.classifier_.predict_proba(features)
@@ -276,21 +273,9 @@ class DLCLInG(AugmentedDLCL):
         " same as DL-CL's.",
     )
     label_correlation: bool = argument(True, flag, "CrowdInG's.")
-    fill: Literal["sampled", "most_probable"] = argument(
-        "sampled",
-        one_of("sampled", "most_probable"),
-        '"sampled" draws labels from the generator, as `CrowdInG.generate` does; "most_probable"'
-        " takes its best label.",
-    )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         classifier, data = self._dl_cl(), self._watched(data)
-        self.completed_ = self._complete_by_crowding(data, run.stage("crowding"))
-        chosen_by = None if self.monitor is None else data.named_validation
-        classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
-        self._keep(classifier, data)
-
-    def _complete_by_crowding(self, data: TrainingData, run: Run) -> Annotations:
         crowding = CrowdInG(
             self.base,
             standardise=self.standardise,
@@ -301,8 +286,9 @@ class DLCLInG(AugmentedDLCL):
             epochs=self.crowding_epochs,
             seed=self.seed,
         )
-        crowding.fit(data.features, data.annotations, data.named_validation, run=run)
-        if self.fill == "most_probable":
-            labels = crowding.predict_annotators(data.features).argmax(axis=2)
-            return completed(data.annotations, labels)
-        return crowding.generate(data.features, annotations=data.annotations)
+        validation = data.named_validation
+        crowding.fit(data.features, data.annotations, validation, run=run.stage("crowding"))
+        self.completed_ = crowding.generate(data.features, annotations=data.annotations)
+        chosen_by = None if self.monitor is None else validation
+        classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
+        self._keep(classifier, data)

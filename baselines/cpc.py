@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 # Three arrays of pairs x weights are held; 2^26 numbers each are 1.6 GB in all.
 _MOST_NUMBERS = 1 << 26
+# Norms are rounded off near zero by this much; annotators within ten times this are fused.
+_ROUNDING = 1e-3
 
 
 def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -114,25 +116,18 @@ class Fusion:
         )
 
 
-def objective(
-    losses: PersonalLosses,
-    weights: NDArray[np.float64],
-    mu: float,
-    eta: float,
-    rounding: float = 0.0,
-) -> float:
+def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float) -> float:
     """Returns the CPC objective at weights `[R + 1, p, K]`: losses + eta / 2 |w_0|^2 + mu / R
     sum_{i < j} |w_i - w_j|.
     """
     flat = weights.reshape(len(weights), -1)
     fusion = Fusion(len(flat), flat.shape[1], mu)
-    norms = np.sqrt(np.square(fusion.gaps(flat)) + rounding**2) - rounding
-    penalty = float(norms.sum()) * fusion.weight
+    penalty = float(fusion.gaps(flat).sum()) * fusion.weight
     return losses(weights)[0] + 0.5 * eta * float(np.square(flat[0]).sum()) + penalty
 
 
 def solve(
-    losses: PersonalLosses, mu: float, eta: float, *, rounding: float, max_iter: int
+    losses: PersonalLosses, mu: float, eta: float, *, max_iter: int
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_], list[float], bool]:
     """Minimises the objective by L-BFGS while the rounding of the norms shrinks.
 
@@ -158,7 +153,7 @@ def solve(
     history: list[float] = []
     converged = False
     options = {"maxiter": max_iter, "maxfun": 2 * max_iter, "ftol": 1e-7}
-    for width in rounding * np.array([100.0, 10.0, 1.0]):
+    for width in _ROUNDING * np.array([100.0, 10.0, 1.0]):
         result = minimize(
             rounded, flat.ravel(), args=(width,), jac=True, method="L-BFGS-B", options=options
         )
@@ -167,7 +162,7 @@ def solve(
     fused = np.eye(count, dtype=bool)
     # At a fused pair the penalty holds w_i and w_j together with less than its full force, so their
     # distance is a few roundings.
-    alike = fusion.gaps(flat) <= 10 * rounding
+    alike = fusion.gaps(flat) <= 10 * _ROUNDING
     fused[fusion.first[alike], fusion.second[alike]] = True
     fused |= fused.T
     return flat.reshape(losses.shape), fused, history, converged
@@ -214,16 +209,8 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         positional=True,
     )
     eta: float = argument(300.0, number(above=0), "weight of the target classifier's squared norm.")
-    rounding: float = argument(
-        1e-3,
-        number(above=0),
-        "how far norms are rounded off near zero; annotators within ten times this are taken as"
-        " fused.",
-    )
     max_iter: int = argument(
-        500,
-        whole(),
-        "most iterations of each of the three stages in which the rounding shrinks to `rounding`.",
+        500, whole(), "most iterations of each of the three stages in which the rounding shrinks."
     )
     seed: int = argument(0, whole(0), "draws nothing: the objective has one minimum.")
 
@@ -233,7 +220,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         x = np.concatenate([(raw - mean) / scale, np.ones((len(raw), 1))], axis=1)
         losses = PersonalLosses(x, data.annotations)
         weights, fused, self.history_, self.converged_ = solve(
-            losses, self.mu, self.eta, rounding=self.rounding, max_iter=self.max_iter
+            losses, self.mu, self.eta, max_iter=self.max_iter
         )
         if not self.converged_:
             warnings.warn(

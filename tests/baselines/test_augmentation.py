@@ -171,8 +171,6 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
     estimator = DLCLInG(**SMALL).fit(X, CROWD, (X[:20], TRUTH[:20]))
     check_completed(estimator)
     np.testing.assert_array_equal(estimator.completed_.to_dense(), filled)
-    with pytest.raises(UsageError, match="fill"):
-        DLCLInG(**SMALL, fill="none").fit(X, CROWD)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
