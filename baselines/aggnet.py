@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 )
 @estimator
 class AggNet(ClassifierEstimator):
-    """Trains a classifier on soft labels, weighs its predictions against the annotations, and
-    trains it on with what comes out.
+    """Trains a classifier on soft labels that it improves together with the annotations.
+
+    After each round the classifier's predictions and the annotations give new soft labels, on which
+    it is trained further.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`.

@@ -25,8 +25,10 @@ from neucrowd_tf.training.run import Run
 )
 @estimator
 class AnnotMix(SharedFeaturesLayer):
-    """A classifier behind a confusion matrix for each instance and annotator, trained on mixtures
-    of annotations. The base ends in a dense layer; what comes before it tells instances apart.
+    """Classifier behind a confusion matrix per instance and annotator, trained on mixtures.
+
+    Instances, annotators and labels are mixed. The base ends in a dense layer; the layers before it
+    represent the instance.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training

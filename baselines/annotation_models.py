@@ -1,5 +1,6 @@
-"""The Keras models of crowd layers whose loss is more than cross-entropy: CrowdAR, annot-mix, MaDL
-and COIN-Net.
+"""The Keras models of CrowdAR, annot-mix, MaDL and COIN-Net.
+
+These crowd layers have losses that are more than cross-entropy.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
 
 class ReliabilityModel(AnnotationModel):
-    """CrowdAR: annotations are softened by their reliability, which learns what the classifier
-    agrees with.
+    """CrowdAR's model: annotations are softened by their estimated reliability.
+
+    The reliability learns from what the classifier agrees with.
 
     Args:
         share: lambda of eq. 5, of the annotations' part.

@@ -1,5 +1,6 @@
-"""What CrowdInG is compared with in table 1: other ways to fill in the annotations that nobody
-gave, before DL-CL is trained.
+"""DL-CL+Self, DL-CL+GCN and DL-CL+InG, which CrowdInG is compared with in table 1.
+
+They fill in missing annotations in other ways before DL-CL is trained.
 """
 
 from __future__ import annotations
@@ -85,8 +86,9 @@ DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
 
 @estimator
 class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
-    """DL-CL trained on annotations, completed by what a subclass makes of them, and trained again
-    from fresh weights.
+    """Base of DL-CL that is trained again on annotations which a subclass completed.
+
+    The second training begins with fresh weights.
 
     Attributes:
         classifier_: the fitted `CrowdLayer`.
@@ -132,8 +134,9 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         return hold_out(data, consensus_labels(data.annotations, self.seed), 0.2, self.seed)[0]
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        """Returns the training annotations with generated ones in their empty cells; `first` is
-        DL-CL trained on them.
+        """Returns the training annotations with generated ones in their empty cells.
+
+        `first` is DL-CL trained on them.
         """
         raise NotImplementedError
 
@@ -167,8 +170,9 @@ def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Ann
 
 
 def predicted_labels(model: CrowdLayer, features: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Returns the label that each annotator most probably gives, `[N, R]`, without holding all
-    probabilities at once.
+    """Returns the most probable label of each annotator for each instance, `[N, R]`.
+
+    The probabilities of all instances are never in memory at once.
     """
     rows = 4096
     parts = [
@@ -194,8 +198,9 @@ def _registered(
 @_registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
 @estimator
 class DLCLSelf(AugmentedDLCL):
-    """DL-CL+Self: what DL-CL predicts of each annotator fills the empty cells, and another DL-CL is
-    trained on all cells.
+    """DL-CL+Self: DL-CL trained on annotations that another DL-CL completed.
+
+    The predicted labels of the first model fill the empty cells.
 
     References:
         CrowdInG, section 4.4.1.
@@ -213,8 +218,9 @@ class DLCLSelf(AugmentedDLCL):
 )
 @estimator
 class DLCLGCN(AugmentedDLCL):
-    """DL-CL+GCN: a graph convolutional autoencoder on the bipartite graph of annotators and
-    instances fills the empty cells.
+    """DL-CL+GCN: DL-CL trained on annotations that a graph autoencoder completed.
+
+    The graph is bipartite: annotators and instances.
 
     References:
         CrowdInG, section 4.4.1; van den Berg, Kipf, Welling (2017), Graph convolutional matrix
@@ -259,8 +265,7 @@ class DLCLGCN(AugmentedDLCL):
 )
 @estimator
 class DLCLInG(AugmentedDLCL):
-    """DL-CL+InG: CrowdInG is trained, its generator fills the empty cells, and DL-CL is trained on
-    all cells.
+    """DL-CL+InG: DL-CL trained on annotations that CrowdInG's generator completed.
 
     References:
         CrowdInG, section 4.4.1.

@@ -32,10 +32,12 @@ _EPOCH_SEEDS = 6151
 )
 @estimator
 class CCC(AnnotatorEstimator):
-    """Two classifiers behind crowd layers. After a warm-up each epoch chooses the instances that
-    each is surest of and groups annotators by their matrices; each step changes the matrices of a
-    group so that the classifier, once it has learnt from them, does better on the other one's
-    instances. Predictions are the mean of both.
+    """Two classifiers behind crowd layers that correct each other's confusion matrices.
+
+    After a warm-up, each epoch chooses the instances that each classifier is surest of and groups
+    annotators by their matrices. Each step changes the matrices of a group so that the classifier,
+    once it has learnt from them, does better on the other one's instances. Predictions are the mean
+    of both.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: the mean of both members' softmax rows.
@@ -73,10 +75,10 @@ class CCC(AnnotatorEstimator):
         import keras
 
         inputs = keras.Input(input_shape)
-        made = [super(CCC, self)._make_base(input_shape, num_classes) for _ in range(2)]
+        members = [super(CCC, self)._make_base(input_shape, num_classes) for _ in range(2)]
         outputs = [
             keras.Model(member.input, member.output, name=name)(inputs)
-            for name, member in zip(MEMBERS, made, strict=True)
+            for name, member in zip(MEMBERS, members, strict=True)
         ]
         return keras.Model(inputs, outputs, name="base")
 
@@ -123,12 +125,12 @@ class CCC(AnnotatorEstimator):
             if epoch < int(self.warm_up * self.epochs):
                 model.stop_correcting()
                 return {}
-            found = in_blocks(
+            outputs = in_blocks(
                 lambda rows: np.stack(model.network(rows, training=False), axis=1),
                 data.features,
                 self._rows_at_once(),
             )
-            first, second = (distilled(found[:, member], crowd, size) for member in range(2))
+            first, second = (distilled(outputs[:, member], crowd, size) for member in range(2))
             seed = self.seed + _EPOCH_SEEDS * epoch
             groups = [
                 expertise_groups(np.asarray(matrices), self.groups, seed)

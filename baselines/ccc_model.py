@@ -1,5 +1,7 @@
-"""The Keras model of Coupled Confusion Correction: two crowd layers, each of which corrects its
-matrices so that a step with them does better on what the other one is sure of.
+"""The Keras model of Coupled Confusion Correction.
+
+Each of two crowd layers corrects its matrices so that a step with them does better on the instances
+that the other one is sure of.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 def distilled(
     probabilities: NDArray[Any], annotations: Annotations, size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the instances and labels of a meta set: of each class the `size // C` instances with
-    the smallest cross-entropy among those that somebody labelled so.
+    """Returns the instances and labels of a meta set.
+
+    These are, of each class, the `size // C` instances with the smallest cross-entropy among those
+    that an annotator gave this class.
 
     Args:
         probabilities: `[N, C]` of one classifier.
@@ -41,7 +45,7 @@ def distilled(
         named = np.unique(annotations.instances[annotations.labels == code]).astype(np.int64)
         order = np.argsort(-probabilities[named, code], kind="stable")
         rows.append(named[order[: max(1, size // classes)]])
-    return np.concatenate(rows), np.repeat(np.arange(classes), [len(part) for part in rows])
+    return np.concatenate(rows), np.repeat(np.arange(classes), [len(block) for block in rows])
 
 
 def expertise_groups(matrices: NDArray[Any], groups: int, seed: int) -> NDArray[np.int32]:
@@ -53,8 +57,9 @@ def expertise_groups(matrices: NDArray[Any], groups: int, seed: int) -> NDArray[
 
 
 def correction(gain: Any, matrices: Any, rate: Any) -> Any:
-    """Returns what is added to the matrices of each group, `[G, C, C]`: the gain's direction, its
-    largest entry `rate` times the largest of the matrices'.
+    """Returns what is added to the matrices of each group, `[G, C, C]`.
+
+    It has the gain's direction; its largest entry is `rate` times the largest of the matrices'.
 
     Args:
         gain: `[G, C, C]`, how much a correction lowers the meta set's loss, up to a factor.
@@ -114,8 +119,9 @@ class CoupledModel(AnnotationModel):
         meta: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
         groups: Sequence[NDArray[np.int32]],
     ) -> None:
-        """Sets the meta set (instances and labels) that corrects each member, and each member's
-        groups `[R]` of annotators.
+        """Sets the meta set that corrects each member, and each member's groups of annotators.
+
+        A meta set is instances and labels; groups are `[R]`.
         """
         for variable, (rows, labels) in zip(self._meta, meta, strict=True):
             variable.assign(np.stack([rows, labels]).astype(np.int32))
@@ -182,24 +188,25 @@ class CoupledModel(AnnotationModel):
                 ]
             )
         gain = outer.gradient(agreement, zero)
-        found = tf.stack(
+        added = tf.stack(
             [
-                correction(part, matrices, self.rate)
-                for part, matrices in zip(tf.unstack(gain), self.head.matrices, strict=True)
+                correction(steps, matrices, self.rate)
+                for steps, matrices in zip(tf.unstack(gain), self.head.matrices, strict=True)
             ]
         )
-        return tf.gather(found, self._groups, batch_dims=1)
+        return tf.gather(added, self._groups, batch_dims=1)
 
     def _meta_gradients(self, base: list[Any], gradients: list[Any]) -> list[Any]:
-        """Returns the gradient of each member's loss on a batch of its meta set, after a plain step
-        against `gradients`.
+        """Returns the gradient of each member's loss on a batch of its meta set.
+
+        It is taken after a plain step against `gradients`.
         """
         rate = keras.ops.cast(self.optimizer.learning_rate, "float32")
         stepped = [value - rate * gradient for value, gradient in zip(base, gradients, strict=True)]
-        found: list[Any] = []
+        collected: list[Any] = []
         for index, member in enumerate(self.members):
             size = len(member.trainable_variables)
-            own, stepped = stepped[:size], stepped[size:]
+            weights, stepped = stepped[:size], stepped[size:]
             meta = tf.convert_to_tensor(self._meta[index])
             order = tf.argsort(
                 tf.random.stateless_uniform(
@@ -208,14 +215,14 @@ class CoupledModel(AnnotationModel):
             )[: self.meta_batch]
             rows, labels = tf.unstack(tf.gather(meta, order, axis=1))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(own)
+                tape.watch(weights)
                 probabilities, _ = member.stateless_call(
-                    own,
+                    weights,
                     [tf.convert_to_tensor(x.value) for x in member.non_trainable_variables],
                     tf.gather(self._features, rows),
                     training=True,
                 )
                 chosen = tf.gather(tf.cast(probabilities, tf.float32), labels, batch_dims=1)
                 loss = -tf.reduce_mean(tf.math.log(tf.maximum(chosen, 1e-7)))
-            found += tape.gradient(loss, own, unconnected_gradients="zero")
-        return found
+            collected += tape.gradient(loss, weights, unconnected_gradients="zero")
+        return collected

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 )
 @estimator
 class COINNet(AnnotatorEstimator):
-    """A classifier and confusion matrices, trained with the volume of the class probabilities, and
-    a shift of the answers to each instance, which a penalty keeps at 0 but for outliers.
+    """A classifier and confusion matrices, with a sparse shift of the answers to outliers.
+
+    The volume of the class probabilities is part of the loss. A penalty keeps the shift of an
+    instance at 0, except for outliers.
 
     Attributes:
         outlier_scores_: `[N]`: the sum of squares of the shifts of a training instance's answers.
@@ -76,8 +78,8 @@ class COINNet(AnnotatorEstimator):
         )
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        own = (data.annotations.num_annotations, self.outlier_weight, self.outlier_power)
-        return (*super()._spec(data, run), *own)
+        options = (data.annotations.num_annotations, self.outlier_weight, self.outlier_power)
+        return (*super()._spec(data, run), *options)
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
@@ -86,8 +88,8 @@ class COINNet(AnnotatorEstimator):
         squares = np.square(shifts).sum(axis=1)
         # The model has annotations in the order of their instances.
         instances = np.sort(crowd.instances, kind="stable")
-        found = np.bincount(instances, weights=squares, minlength=crowd.num_instances)
-        self.outlier_scores_ = found.astype(np.float32)
+        scores = np.bincount(instances, weights=squares, minlength=crowd.num_instances)
+        self.outlier_scores_ = scores.astype(np.float32)
 
 
 @estimator

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 )
 @estimator
 class CoNAL(InstanceLayer):
-    """A classifier, a common confusion and each annotator's own; a gate of instance and annotator
-    says which of them an answer comes from.
+    """A classifier, a common confusion matrix and a matrix per annotator.
+
+    A gate of instance and annotator decides which of the two matrices a label comes from.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training

@@ -1,5 +1,7 @@
-"""CPC: a linear classifier for each annotator, drawn together until alike annotators share one, and
-a target classifier among them.
+"""CPC: clustered personal classifiers (Kajino et al., 2013).
+
+Each annotator has a linear classifier. A penalty draws them together until similar annotators share
+one; one of them is the target classifier.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ _ROUNDING = 1e-3
 
 
 def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns logits `[M, C]`: one column of scores is the second class's against the first one's
-    zero.
+    """Returns logits `[M, C]`.
+
+    One column of scores is the second class's against the first one's zero.
     """
     return (
         np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
@@ -45,8 +48,9 @@ def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class PersonalLosses:
-    """The annotators' losses and their gradients: annotator j's log loss on the instances they
-    labelled.
+    """Computes the annotators' losses and their gradients.
+
+    The loss of annotator j is the log loss on the instances that j labelled.
 
     Args:
         x: `[N, p]` features, a constant column among them.
@@ -63,8 +67,9 @@ class PersonalLosses:
         self.parts = [(x[rows[a:b]], labels[a:b]) for a, b in itertools.pairwise(bounds)]
 
     def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Returns the loss and its gradient at weights `[R + 1, p, K]`; the first, the target
-        classifier, has no data of its own.
+        """Returns the loss and its gradient at weights `[R + 1, p, K]`.
+
+        The first classifier, the target, has no data of its own.
         """
         total, gradient = 0.0, np.zeros_like(weights)
         for index, (x, labels) in enumerate(self.parts, start=1):
@@ -80,8 +85,9 @@ class PersonalLosses:
 
 
 class Fusion:
-    """The penalty mu / R sum_{i < j} |w_i - w_j| over all pairs of classifiers, with each norm
-    rounded off near zero.
+    """Computes the penalty mu / R sum_{i < j} |w_i - w_j| over all pairs of classifiers.
+
+    Each norm is rounded off near zero.
 
     `sqrt(|g|^2 + e^2) - e` differs from the norm by less than e, and has a gradient everywhere.
     """
@@ -117,8 +123,17 @@ class Fusion:
 
 
 def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float) -> float:
-    """Returns the CPC objective at weights `[R + 1, p, K]`: losses + eta / 2 |w_0|^2 + mu / R
-    sum_{i < j} |w_i - w_j|.
+    """Returns the CPC objective at weights `[R + 1, p, K]`.
+
+    It is losses + eta / 2
+
+    w_0
+
+    ^2 + mu / R sum_{i < j}
+
+    w_i - w_j
+
+    .
     """
     flat = weights.reshape(len(weights), -1)
     fusion = Fusion(len(flat), flat.shape[1], mu)
@@ -180,8 +195,9 @@ def solve(
 )
 @estimator
 class ClusteredPersonalClassifiers(LinearClassifier):
-    """Personal logistic regressions whose differences are penalised, so that alike annotators fuse;
-    it predicts with the target one.
+    """Personal logistic regressions whose differences are penalised.
+
+    Similar annotators fuse. Predictions are those of the target classifier.
 
     The target classifier has no labels of its own: it is held to the annotators' classifiers by the
     same penalty, whose norm is not squared, so that a few odd annotators do not move it. Features

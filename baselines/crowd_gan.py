@@ -1,5 +1,6 @@
-"""DL-CL+GAN: a crowd-layer classifier as the generator of annotations against a discriminator, by
-policy gradient.
+"""DL-CL+GAN: a crowd-layer classifier that generates annotations against a discriminator.
+
+The generator is trained by policy gradient.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from neucrowd_tf.training.run import Run
 )
 @estimator
 class DLCLGAN(AugmentedDLCL):
-    """DL-CL+GAN: DL-CL, trained on the annotations, goes on as a generator whose reward is the
-    discriminator's belief.
+    """DL-CL+GAN: DL-CL trained further as a generator against a discriminator.
+
+    The reward is the discriminator's probability that an annotation is authentic.
 
     Attributes:
         best_epoch_: the epoch of the game that was kept, by validation accuracy; None is the start.
@@ -63,8 +65,8 @@ class DLCLGAN(AugmentedDLCL):
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if self.gan_epochs and data.validation is None:
-            part = held_out(data, self.validation_fraction, self.seed)
-            self._play(part, run.stage("choice"), self.gan_epochs)
+            rest = held_out(data, self.validation_fraction, self.seed)
+            self._play(rest, run.stage("choice"), self.gan_epochs)
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
             self.history_, self.best_epoch_ = history, best

@@ -30,12 +30,14 @@ _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
 
 
 def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
-    """Returns the loss whose gradient is REINFORCE's: minus the mean of (reward - mean reward) log
-    p(label).
+    """Returns the loss whose gradient is REINFORCE's.
+
+    It is minus the mean of (reward - mean reward) log p(label).
 
     Args:
         logits: `[B, R, C]`.
-        labels, rewards: `[B, R]` drawn labels and what each earned.
+        labels: `[B, R]` drawn labels.
+        rewards: `[B, R]` what each label earned.
 
     References:
         Wang et al. (2017), IRGAN, eq. 5.
@@ -48,7 +50,8 @@ def passes_over(passes: int, count: Any, width: int, step: Callable[[Any, Any], 
     """Makes passes over batches and returns the sums `[width]` over the last one.
 
     Args:
-        passes, count: number of passes, and of batches in each.
+        passes: number of passes.
+        count: number of batches in each.
         width: of the sums.
         step: `step(turn, index)` trains on a batch of a pass and returns its part of the sums.
     """
@@ -61,8 +64,9 @@ def passes_over(passes: int, count: Any, width: int, step: Callable[[Any, Any], 
 
 
 class CrowdGANModel(keras.Model):
-    """A discriminator of annotations, and a crowd-layer classifier that is rewarded where its draws
-    are taken for authentic.
+    """A discriminator of annotations and a crowd-layer classifier that generates them.
+
+    The classifier is rewarded if its draws look authentic to the discriminator.
 
     Args:
         classifier: the `model_` of a trained `CrowdLayer`; its classifier is always in inference
@@ -132,8 +136,9 @@ class CrowdGANModel(keras.Model):
         return {"loss": logs["discriminator_loss"], **logs, "reward": reward}
 
     def discriminator_turn(self, epoch: Any) -> dict[str, Any]:
-        """Trains the discriminator on authentic annotations and as many generated ones of each
-        annotator, drawn at random.
+        """Trains the discriminator on authentic and generated annotations.
+
+        As many generated annotations of each annotator are drawn at random.
         """
         crowd, size = self.crowd, len(self.crowd.features)
 
@@ -192,8 +197,7 @@ class CrowdGANModel(keras.Model):
         }
 
     def generator_turn(self, epoch: Any) -> Any:
-        """Makes policy-gradient steps on all pairs, and returns the mean reward of the last
-        pass."""
+        """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
         crowd, size = self.crowd, len(self.crowd.features)
         variables = [*self.base.trainable_variables, *self.head.trainable_variables]
 

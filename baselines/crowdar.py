@@ -1,5 +1,6 @@
-"""CrowdAR: how reliable each annotation is, from the instance's difficulty and the annotator's
-expertise.
+"""CrowdAR: the reliability of each annotation.
+
+It follows from the instance's difficulty and the annotator's expertise.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from neucrowd_tf.training.run import Run
 )
 @estimator
 class CrowdAR(SharedFeaturesLayer):
-    """A classifier behind annotators' matrices, trained on labels that are softened where they are
-    unlikely to be right. The base ends in a dense layer; what comes before it says how difficult an
-    instance is.
+    """A classifier behind annotators' matrices, trained on labels softened by reliability.
+
+    The base ends in a dense layer; the layers before it say how difficult an instance is.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training

@@ -1,5 +1,6 @@
-"""Doctor Net as CrowdInG's table 1 has it: what each annotator would say, aggregated by a weighted
-majority vote.
+"""Doctor Net as in CrowdInG's table 1.
+
+The predicted labels of all annotators are aggregated by a weighted majority vote.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from neucrowd_tf.registry import register_method
 )
 @estimator
 class DoctorNet(WeightedDoctorNet):
-    """Weighted Doctor Net whose doctors vote: each one's most probable label counts with its learnt
-    weight.
+    """Weighted Doctor Net whose doctors vote.
+
+    Each doctor's most probable label counts with the doctor's learnt weight.
 
     A class's probability is the share of the weight that votes for it.
 

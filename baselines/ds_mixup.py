@@ -1,5 +1,6 @@
-"""Dawid and Skene's labels, then a network trained with mixup: the plain pair that papers of today
-forget to compare with.
+"""Dawid and Skene's labels, then a network trained with mixup.
+
+Recent papers often omit this simple pair from their comparisons.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ PAPER = (
 )
 @estimator
 class GeoCrowdNetW(AnnotatorEstimator):
-    """A classifier and annotators' confusion matrices, trained with `-log det` of a Gram matrix:
-    that of the matrices (W) or of the batch's class probabilities (F).
+    """A classifier and confusion matrices, trained with `-log det` of a Gram matrix.
+
+    The Gram matrix is that of the matrices (W) or of the batch's class probabilities (F).
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: the stochastic matrices themselves.

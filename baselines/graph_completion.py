@@ -20,8 +20,9 @@ _ROWS_AT_ONCE = 512
 
 
 class GraphCompletion(keras.Model):
-    """Annotators and instances as nodes, annotations as edges, one kind of edge for each class; a
-    step is an epoch.
+    """A graph autoencoder of annotators and instances.
+
+    Annotations are edges, with one kind of edge for each class. A step is an epoch.
 
     Each node sums the messages of its neighbours, a linear map for each kind of edge, and adds its
     own features; a bilinear form for each class scores each pair. In every step some edges are left
@@ -95,9 +96,10 @@ class GraphCompletion(keras.Model):
             auto_scale_loss=False,
         )
 
-    def embeddings(self, kept: Any) -> tuple[Any, Any]:
-        """Returns embeddings of instances `[N, h]` and annotators `[R, h]`, from the edges with
-        weight `kept` `[A]` (0 or 1).
+    def embeddings(self, used: Any) -> tuple[Any, Any]:
+        """Returns embeddings of instances `[N, h]` and annotators `[R, h]`.
+
+        Edges count with their weight in `used` `[A]` (0 or 1).
         """
         rows, columns, labels = self._edges
         instances = tf.matmul(self._features, tf.convert_to_tensor(self.from_features))
@@ -107,12 +109,12 @@ class GraphCompletion(keras.Model):
             "nh,chk->nck", instances, tf.convert_to_tensor(self.to_annotators)
         )
         at_instances = self._aggregate(
-            tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1)), rows, kept, self.size
+            tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1)), rows, used, self.size
         )
         at_annotators = self._aggregate(
             tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1)),
             columns,
-            kept,
+            used,
             self.annotators,
         )
         return (
@@ -121,13 +123,14 @@ class GraphCompletion(keras.Model):
         )
 
     @staticmethod
-    def _aggregate(messages: Any, nodes: Any, kept: Any, size: int) -> Any:
-        """Returns the mean of the kept messages `[A, h]` at each node `[size, h]`; zero where there
-        is none.
+    def _aggregate(messages: Any, nodes: Any, used: Any, size: int) -> Any:
+        """Returns the mean of the used messages `[A, h]` at each node, `[size, h]`.
+
+        It is zero at a node without messages.
         """
-        total = tf.math.unsorted_segment_sum(messages * kept[:, None], nodes, size)
+        total = tf.math.unsorted_segment_sum(messages * used[:, None], nodes, size)
         return tf.math.divide_no_nan(
-            total, tf.math.unsorted_segment_sum(kept, nodes, size)[:, None]
+            total, tf.math.unsorted_segment_sum(used, nodes, size)[:, None]
         )
 
     def annotator_maps(self, annotators: Any) -> Any:
@@ -137,21 +140,21 @@ class GraphCompletion(keras.Model):
     def train_step(self, data: Any) -> dict[str, Any]:
         rows, columns, labels = self._edges
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        kept = tf.cast(
+        used = tf.cast(
             tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch]))
             >= self.edge_dropout,
             tf.float32,
         )
         variables = self.trainable_variables
         with tf.GradientTape() as tape:
-            instances, annotators = self.embeddings(kept)
+            instances, annotators = self.embeddings(used)
             pairs = tf.gather(self.annotator_maps(annotators), columns)
             logits = tf.einsum(
                 "ach,ah->ac", pairs, tf.gather(instances, rows)
             ) + tf.convert_to_tensor(self.biases)
             losses = cross_entropies(labels, logits)
             loss = tf.math.divide_no_nan(
-                tf.reduce_sum(losses * (1 - kept)), tf.reduce_sum(1 - kept)
+                tf.reduce_sum(losses * (1 - used)), tf.reduce_sum(1 - used)
             )
         take_step(self.optimizer, gradients(tape, loss, variables), variables)
         return {"loss": loss}

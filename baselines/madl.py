@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 )
 @estimator
 class MaDL(SharedFeaturesLayer):
-    """A classifier behind a confusion matrix for each instance and annotator; annotators whose
-    embeddings are close to others' count less. The base ends in a dense layer; what comes before it
-    tells instances apart.
+    """Classifier behind a confusion matrix per instance and annotator, weighted by similarity.
+
+    Annotators whose embeddings are close to others' count less. The base ends in a dense layer; the
+    layers before it represent the instance.
 
     Attributes:
         annotator_weights_: `[R]`, how much an annotator's labels count; R in sum.
@@ -57,8 +58,8 @@ class MaDL(SharedFeaturesLayer):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.instance_confusion import MaDLHead
 
-        own = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
-        return MaDLHead(num_annotators, num_classes, *own, name="madl")
+        options = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
+        return MaDLHead(num_annotators, num_classes, *options, name="madl")
 
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
         from baselines.annotation_models import MaDLModel

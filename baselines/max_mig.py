@@ -1,6 +1,4 @@
-"""Max-MIG: a classifier and an aggregator of annotations that are trained to agree on what they
-share.
-"""
+"""Max-MIG: a classifier and an aggregator of annotations with maximal shared information."""
 
 from __future__ import annotations
 
@@ -38,8 +36,10 @@ if TYPE_CHECKING:
 )
 @estimator
 class MaxMIG(ClassifierEstimator):
-    """A classifier h(x) and an aggregator g(y) = softmax(sum of W_r[:, y_r] + b), trained on the
-    f-mutual information gain (KL); both have one optimizer.
+    """A classifier h(x) and an aggregator g(y) that maximise their f-mutual information gain.
+
+    The aggregator is softmax(sum of W_r[:, y_r] + b), the divergence is KL. Both have one
+    optimizer.
 
     Attributes:
         probas_: `[N, C]` what the aggregator makes of the training instances' annotations, and

@@ -16,32 +16,35 @@ if TYPE_CHECKING:
 
 
 def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:
-    """Returns minus the f-mutual information gain for KL divergence: -(1 + mean of log t_ii) + mean
-    of t_ij over i != j.
+    """Returns minus the f-mutual information gain for KL divergence.
+
+    It is -(1 + mean of log t_ii) + mean of t_ij over i != j.
 
     Here t_ij is the sum over classes of first_i second_j / prior: how much more often the two agree
     on a pair of instances than by chance. The gain is greatest where both tell the classes that
     they have in common.
 
     Args:
-        first, second: `[B, C]` the two networks' probabilities of one batch of instances.
+        first: `[B, C]` a network's probabilities of one batch of instances.
+        second: `[B, C]` those of the other network.
         prior: `[C]`.
 
     References:
         Cao et al. (2019), definitions 3.1 and 3.2, table 1 (KL).
     """
     agreement = tf.matmul(first / prior, second, transpose_b=True)
-    own = tf.linalg.diag_part(agreement)
-    size = tf.cast(tf.shape(own)[0], tf.float32)
+    diagonal = tf.linalg.diag_part(agreement)
+    size = tf.cast(tf.shape(diagonal)[0], tf.float32)
     others = tf.math.divide_no_nan(
-        tf.reduce_sum(agreement) - tf.reduce_sum(own), size * (size - 1.0)
+        tf.reduce_sum(agreement) - tf.reduce_sum(diagonal), size * (size - 1.0)
     )
-    return others - 1.0 - tf.reduce_mean(tf.math.log(tf.maximum(own, 1e-7)))
+    return others - 1.0 - tf.reduce_mean(tf.math.log(tf.maximum(diagonal, 1e-7)))
 
 
 class Aggregator(keras.layers.Layer):
-    """g: annotations `[B, R]` to class probabilities `[B, C]`, softmax(b + sum over r of W_r[:,
-    y_r]); missing labels count nothing.
+    """Maps annotations `[B, R]` to class probabilities `[B, C]`, the aggregator g.
+
+    It is softmax(b + sum over r of W_r[:, y_r]); missing labels do not count.
     """
 
     def __init__(self, num_annotators: int, num_classes: int) -> None:
@@ -56,11 +59,11 @@ class Aggregator(keras.layers.Layer):
         """Returns probabilities; `labels` are class codes, -1 for none."""
         labels = tf.cast(labels, tf.int32)
         rows, codes = tf.unstack(tf.cast(tf.where(labels >= 0), tf.int32), axis=1)
-        given = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
+        observed = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
         # [R, C true, C observed] read at (annotator, observed), so that only annotations that there
         # are cost anything.
         by_observed = tf.transpose(tf.convert_to_tensor(self.weight), [0, 2, 1])
-        scores = tf.gather_nd(by_observed, tf.stack([codes, given], axis=1))
+        scores = tf.gather_nd(by_observed, tf.stack([codes, observed], axis=1))
         return tf.nn.softmax(
             tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0])
             + tf.convert_to_tensor(self.bias)
@@ -95,8 +98,9 @@ class MaxMIGModel(InstanceModel):
     def set_crowd(
         self, labels: NDArray[np.int32], logs: NDArray[np.float64], prior: NDArray[np.float64]
     ) -> None:
-        """Sets annotations `[N, R]` (-1 for none), the aggregator's first weights `[R, C true, C
-        observed]`, and the prior `[C]`.
+        """Sets the annotations, the aggregator's first weights and the class prior.
+
+        They are `[N, R]` (-1 for none), `[R, C true, C observed]` and `[C]`.
         """
         self._labels.assign(labels)
         self.aggregator.weight.assign(logs.astype(np.float32))

@@ -1,5 +1,6 @@
-"""MBEM: a network and the annotators' errors estimated in turn, the network's own predictions
-standing for the truth.
+"""MBEM: a network and the annotators' errors estimated in turn.
+
+The network's predictions serve as the true labels.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ _TINY = 1e-300
 def bootstrapped_posterior(
     annotations: Annotations, predicted: NDArray[np.integer[Any]], smoothing: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Takes predicted labels as true, counts errors and classes by them, and returns what the
-    annotations then say.
+    """Returns posteriors of the true labels, with errors counted by predicted labels.
+
+    The predicted labels are treated as true to count errors and classes.
 
     Args:
         annotations: N instances.
@@ -65,9 +67,10 @@ def bootstrapped_posterior(
 )
 @estimator
 class MBEM(ClassifierEstimator):
-    """Model bootstrapped EM: train a network on soft labels, take its predictions as the truth,
-    estimate the annotators' errors by them, and from these new soft labels; from vote shares at
-    first.
+    """Model bootstrapped EM: a network and soft labels that improve each other.
+
+    Each round trains the network on soft labels, takes its predictions as true, estimates the
+    annotators' errors by them, and computes new soft labels. The first ones are vote shares.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]` and priors_: `[C]`, by the last network's

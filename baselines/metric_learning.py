@@ -1,5 +1,6 @@
-"""Two-stage representation learning: labels by majority vote, EM or GLAD, then an embedding by a
-metric-learning objective.
+"""Two-stage representation learning: aggregated labels, then metric learning.
+
+Labels come from majority vote, EM or GLAD.
 
 Groups 2 and 3 of both papers' tables. All share NeuCrowd's encoder, budget, validation rule and
 downstream classifier.
@@ -46,8 +47,9 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {"contrastive": {"hotel": {"mar
 
 
 def _presets(objective: str) -> dict[str, dict[str, Any]]:
-    """Returns the presets that all embedding methods share and the objective's own, which win; the
-    relation network's penalty is small everywhere.
+    """Returns the presets that all embedding methods share, updated by the objective's own.
+
+    The relation network's penalty is small everywhere.
     """
     shared = {} if "l2" in _DEFAULTS.get(objective, {}) else EQUAL_PRESETS
     return {**shared, **_PRESETS.get(objective, {})}
@@ -63,8 +65,9 @@ _SPACE: dict[str, tuple[Any, ...]] = {
 
 @estimator
 class MetricLearning(RepresentationEstimator):
-    """An embedding network trained by a metric-learning objective on aggregated labels, and
-    logistic regression on top.
+    """An embedding trained by a metric-learning objective on aggregated labels.
+
+    A logistic regression on the embedding classifies.
 
     Attributes:
         model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see

@@ -1,5 +1,6 @@
-"""Keras models of the metric-learning baselines: which instances a step takes, and which loss it
-computes on them.
+"""Keras models of the metric-learning baselines.
+
+A model defines which instances a step takes, and which loss it computes on them.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ EPSILON = 1e-12
 
 
 class MarginModel(EncoderModel):
-    """A margin loss on triplets drawn inside the step from `[batch, 3]` uniform numbers; every
-    class is the anchor's in turn.
+    """A margin loss on triplets drawn inside the step.
+
+    They are drawn from `[batch, 3]` uniform numbers. Every class is the anchor's in turn.
 
     Args:
         index: the instances by class, with one negative.

@@ -8,8 +8,9 @@ import tensorflow as tf
 
 
 def mixing_draws(seed: Any, size: Any, alpha: float) -> tuple[Any, Any]:
-    """Returns a coefficient and a partner `[size]` for each example: Beta(alpha, alpha) shares, and
-    a permutation.
+    """Returns a coefficient and a partner `[size]` for each example.
+
+    The coefficients are Beta(alpha, alpha) shares, the partners a permutation.
 
     Args:
         seed: `[2]` int32, of the step.

@@ -1,5 +1,6 @@
-"""Learning from crowds (Raykar et al. 2010): the classifier and the annotators' errors are
-estimated together, by EM.
+"""Learning from crowds (Raykar et al., 2010).
+
+EM estimates the classifier and the annotators' errors together.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 
 class _SoftRegression:
-    """Logistic regression on soft labels whose fits start from the one before; features
-    standardised once, never copied.
+    """Logistic regression on soft labels that starts from the previous fit.
+
+    Features are standardised once and never copied.
 
     Two classes have one column of weights and more have one each, as scikit-learn's, whose
     strengths mean the same here.
@@ -42,8 +44,10 @@ class _SoftRegression:
     def loss(
         self, flat: NDArray[np.float64], probas: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64]]:
-        """Returns cross-entropy plus penalty, and its gradient, at weights `[d + 1, K]` made
-        flat."""
+        """Returns cross-entropy plus penalty, and its gradient.
+
+        The weights `[d + 1, K]` are flat.
+        """
         weights = flat.reshape(self.weights.shape)
         predicted = self._log_probabilities(weights)
         error = (np.exp(predicted) - probas)[:, self.free]
@@ -55,7 +59,7 @@ class _SoftRegression:
 
     def m_step(self, probas: NDArray[np.float64]) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
-        found = minimize(
+        solution = minimize(
             self.loss,
             self.weights.ravel(),
             args=(probas,),
@@ -63,7 +67,7 @@ class _SoftRegression:
             method="L-BFGS-B",
             options={"maxiter": 200},
         )
-        self.weights = found.x.reshape(self.weights.shape)
+        self.weights = solution.x.reshape(self.weights.shape)
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
         self.head.bias_[self.classes] = 0.0
@@ -187,8 +191,9 @@ class Raykar(LinearClassifier):
     def _e_step(
         one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], float]:
-        """Returns posteriors `[N, C]` and the log likelihood of all labels, given the classifier's
-        log probabilities `[N, C]`.
+        """Returns posteriors `[N, C]` and the log likelihood of all labels.
+
+        `log_prior` are the classifier's log probabilities `[N, C]`.
         """
         scores = log_likelihoods(one_hot, errors) + log_prior
         evidence = normalise_log(scores, np.zeros(errors.shape[1]))

@@ -1,5 +1,6 @@
-"""Relation network (Sung et al. 2018): an embedding learned together with the measure that compares
-it, in episodes.
+"""Relation network (Sung et al., 2018), trained in episodes.
+
+The embedding and the function that compares embeddings are learned together.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 
 class RelationModel(EncoderModel):
-    """Each step is an episode: a few instances of each class are its support, the others of the
-    batch its queries.
+    """A relation network whose steps are episodes.
+
+    A few instances of each class are its support, the others of the batch its queries.
 
     The support of a class is embedded and summed up by its mean; a small network scores each query
     against each class between 0 and 1, and learns by square error to answer 1 for the query's own
@@ -64,8 +66,9 @@ class RelationModel(EncoderModel):
         self.built = True
 
     def scores(self, support: Any, queries: Any) -> Any:
-        """Returns relation scores `[Q, C]` of queries `[Q, h]` and each class's support `[shots, C,
-        h]`.
+        """Returns relation scores `[Q, C]`.
+
+        The queries are `[Q, h]`, each class's support is `[shots, C, h]`.
         """
         # Deviation: the mean instead of the sum, which is the same up to a factor that the next
         # layer's weights take up.

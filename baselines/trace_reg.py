@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 )
 @estimator
 class TraceRegularised(AnnotatorEstimator):
-    """A classifier and annotators' confusion matrices, trained with a penalty on the mean trace.
-    `AnnoReg` is the same as DASC has it: a softmax and another start.
+    """A classifier and confusion matrices, trained with a penalty on the mean trace.
+
+    `AnnoReg` is DASC's version of it, with a softmax and another start.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: the stochastic matrices themselves.

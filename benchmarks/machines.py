@@ -42,8 +42,8 @@ class Timed(Run):
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         self.times.append((time.perf_counter(), time.process_time()))
         if not step and hasattr(self.estimator, "model_"):
-            found = self.estimator.model_.weights
-            self.weights.update({str(i): value.numpy() for i, value in enumerate(found)})
+            outputs = self.estimator.model_.weights
+            self.weights.update({str(i): value.numpy() for i, value in enumerate(outputs)})
 
 
 def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
@@ -55,9 +55,9 @@ def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
         import data  # noqa: F401
         from neucrowd_tf import registry
 
-        found = registry.dataset("cifar10n").load(options.data_dir, 0)
-        rows = np.sort(rng.permutation(len(found.features))[: options.images])
-        return found.features[rows], found.annotations[rows]
+        outputs = registry.dataset("cifar10n").load(options.data_dir, 0)
+        rows = np.sort(rng.permutation(len(outputs.features))[: options.images])
+        return outputs.features[rows], outputs.annotations[rows]
     truth = rng.integers(0, 10, options.images)
     shown = rng.normal(size=(10, 32, 32, 3))[truth] + rng.normal(size=(options.images, 32, 32, 3))
     annotators = confusion_annotators(3, 10, 0, accuracy=0.75)
@@ -125,12 +125,12 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
         command = [sys.executable, "-m", "benchmarks.machines", *sys.argv[1:]]
         command.append(f"--output={folder / f'{workers}-{index}.npz'}")
         running.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
-    found = [process.communicate()[0] for process in running]
+    outputs = [process.communicate()[0] for process in running]
     if any(process.returncode for process in running):
         raise SystemExit(1)
-    made = [json.loads(text.splitlines()[-1]) for text in found]
-    print(f"{workers}: {made}", file=sys.stderr, flush=True)
-    return made
+    results = [json.loads(text.splitlines()[-1]) for text in outputs]
+    print(f"{workers}: {results}", file=sys.stderr, flush=True)
+    return results
 
 
 def main() -> None:

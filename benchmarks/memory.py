@@ -44,10 +44,10 @@ def methods() -> list[str]:
     """Returns a method for each class of estimators."""
     from neucrowd_tf import registry
 
-    found: dict[Any, str] = {}
+    names: dict[Any, str] = {}
     for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
-        found.setdefault(method.factory, method.name)
-    return sorted(found.values())
+        names.setdefault(method.factory, method.name)
+    return sorted(names.values())
 
 
 def graphs() -> int:
@@ -124,19 +124,21 @@ def main() -> int:
     parser.add_argument("--methods", default="")
     parser.add_argument("--fits", type=int, default=50)
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    if given.fits <= FIRST:
+    options = parser.parse_args()
+    if options.fits <= FIRST:
         parser.error(f"--fits: expected more than {FIRST}")
     from neucrowd_tf.harness import plugins
 
     plugins.register(("baselines", "data"))
-    found = {}
-    for name, size in measure(given.methods.split(",") if given.methods else methods(), given.fits):
-        found[name] = round(size, 3)
+    growth = {}
+    for name, size in measure(
+        options.methods.split(",") if options.methods else methods(), options.fits
+    ):
+        growth[name] = round(size, 3)
         print(f"{name:28} {size:8.2f} MB a fit", file=sys.stderr, flush=True)
-    if given.json:
-        print(json.dumps({"fits": given.fits, "megabytes_a_fit": found}))
-    return int(not all(size <= LIMIT for size in found.values()))
+    if options.json:
+        print(json.dumps({"fits": options.fits, "megabytes_a_fit": growth}))
+    return int(not all(size <= LIMIT for size in growth.values()))
 
 
 if __name__ == "__main__":

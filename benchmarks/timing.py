@@ -83,16 +83,16 @@ def flags(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def tell(given: argparse.Namespace, figures: Any, page: str) -> None:
+def tell(arguments: argparse.Namespace, figures: Any, page: str) -> None:
     """Prints a page of results to stderr, writes it where --output says, and prints its figures
     where --json asks for them.
     """
     from neucrowd_tf.io.files.atomic import write_text
 
     print(page, file=sys.stderr)
-    if given.output is not None:
-        write_text(given.output, page)
-    if given.json:
+    if arguments.output is not None:
+        write_text(arguments.output, page)
+    if arguments.json:
         print(json.dumps(figures))
 
 

@@ -1,5 +1,6 @@
-"""Prints datasets' cards in Markdown: provenance, and their statistics beside those that the papers
-print.
+"""Prints datasets' cards in Markdown.
+
+A card has the provenance, and the computed statistics beside the published ones.
 
     python -m data [--data_dir=DIR] [--seed=0] [name ...]
 
@@ -19,8 +20,9 @@ from neucrowd_tf.errors import DataError, UsageError
 
 
 def main() -> int:
-    """Writes the cards to stdout and returns the exit code: 2 when a dataset that was named is
-    unknown.
+    """Writes the cards to stdout and returns the exit code.
+
+    It is 2 if a dataset that was named is unknown.
     """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -1,5 +1,6 @@
-"""Readers of the array files that several datasets are published as; whatever is wrong is one
-DataError that names the file.
+"""Readers of the array files that several datasets are published as.
+
+Every problem is one DataError that names the file.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ def read_npy(path: Path, *, rank: int | None = None) -> NDArray[Any]:
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:
-    """Reads a text file of numbers separated by spaces, `[rows, columns]` (one column gives `[rows,
-    1]`).
+    """Reads a text file of numbers separated by spaces, `[rows, columns]`.
+
+    One column gives `[rows, 1]`.
     """
     try:
         return np.loadtxt(path, ndmin=2)
@@ -59,8 +61,9 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
 def as_codes(
     values: NDArray[Any], num_classes: int, path: Path, *, missing: bool = False
 ) -> NDArray[np.int64]:
-    """Returns class codes as int64, checked to be whole numbers from 0 (-1 with `missing`) to
-    `num_classes - 1`.
+    """Returns class codes as int64.
+
+    They must be whole numbers from 0 (-1 with `missing`) to `num_classes - 1`.
     """
     codes = (
         values.astype(np.int64)
@@ -78,7 +81,7 @@ def as_codes(
     return codes
 
 
-def same_length(path: Path, received: int, expected: int, what: str) -> None:
+def same_length(path: Path, received: int, expected: int, content: str) -> None:
     """Raises DataError when a file has another number of rows than the file it belongs to."""
     if received != expected:
-        raise DataError(f"{path}: expected {expected} {what}, received {received}")
+        raise DataError(f"{path}: expected {expected} {content}, received {received}")

@@ -12,20 +12,25 @@ from neucrowd_tf.harness.work import data_statistics
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
-    """Returns the sizes of a dataset's splits and the statistics of its annotations by name; with
-    truth, the sizes of the largest and smallest class too.
+    """Returns the sizes of a dataset's splits and statistics of its annotations by name.
+
+    With truth, the sizes of the largest and smallest class are included.
     """
     features = int(np.prod(dataset.features.shape[1:]))
-    found = {"num_features": features, **data_statistics(dataset)}
+    statistics = {"num_features": features, **data_statistics(dataset)}
     if dataset.truth is not None:
         sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
-        found["majority_size"], found["minority_size"] = int(sizes.max()), int(sizes.min())
-    return found
+        statistics["majority_size"], statistics["minority_size"] = (
+            int(sizes.max()),
+            int(sizes.min()),
+        )
+    return statistics
 
 
 def card_table(dataset: CrowdDataset) -> pd.DataFrame:
-    """Returns one row a statistic: `statistic`, `computed`, `paper` (NaN where the paper prints
-    none or it cannot be computed).
+    """Returns one row per statistic: `statistic`, `computed`, `paper`.
+
+    `paper` is NaN if the paper has none; `computed` is NaN if it cannot be computed.
     """
     computed = {
         key: value
@@ -47,8 +52,8 @@ def card_text(dataset: CrowdDataset) -> str:
     card = dataset.card
     lines = [f"# {card.title}", ""]
     lines += [
-        f"- {what}: {text}"
-        for what, text in (
+        f"- {title}: {text}"
+        for title, text in (
             ("source", card.source),
             ("licence", card.licence),
             ("citation", card.citation),

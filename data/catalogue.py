@@ -1,5 +1,7 @@
-"""Where each dataset comes from and what is known of it, as catalogue.toml has it: there a section
-is a dataset, and "$name" in its notes stands for a note that several share.
+"""Sources and cards of the datasets, read from catalogue.toml.
+
+A section there is a dataset. "$name" in its notes is replaced by a note that several datasets
+share.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ def _sections() -> dict[str, Any]:
 
 def card(name: str) -> Card:
     """Returns what is known of a dataset."""
-    found = {key: value for key, value in _sections()[name].items() if key != "published"}
+    fields = {key: value for key, value in _sections()[name].items() if key != "published"}
     shared = _sections()["notes"]
-    notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), found.pop("notes", ""))
-    return Card(**found, notes=notes)
+    notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), fields.pop("notes", ""))
+    return Card(**fields, notes=notes)
 
 
 def source(name: str) -> Source:

@@ -1,5 +1,6 @@
-"""CIFAR-10's binary layout: one label byte, then 32 x 32 pixels of red, green and blue, 3,073 bytes
-an image.
+"""Reader of CIFAR-10's binary layout.
+
+An image has 3,073 bytes: one label byte, then 32 x 32 pixels of red, green and blue.
 """
 
 from __future__ import annotations
@@ -71,8 +72,9 @@ def class_name_array() -> NDArray[np.object_]:
 
 
 def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
-    """Chooses rows whose class sizes fall exponentially, `ratio` to 1; the first rows of each class
-    are taken.
+    """Chooses rows whose class sizes fall exponentially, `ratio` to 1.
+
+    The first rows of each class are taken.
 
     The largest class keeps as many rows as the rarest class has, so that which class is rare is by
     design alone.

@@ -1,5 +1,6 @@
-"""CIFAR-10H (Peterson et al., 2019): CIFAR-10's test images labelled by 2,571 annotators; the
-subsets of CrowdInG and DASC.
+"""CIFAR-10H (Peterson et al., 2019): CIFAR-10's test images with 2,571 annotators.
+
+It has the subsets of CrowdInG and DASC.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pandas as pd
 
 from data import catalogue
 from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
+from data.download import find
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
@@ -24,13 +26,9 @@ if TYPE_CHECKING:
 
 RAW = "cifar10h-raw.csv"
 IMAGES = "test_batch.bin"
-WORKER, TASK, CHOSEN, TRUE, CHECK = (
-    "annotator_id",
-    "cifar10_test_test_idx",
-    "chosen_label",
-    "true_label",
-    "is_attn_check",
-)
+PLACES = ("", "cifar-10-batches-bin")
+COLUMNS = "annotator_id cifar10_test_test_idx chosen_label true_label is_attn_check"
+WORKER, TASK, CHOSEN, TRUE, CHECK = COLUMNS.split()
 SUBSETS = ("crowding", "dasc", "all")
 ANNOTATORS = {"crowding": 103, "dasc": 49}
 TEST_PER_CLASS = 100
@@ -71,8 +69,8 @@ def load(
             f"cifar10h: expected a subset of {', '.join(SUBSETS)} and annotators of 1 or more,"
             f" received {subset!r} and {annotators}"
         )
-    images, truth = read_batch(_find(data_dir, IMAGES))
-    answers = _read_answers(_find(data_dir, RAW), truth)
+    images, truth = read_batch(find("cifar10h", IMAGES, data_dir, PLACES))
+    answers = _read_answers(find("cifar10h", RAW, data_dir, PLACES), truth)
     if subset != "all":
         answers = answers[
             answers[WORKER].isin(_least_accurate(answers, annotators or ANNOTATORS[subset]))
@@ -127,25 +125,6 @@ def load_long_tailed(
     )
 
 
-def _find(data_dir: Path | None, name: str) -> Path:
-    if data_dir is None:
-        raise DataError(
-            f"cifar10h: expected --data_dir to name a folder with cifar10h/{name}, received none"
-            " (these files cannot be downloaded)"
-        )
-    folders = [
-        root / place
-        for root in (data_dir / "cifar10h", data_dir)
-        for place in ("", "cifar-10-batches-bin")
-    ]
-    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if found is None:
-        raise DataError(
-            f"{data_dir}: expected the file cifar10h/{name}, received a folder without it"
-        )
-    return found
-
-
 def _read_answers(path: Path, truth: NDArray[np.int64]) -> pd.DataFrame:
     """Returns the labels without attention checks, checked against the images."""
     columns = [WORKER, TASK, CHOSEN, TRUE, CHECK]
@@ -177,8 +156,7 @@ def _read_answers(path: Path, truth: NDArray[np.int64]) -> pd.DataFrame:
 
 
 def _least_accurate(answers: pd.DataFrame, number: int) -> NDArray[np.int64]:
-    """Returns the ids of the annotators of lowest accuracy; the lower id first where they are
-    equal.
+    """Returns the ids of the annotators of lowest accuracy, the lower id first if equal.
 
     Deviation: the papers say "low-quality" annotators, not how they were chosen.
     """

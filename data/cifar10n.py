@@ -1,5 +1,6 @@
-"""CIFAR-10N (Wei et al., 2022): three labels by people for each CIFAR-10 training image, 747
-annotators.
+"""CIFAR-10N (Wei et al., 2022): CIFAR-10's training images with 747 annotators.
+
+Each image has three labels.
 
 The labels are published as a pickle, which is never read: `annotations.csv` (task,worker,label) is
 made from it once by the user.
@@ -90,8 +91,10 @@ def load_long_tailed(
 def _training_images(
     folder: Path, size: int | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns images, true classes and tasks of the batches that are there, up to `size` of
-    them."""
+    """Returns images, true classes and item numbers of the available batches.
+
+    There are at most `size` of them.
+    """
     images, truth, tasks = [], [], []
     left = size
     for number in range(1, BATCHES + 1):

@@ -1,5 +1,6 @@
-"""Where a dataset's published files are: in the folder that `--data_dir` names, or downloaded once
-into a cache.
+"""Locates a dataset's published files, or downloads them once into a cache.
+
+Local files are in the folder that `--data_dir` names.
 
 Addresses are pinned to a commit and every downloaded byte is checked against a SHA-256, which stand
 in catalogue.toml.
@@ -31,8 +32,9 @@ TIMEOUT = 30.0  # seconds without a byte
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Published files: a repository at a commit, the folder in it, and the SHA-256 of each file by
-    name.
+    """Address and checksums of published files.
+
+    They are a repository at a commit, the folder in it, and the SHA-256 of each file by name.
     """
 
     repository: str
@@ -41,8 +43,9 @@ class Source:
     files: Mapping[str, str]
 
     def address(self, dataset: str, name: str) -> str:
-        """Returns the address of a file, on the mirror that `$NEUCROWD_DATA_URL` names where it is
-        set.
+        """Returns the address of a file.
+
+        If `$NEUCROWD_DATA_URL` is set, it is on that mirror.
         """
         mirror = os.environ.get(BASE_VARIABLE)
         if mirror:
@@ -87,9 +90,28 @@ def locate(
             source.address(dataset, name),
             folder / name,
             source.files[name],
-            what=f"{dataset}/{name}",
+            title=f"{dataset}/{name}",
         )
     return folder
+
+
+def find(dataset: str, name: str, data_dir: Path | None, places: Sequence[str] = ("",)) -> Path:
+    """Returns the path of one of a dataset's files that cannot be downloaded.
+
+    Args:
+        dataset: the name of its folder.
+        name: the file.
+        data_dir: a folder that holds the dataset's folder, or that folder itself.
+        places: folders in it that may hold the file.
+
+    Raises:
+        DataError: the file is missing.
+    """
+    if data_dir is None:
+        return locate(dataset, [name], None) / name
+    paths = [root / place / name for root in (data_dir / dataset, data_dir) for place in places]
+    path = next((path for path in paths if path.is_file()), None)
+    return path or _local(dataset, [name], data_dir) / name
 
 
 def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
@@ -116,18 +138,19 @@ def download(
     path: Path,
     sha256: str,
     *,
-    what: str,
+    title: str,
     attempts: int = ATTEMPTS,
     wait: float = WAIT,
 ) -> None:
-    """Downloads one file, unless it is at `path` already; it appears there whole and checked, or
-    not at all.
+    """Downloads one file, unless it is at `path` already.
+
+    The file appears there whole and checked, or not at all.
 
     Args:
         address: http or https.
         path: where to put it; its folder is made.
         sha256: the digest it must have.
-        what: its name in the progress bar and in errors.
+        title: its name in the progress bar and in errors.
         attempts: how often to try.
         wait: seconds before the second attempt, doubled before each further one.
 
@@ -163,8 +186,8 @@ def download(
         except (requests.RequestException, ValueError) as error:  # ValueError: another digest
             reason = _cause(error)
     raise DataError(
-        f"{what}: could not be downloaded from {address}: {reason}; when offline, name a local copy"
-        " with --data_dir"
+        f"{title}: could not be downloaded from {address}: {reason}; when offline, name a local"
+        " copy with --data_dir"
     )
 
 
@@ -172,8 +195,8 @@ def _cause(error: Exception) -> str:
     """Returns what lies under an error of several layers, on one line."""
     seen = str(error)
     if "does not match the known hash: expected " in seen:
-        wanted, _, found = seen.partition("expected sha256:")[2].partition(" but got ")
-        return f"expected SHA-256 {wanted}, received {found.partition('.')[0]}"
+        wanted, _, received = seen.partition("expected sha256:")[2].partition(" but got ")
+        return f"expected SHA-256 {wanted}, received {received.partition('.')[0]}"
     cut = re.search(r"IncompleteRead\((\d+) bytes read, (\d+) more expected\)", seen)
     if cut:
         return f"expected {int(cut[1]) + int(cut[2])} bytes, received {cut[1]}"

@@ -1,5 +1,6 @@
-"""Gisette-Syn (ICED, section 3.1.1): fours and nines of the NIPS 2003 feature selection challenge,
-seven simulated annotators.
+"""Gisette-Syn (ICED, section 3.1.1): fours and nines with seven simulated annotators.
+
+The digits are those of the NIPS 2003 feature selection challenge.
 
 The files are not downloaded: UCI 170 publishes them as one archive. Unpacked into
 `<data_dir>/gisette/` they are read as they are.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.arrays import read_numbers, same_length
-from data.download import locate
+from data.download import find
 from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
 
@@ -28,12 +29,11 @@ PLACES = ("", "GISETTE")
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Returns features `[M, 5000]` and labels `[M]` (1 and -1) of training and validation rows."""
-    if data_dir is None:
-        locate("gisette", ["gisette_train.data"], None)
     features, labels = [], []
-    for part in PARTS:
+    for split in PARTS:
         rows_path, labels_path = (
-            _find(Path(str(data_dir)), f"gisette_{part}.{kind}") for kind in ("data", "labels")
+            find("gisette", f"gisette_{split}.{kind}", data_dir, PLACES)
+            for kind in ("data", "labels")
         )
         rows = read_numbers(rows_path)
         if rows.shape[1] != FEATURES or not np.isfinite(rows).all():
@@ -49,17 +49,6 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
         features.append(rows.astype(np.float32))
         labels.append(codes.astype(np.int64))
     return np.concatenate(features), np.concatenate(labels)
-
-
-def _find(data_dir: Path, name: str) -> Path:
-    folders = [root / place for root in (data_dir / "gisette", data_dir) for place in PLACES]
-    found = next((folder / name for folder in folders if (folder / name).is_file()), None)
-    if found is None:
-        raise DataError(
-            f"{data_dir}: expected the file gisette/{name} (UCI 170, unpacked), received a folder"
-            " without it"
-        )
-    return found
 
 
 load = register_pair(

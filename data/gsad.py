@@ -1,5 +1,6 @@
-"""GSAD-Syn (ICED, section 3.1.1): two gases of the Gas Sensor Array Drift data, imbalanced, with
-eleven simulated annotators.
+"""GSAD-Syn (ICED, section 3.1.1): gas sensor readings with eleven simulated annotators.
+
+It has two gases of the Gas Sensor Array Drift data, imbalanced.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ SOURCE = catalogue.source("gsad_syn")
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches, and of 7
-    and 10 where they lie beside them, in their order.
+    """Returns the features `[M, 128]` and gases `[M]` (1 to 6) of the published batches.
+
+    Batches 7 and 10 are included in their order if they lie beside the others.
     """
     folder = locate("gsad", list(SOURCE.files), data_dir, SOURCE)
     batches = [folder / f"batch{number}.dat" for number in range(1, BATCHES + 1)]
@@ -39,8 +41,9 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Reads lines `gas;concentration 1:value 2:value ...`, which are svmlight's once the
-    concentration is gone.
+    """Reads lines `gas;concentration 1:value 2:value ...`.
+
+    They are in svmlight's format once the concentration is removed.
     """
     text = re.sub(rb"(?m)^(\d+);\S+", rb"\1", path.read_bytes())
     try:

@@ -1,5 +1,6 @@
-"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators whose identities
-are not published.
+"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators.
+
+The annotators' identities are not published.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], Annotations, NDArray[np.int64]]:
-    """Returns features, votes and majority labels. A file has the label, the number of positive
-    votes, then the features.
+    """Returns features, votes and majority labels.
+
+    A file has the label, the number of positive votes, then the features.
     """
     frame = read_csv(path, [LABEL, VOTES])
     positive = frame[VOTES].to_numpy()

@@ -1,5 +1,6 @@
-"""ICED's recipe (section 3.1.1): an imbalanced training set drawn from labelled data, and
-annotators whose skill differs by class.
+"""ICED's simulated crowds (section 3.1.1) on imbalanced data.
+
+The training set is drawn from labelled data; annotators' skills differ by class.
 
 The paper's appendix with the details is not published; the sizes of its table 1 follow from: a test
 set of a fifth of the majority class from each class, the rest of the majority class for training,
@@ -71,10 +72,12 @@ def register_pair(
     """Registers a two-class task as the paper draws it, and returns its loader.
 
     Args:
-        name, summary: of the dataset.
+        name: of the dataset.
+        summary: of the dataset.
         read: returns features `[M, d]` and the classes `[M]` as published.
-        majority, minority: which classes, where nobody says others.
-        annotators: how many, likewise.
+        majority: default of the larger class.
+        minority: default of the smaller class.
+        annotators: default of their number.
     """
 
     def load(
@@ -94,9 +97,13 @@ def register_pair(
         Args:
             data_dir: where the files are.
             seed: of the draw.
-            majority, minority: which classes.
+            majority: the larger class.
+            minority: the smaller class.
             ratio: minority over majority in training.
-            annotators, low, high, rate: see `Crowd`.
+            annotators: see `Crowd`, as `low`, `high` and `rate`.
+            low: see `Crowd`.
+            high: see `Crowd`.
+            rate: see `Crowd`.
 
         Raises:
             UsageError: the same class twice, or a ratio outside 0 to 1.
@@ -119,9 +126,10 @@ def register_pair(
 
 
 def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) -> Load:
-    """Registers a task of all C classes whose training sizes fall exponentially, `ratio` to 1 from
-    class 0 to class C - 1, and returns its loader. The test set takes, from each class, a fifth of
-    the rarest class's rows.
+    """Registers a task of all C classes with long-tailed training sizes; returns its loader.
+
+    The sizes fall exponentially, `ratio` to 1 from class 0 to class C - 1. The test set takes, from
+    each class, a fifth of the rarest class's rows.
     """
 
     def load(

@@ -1,5 +1,6 @@
-"""LabelMe (Rodrigues and Pereira, 2018): images of eight kinds of scenes, labelled by 59 annotators
-of Amazon Mechanical Turk.
+"""LabelMe (Rodrigues and Pereira, 2018): images of eight kinds of scenes, 59 annotators.
+
+The annotators are of Amazon Mechanical Turk.
 """
 
 from __future__ import annotations

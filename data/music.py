@@ -1,5 +1,6 @@
-"""Music genres (Rodrigues, Pereira and Ribeiro, 2013): songs of ten genres, labelled by 44
-annotators of Amazon Mechanical Turk.
+"""Music genres (Rodrigues, Pereira and Ribeiro, 2013): songs of ten genres, 44 annotators.
+
+The annotators are of Amazon Mechanical Turk.
 """
 
 from __future__ import annotations

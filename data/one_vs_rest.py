@@ -1,5 +1,6 @@
-"""Heavily imbalanced two-class tasks: one class of a dataset against all others, with balanced test
-and validation sets.
+"""Heavily imbalanced two-class tasks: one class of a dataset against all others.
+
+Test and validation sets are balanced.
 
 They stand in, under their own names, for the two image sets of Li et al. (2019) that DASC's section
 4.5 uses and that are not public.
@@ -72,8 +73,8 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     labels = (split.labels == positive).astype(np.int64)
     generator = np.random.default_rng([seed, 0x0F4, positive, stream])
     rows = [np.flatnonzero(labels == code) for code in (0, 1)]
-    size = min(len(part) for part in rows)
-    chosen = np.sort(np.concatenate([generator.permutation(part)[:size] for part in rows]))
+    size = min(len(members) for members in rows)
+    chosen = np.sort(np.concatenate([generator.permutation(members)[:size] for members in rows]))
     crowd = None if split.annotations is None else _two_classes(split.annotations[chosen], positive)
     return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
 

@@ -1,5 +1,6 @@
-"""Syn1 and Syn2 (NeuCrowd, section 4.1): Guyon's generator, with 7 and 11 annotators who mislabel
-at a rate of their own.
+"""Syn1 and Syn2 (NeuCrowd, section 4.1): simulated data with 7 and 11 annotators.
+
+The features are from Guyon's generator. Each annotator mislabels at a rate of their own.
 """
 
 from __future__ import annotations

@@ -42,8 +42,9 @@ class Benchmark:
     truth: NDArray[np.int64]
 
     def accuracy(self, probas: NDArray[np.float64]) -> float:
-        """Returns the share of instances with a truth whose most probable class it is; a class tied
-        at the top counts by its share.
+        """Returns the accuracy over instances with a true label.
+
+        A true class that ties for the most probable one counts by its share.
         """
         top = (probas == probas.max(axis=1, keepdims=True)).astype(np.float64)
         top /= top.sum(axis=1, keepdims=True)
@@ -84,10 +85,10 @@ def load(data_dir: Path, name: str) -> Benchmark:
     label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
     truth = np.full(crowd.num_instances, -1, dtype=np.int64)
     for row, (task, value) in enumerate(zip(table["item"], table["truth"], strict=True)):
-        if task not in item:
+        if task not in item or not isinstance(value, str) or not value:
             raise DataError(
-                f"{folder / 'truth.csv'}: row {row}, column 'item': expected an item with labels,"
-                f" received {task!r}"
+                f"{folder / 'truth.csv'}: row {row}: expected an item with labels and a class,"
+                f" received {task!r} and {value!r}"
             )
         truth[item[task]] = label.get(value, -2)
     return Benchmark(crowd, truth)

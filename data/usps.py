@@ -1,5 +1,6 @@
-"""USPS-Syn (ICED, section 3.1.1): two of the USPS digits, imbalanced, with nine simulated
-annotators; and all ten, long-tailed.
+"""USPS-Syn (ICED, section 3.1.1): two USPS digits with nine simulated annotators.
+
+There is an imbalanced pair of digits, and all ten digits, long-tailed.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ SOURCE = catalogue.source("usps_syn")
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Returns all 9,298 digits: features `[M, 256]` and labels `[M]`, training rows before test
-    rows.
+    """Returns all 9,298 digits: features `[M, 256]` and labels `[M]`.
+
+    Training rows come before test rows.
     """
     import h5py
 
@@ -32,8 +34,8 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     try:
         with h5py.File(path) as stream:
             parts: list[Any] = [
-                (np.asarray(stream[f"{part}/data"]), np.asarray(stream[f"{part}/target"]))
-                for part in ("train", "test")
+                (np.asarray(stream[f"{split}/data"]), np.asarray(stream[f"{split}/target"]))
+                for split in ("train", "test")
             ]
     except (OSError, KeyError) as error:
         raise DataError(

@@ -86,11 +86,11 @@ def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _printed(rows: Mapping[str, str]) -> Table:
-    found: Table = {}
+    figures: Table = {}
     for name, place in rows.items():
         table, dataset, method = place.split()
-        found[dataset, name] = TABLES[table][dataset, method]
-    return found
+        figures[dataset, name] = TABLES[table][dataset, method]
+    return figures
 
 
 def _function(place: str) -> Analysis:
@@ -106,8 +106,9 @@ SUITES = tuple(
 
 
 def register() -> None:
-    """Registers all suites, and `smoke`, whose methods are those that are registered when it
-    runs.
+    """Registers all suites, and `smoke`.
+
+    The methods of `smoke` are those that are registered when it runs.
     """
     for suite in SUITES:
         registry.register_suite(registry.Suite(suite.name, partial(run_suite, suite), suite.title))

@@ -27,8 +27,8 @@ class FinishedRun:
     def read(self, name: str) -> dict[str, Any]:
         """Returns a JSON file of the run; nothing where there is none."""
         path = self.folder / name
-        found: dict[str, Any] = read_json(path) if path.exists() else {}
-        return found
+        content: dict[str, Any] = read_json(path) if path.exists() else {}
+        return content
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -52,15 +52,17 @@ class FinishedRun:
 
 
 def case_folder(root: Path, case: Case) -> Path:
-    """Returns where a case's runs lie: in the pool `<root>/runs`, by setting. Suites with the same
-    case share its runs.
+    """Returns where a case's runs lie: in the pool `<root>/runs`, by setting.
+
+    Suites with the same case share its runs.
     """
     return root / RUNS / case.folder
 
 
 def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tuple[int, Path]]:
-    """Yields the seeds and folders of a row's own runs, finished or not; other suites may have run
-    more seeds.
+    """Yields the seeds and folders of a row's own runs, finished or not.
+
+    Other suites may have run more seeds.
     """
     base = case_folder(root, case) / dataset / method
     for seed in range(case.first_seed, case.first_seed + case.seeds):
@@ -69,7 +71,7 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
         yield from (
             [(seed, folder)]
             if parts is None
-            else [(seed, folder / f"fold-{part}") for part in parts]
+            else [(seed, folder / f"fold-{fold}") for fold in parts]
         )
 
 
@@ -85,11 +87,11 @@ def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[Finished
 def suite_runs(suite: Suite, root: Path) -> list[FinishedRun]:
     """Returns all finished runs of a suite."""
     return [
-        found
+        run
         for case in suite.cases
         for dataset in case.datasets
         for method in case.methods
-        for found in row_runs(root, case, dataset, method)
+        for run in row_runs(root, case, dataset, method)
     ]
 
 

@@ -43,8 +43,10 @@ def _curve(run: FinishedRun) -> list[dict[str, str]]:
 
 
 def figure_2(suite: Suite, options: Options) -> list[Path]:
-    """The accuracy of DL-CL on its surest training instances (a), and the game's test accuracy with
-    one step and two (b).
+    """CrowdInG's figure 2: accuracy of DL-CL on its surest instances, and the game's accuracy.
+
+    Panel (a) is DL-CL on its surest training instances. Panel (b) is the game's test accuracy with
+    one step and two.
     """
     surest, game = [], []
     for run in suite_runs(suite, options.output_dir):
@@ -62,13 +64,15 @@ def figure_2(suite: Suite, options: Options) -> list[Path]:
             if row["stage"] == "game"
         ]
     x = "share of training instances, surest first"
-    made = write(suite, options, "entropy", surest, x, "accuracy")
-    return made + write(suite, options, "steps", game, "epoch of the game", "test accuracy")
+    files = write(suite, options, "entropy", surest, x, "accuracy")
+    return files + write(suite, options, "steps", game, "epoch of the game", "test accuracy")
 
 
 def figure_3(suite: Suite, options: Options) -> list[Path]:
-    """Training and test accuracy by epoch; the dashed line is where CrowdInG's pre-training
-    ends."""
+    """CrowdInG's figure 3: training and test accuracy by epoch.
+
+    The dashed line is the end of CrowdInG's pre-training.
+    """
     points, ends = [], {}
     for run in suite_runs(suite, options.output_dir):
         rows, line = _curve(run), TITLES.get(run.method, run.method)
@@ -89,13 +93,14 @@ def figure_3(suite: Suite, options: Options) -> list[Path]:
             axis.axvline(end, linestyle="--", color="grey", linewidth=1)
         axis.set(xlabel="epoch", ylabel="accuracy")
 
-    made = [panels.write_csv(path.with_suffix(".csv"), points, "epoch")]
-    return made + panels.draw_panels(path.with_suffix(".png"), list(shown), draw, suite.title)
+    files = [panels.write_csv(path.with_suffix(".csv"), points, "epoch")]
+    return files + panels.draw_panels(path.with_suffix(".png"), list(shown), draw, suite.title)
 
 
 def _annotators(options: Options) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yields a dataset's name, and the number of annotations and the accuracy of each annotator who
-    labelled anything.
+    """Yields annotators' numbers of annotations and accuracies, with the dataset's name.
+
+    Annotators without labels are left out.
     """
     for name in ("labelme", "music"):
         try:
@@ -110,28 +115,29 @@ def _annotators(options: Options) -> Iterator[tuple[str, str, np.ndarray]]:
 
 
 def figure_4(suite: Suite, options: Options) -> list[Path]:
-    """Box plots of the number of annotations and of the accuracy of annotators; the paper prints no
-    numbers beside its own.
+    """CrowdInG's figure 4: box plots of annotators' numbers of annotations and accuracies.
+
+    The paper prints no numbers beside its own.
     """
-    boxes = {(name, what): values for name, what, values in _annotators(options)}
+    boxes = {(name, statistic): values for name, statistic, values in _annotators(options)}
     header = "dataset statistic annotators least lower_quartile median upper_quartile most mean"
     rows = [
-        [name, what, str(len(v))]
+        [name, statistic, str(len(v))]
         + [
             number_cell(round(float(x), 6))
             for x in (*np.quantile(v, (0, 0.25, 0.5, 0.75, 1)), v.mean())
         ]
-        for (name, what), v in boxes.items()
+        for (name, statistic), v in boxes.items()
     ]
     path = figure_path(suite, options, "annotators")
     write_text(path.with_suffix(".csv"), to_csv(header.split(), rows))
 
     def draw(axis: Any, panel: str) -> None:
-        names = [name for name, what in boxes if what == panel]
+        names = [name for name, statistic in boxes if statistic == panel]
         axis.boxplot([boxes[name, panel] for name in names])
         axis.set_xticks(range(1, len(names) + 1), names)
 
-    kinds = list(dict.fromkeys(what for _, what in boxes))
+    kinds = list(dict.fromkeys(statistic for _, statistic in boxes))
     pictures = panels.draw_panels(path.with_suffix(".png"), kinds, draw, suite.title)
     return [path.with_suffix(".csv"), *pictures]
 
@@ -147,8 +153,10 @@ def figure_5(suite: Suite, options: Options) -> list[Path]:
 
 
 def figure_6(suite: Suite, options: Options) -> list[Path]:
-    """Test accuracy over lambda and over t; DL-CL, where the game starts, at the ends of each
-    axis."""
+    """CrowdInG's figure 6: test accuracy over lambda and over t.
+
+    DL-CL, from which the game starts, is at the ends of each axis.
+    """
     points, starts = [], []
     for run in suite_runs(suite, options.output_dir):
         value = run.metric("accuracy")

@@ -47,17 +47,19 @@ def write_rows(
     """Writes a table of text as CSV and, under its title, the command and a note, as Markdown."""
     stem = options.output_dir / RESULTS / f"{suite.name}{name}"
     command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT"
-    said = [f"## {title or suite.title}", "", f"`{command}`", "", note or suite.note, ""]
+    heading = [f"## {title or suite.title}", "", f"`{command}`", "", note or suite.note, ""]
     lines = [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows)]
-    made = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
-    write_text(made[0], to_csv(columns, rows))
-    write_text(made[1], "\n".join([*said, *lines, ""]))
-    return made
+    files = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
+    write_text(files[0], to_csv(columns, rows))
+    write_text(files[1], "\n".join([*heading, *lines, ""]))
+    return files
 
 
 def tuplet_losses(suite: Suite, options: Options) -> list[Path]:
-    """Loss and accuracy by epoch (NeuCrowd, figure 2), from history.json: of the same tuplets for
-    all methods, and, in a panel of its own, of those that each trains on.
+    """NeuCrowd's figure 2: loss and accuracy by epoch, from history.json.
+
+    The loss is that of the same tuplets for all methods and, in a panel of its own, of those that
+    each trains on.
     """
     panels_ = {
         "val_fixed_tuplet_loss": "loss of the same tuplets",
@@ -75,8 +77,9 @@ def tuplet_losses(suite: Suite, options: Options) -> list[Path]:
 
 
 def over_settings(suite: Suite, options: Options) -> list[Path]:
-    """A suite's first metric over the values of a setting, a panel for each dataset and a line for
-    each method.
+    """A suite's first metric over the values of a setting.
+
+    Each dataset has a panel, each method a line.
     """
     metric, setting = suite.metrics[0], suite.cases[0].setting.partition("=")[0]
     points = (

@@ -31,8 +31,9 @@ def _panel(run: FinishedRun) -> str:
 def _rounds(
     suite: Suite, options: Options, name: str, rounds: Callable[[int], bool] = lambda _: True
 ) -> Iterator[Point]:
-    """Yields a figure of each round of each run: a panel for each dataset and base, a line for each
-    kind of method.
+    """Yields a figure of each round of each run.
+
+    Each dataset and base has a panel, each kind of method a line.
     """
     for run in suite_runs(suite, options.output_dir):
         values: Sequence[Any] = run.evaluation.get("rounds", {}).get(name, [])
@@ -44,13 +45,15 @@ def _rounds(
 def by_round(suite: Suite, options: Options) -> list[Path]:
     """Test accuracy and imbalance ratio by round."""
     accuracy = _rounds(suite, options, "test_accuracy")
-    made = write(suite, options, "accuracy", accuracy, "round", "test accuracy")
-    return made + figure_4(suite, options)
+    files = write(suite, options, "accuracy", accuracy, "round", "test accuracy")
+    return files + figure_4(suite, options)
 
 
 def figure_1(suite: Suite, options: Options) -> list[Path]:
-    """Sparsity (a) and imbalance (b) of LabelMe's annotations; R (c) and test accuracy (d) under
-    self-training by confidence.
+    """DASC's figure 1: sparsity and imbalance of LabelMe, and self-training by confidence.
+
+    Panels (a) and (b) are sparsity and imbalance of the annotations, (c) and (d) R and test
+    accuracy by round.
     """
     labelme = registry.dataset("labelme").load(options.data_dir, FIRST_SEED)
     crowd, truth = labelme.annotations, labelme.truth
@@ -96,8 +99,9 @@ def figure_5(suite: Suite, options: Options) -> list[Path]:
 
 
 def figure_6(suite: Suite, options: Options) -> list[Path]:
-    """Test accuracy of the last round with a share of the annotations removed; CE is the crowd
-    layer's own run, whose steps on LabelMe are not those of round 0.
+    """DASC's figure 6: test accuracy of the last round with a share of annotations removed.
+
+    CE is the crowd layer's own run, whose steps on LabelMe are not those of round 0.
     """
     points = []
     for run in suite_runs(suite, options.output_dir):

@@ -1,5 +1,6 @@
-"""Table 1 of NeuCrowd, DASC and ICED and table 3 of DASC: the data's statistics, computed, beside
-the printed ones.
+"""The papers' tables of datasets, recomputed beside the published values.
+
+These are table 1 of NeuCrowd, DASC and ICED, and table 3 of DASC.
 """
 
 from __future__ import annotations
@@ -33,23 +34,24 @@ _TWO_DIGITS = ("kappa", "class_ratio")
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
-    """Returns a dataset's sizes and the statistics of its annotations, as the papers' tables name
-    them.
+    """Returns a dataset's sizes and the statistics of its annotations.
+
+    The names are those of the papers' tables.
 
     Kappa and the class ratio, which NeuCrowd prints, are those of all rows that the crowd labelled:
     of hotel's 699 the printed .80 and .43 are right, of the 447 training rows alone they are .83
     and .45.
     """
-    found = cards.dataset_statistics(dataset)
+    figures = cards.dataset_statistics(dataset)
     crowds = (
         dataset.annotations,
-        *(part.annotations for part in (dataset.validation, dataset.test) if part is not None),
+        *(split.annotations for split in (dataset.validation, dataset.test) if split is not None),
     )
     votes = np.concatenate([crowd.vote_counts() for crowd in crowds if crowd is not None])
-    found["kappa"] = statistics.fleiss_kappa(votes)
+    figures["kappa"] = statistics.fleiss_kappa(votes)
     if dataset.num_classes == 2:
-        found["class_ratio"] = statistics.class_ratio(votes)
-    return found
+        figures["class_ratio"] = statistics.class_ratio(votes)
+    return figures
 
 
 def agrees(name: str, printed: float, ours: float) -> bool:
@@ -71,7 +73,7 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
     all_found = [dataset_statistics(dataset) for dataset in drawn]
     rows = []
     for statistic, figure in drawn[0].card.paper.items():
-        values = [float(found.get(statistic, math.nan)) for found in all_found]
+        values = [float(figures.get(statistic, math.nan)) for figures in all_found]
         mean = float(np.mean(values))
         shown = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
         close = any(agrees(statistic, figure, value) for value in values) or min(

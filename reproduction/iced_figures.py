@@ -19,8 +19,9 @@ BARS = {
 
 
 def figure_2(suite: Suite, options: Options) -> list[Path]:
-    """The accuracy of inferred labels: majority vote, and Dawid-Skene before, after the first and
-    after the last round.
+    """ICED's figure 2: the accuracy of inferred labels.
+
+    These are majority vote, and Dawid-Skene before, after the first and after the last round.
     """
     bars, by_round = [], []
     for run in suite_runs(suite, options.output_dir):
@@ -35,5 +36,5 @@ def figure_2(suite: Suite, options: Options) -> list[Path]:
             for number, value in enumerate(figures.get("rounds", {}).get("label_accuracy", []))
         ]
     title = "MV, D&S-orig, D&S-first, D&S-final"
-    made = write(suite, options, "labels", bars, title, "label accuracy", "bars")
-    return made + write(suite, options, "rounds", by_round, "round", "label accuracy")
+    files = write(suite, options, "labels", bars, title, "label accuracy", "bars")
+    return files + write(suite, options, "rounds", by_round, "round", "label accuracy")

@@ -1,5 +1,7 @@
-"""What a method could gain over majority vote that knew every annotator's confusion matrix: the
-same logistic regression on majority votes, on the posterior of these matrices, and on the truth.
+"""What a crowd method gains over majority vote if it knows the confusion matrices.
+
+The same logistic regression is trained on majority votes, on the posterior of these matrices, and
+on the true labels.
 """
 
 from __future__ import annotations
@@ -63,20 +65,20 @@ def figures(data: CrowdDataset, left: Annotations) -> dict[str, dict[str, float]
     if data.truth is None or data.validation is None:
         raise DataError(f"{data.name}: expected truth and a validation split, received neither")
     votes = left.vote_counts()
-    known = posterior(left, confusion_matrices(data.annotations, data.truth))
+    informed = posterior(left, confusion_matrices(data.annotations, data.truth))
     ties = votes == votes.max(axis=1, keepdims=True)
     targets = {
         "majority vote": ties / ties.sum(axis=1, keepdims=True),
-        "known annotators": known,
+        "known annotators": informed,
         "truth": np.eye(votes.shape[1])[data.truth],
     }
     mean, scale = standardise(data.features, True)
     parts = [data.features, data.validation.features, data.test.features]
-    parts = [(part - mean) / scale for part in parts]
+    parts = [(block - mean) / scale for block in parts]
     # The same regression in fewer dimensions: its weights lie in the span of the instances.
     basis = np.linalg.svd(parts[0], full_matrices=False)[2].T
-    x, held, test = (part @ basis for part in parts)
-    found = {}
+    x, held, test = (block @ basis for block in parts)
+    scores = {}
     for name, target in targets.items():
         rows, codes = np.nonzero(target > 1e-3)
         validation = held, data.validation.labels
@@ -85,8 +87,8 @@ def figures(data: CrowdDataset, left: Annotations) -> dict[str, dict[str, float]
             x[rows], codes, votes.shape[1], validation=validation, sample_weight=weight,
             standardise=False,
         )  # fmt: skip
-        found[name] = ranking_metrics(data.test.labels, head.predict_proba(test))
-    return found
+        scores[name] = ranking_metrics(data.test.labels, head.predict_proba(test))
+    return scores
 
 
 def _rows(options: Options) -> Iterator[list[str]]:

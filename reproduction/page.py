@@ -1,5 +1,6 @@
-"""RESULTS.md from the tables in a results folder: what reproduced and what did not, first in a few
-lines, then table by table.
+"""Writes RESULTS.md from the tables in a results folder.
+
+It begins with what reproduced and what did not; then follow the tables.
 
 python -m reproduction.page results RESULTS.md
 """
@@ -140,10 +141,11 @@ def page(results: Path) -> str:
 
 
 def _from_root(text: str) -> str:
-    """Returns a text of the results' folder with its links as the page beside that folder needs
-    them.
+    """Returns a text of the results' folder with its links relative to the page.
+
+    The page lies beside that folder.
     """
-    return _LINK.sub(lambda found: f"]({posixpath.normpath(f'results/{found[1]}')})", text)
+    return _LINK.sub(lambda match: f"]({posixpath.normpath(f'results/{match[1]}')})", text)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,5 +1,6 @@
-"""Figures as CSV and PNG: panels beside each other, in each a line (or bars) for every method, the
-mean over seeds with its range.
+"""Figures as CSV and PNG.
+
+A figure has panels. In each, every method has a line (or bars): the mean over seeds with its range.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ Lines = dict[str, dict[float, np.ndarray]]
 
 
 def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
-    """Returns panel -> line -> x -> the values of all seeds, in the order in which they come; x
-    ascends.
+    """Returns panel -> line -> x -> the values of all seeds.
+
+    Panels and lines have the order of the points; x ascends.
     """
     lists: dict[str, dict[str, dict[float, list[float]]]] = {}
     for panel, line, x, _, value in points:
@@ -69,6 +71,10 @@ def write(
 
     Args:
         path: without a suffix.
+        points: what is drawn.
+        title: above all panels.
+        x: label of the horizontal axes.
+        y: label of the vertical axes.
         draw: "lines", or "bars" at each x.
     """
     points = list(points)
@@ -78,14 +84,12 @@ def write(
         (draw_lines if draw == "lines" else draw_bars)(axis, shown[name])
         axis.set(xlabel=x, ylabel=y)
 
-    made = [write_csv(path.with_suffix(".csv"), points, x)]
-    return made + draw_panels(path.with_suffix(".png"), list(shown), panel, title)
+    files = [write_csv(path.with_suffix(".csv"), points, x)]
+    return files + draw_panels(path.with_suffix(".png"), list(shown), panel, title)
 
 
 def canvas(rows: int, columns: int, size: tuple[float, float], **grid: Any) -> Any:
-    """Returns an empty figure and its axes `[rows, columns]`, or None where matplotlib is
-    missing.
-    """
+    """Returns an empty figure and its axes `[rows, columns]`, or None without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -106,8 +110,9 @@ def save(figure: Any, path: Path) -> list[Path]:
 def draw_panels(
     path: Path, names: Sequence[str], draw: Callable[[Any, str], None], title: str
 ) -> list[Path]:
-    """Draws panels with their names above; returns the picture, or nothing where there are none or
-    matplotlib is missing.
+    """Draws panels with their names above; returns the picture.
+
+    The result is empty without panels or without matplotlib.
     """
     width = len(names) if len(names) <= 4 else _COLUMNS
     height = -(-len(names) // max(width, 1))

@@ -1,5 +1,6 @@
-"""What the papers print, each figure once: `TABLES[table][(dataset, method)]` maps a metric to
-(mean, standard deviation or None).
+"""The papers' published values, each once.
+
+`TABLES[table][(dataset, method)]` maps a metric to (mean, standard deviation or None).
 
 Datasets and methods have this project's names; a dataset that nobody published keeps the paper's.
 Settings of a table (k, d) precede the method as "k=3/". Accuracies are shares, not per cent.

@@ -29,8 +29,9 @@ def hits(run: FinishedRun) -> pd.Series:
 
 
 def interval_of(runs: Sequence[pd.Series]) -> Interval:
-    """Returns the mean over runs and test instances: with an interval over both where all runs have
-    the same test split, else over runs.
+    """Returns the mean over runs and test instances, with its interval.
+
+    The interval is over both if all runs have the same test split, otherwise over runs.
     """
     if all(one.index.equals(runs[0].index) for one in runs):
         return crossed_interval(np.stack([one.to_numpy(float) for one in runs]))
@@ -38,15 +39,18 @@ def interval_of(runs: Sequence[pd.Series]) -> Interval:
 
 
 def ranked(suite: Suite, root: Path) -> list[list[str]]:
-    """Returns each dataset's methods from the best on: accuracy, and how far behind the first, on
-    the seeds that both have.
+    """Returns each dataset's methods from the best on.
+
+    A row has the accuracy, and how far it is behind the first method on the seeds that both have.
     """
-    found: dict[str, dict[str, dict[int, pd.Series]]] = {}
+    runs_by_method: dict[str, dict[str, dict[int, pd.Series]]] = {}
     for run in suite_runs(suite, root):
-        row = found.setdefault(run.dataset, {}).setdefault(run.case.row_name(run.method), {})
+        row = runs_by_method.setdefault(run.dataset, {}).setdefault(
+            run.case.row_name(run.method), {}
+        )
         row[run.seed] = hits(run).astype(float)
     rows = []
-    for dataset, methods in found.items():
+    for dataset, methods in runs_by_method.items():
         most = max(map(len, methods.values()))
         intervals = {name: interval_of(list(runs.values())) for name, runs in methods.items()}
         # A few lucky seeds are no first place.

@@ -1,5 +1,6 @@
-"""Runs suites: what is not there yet, as many at once as `--jobs` says, and on again after any
-interruption.
+"""Runs suites.
+
+Only missing runs are made, `--jobs` at once; an interrupted suite is continued.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def case_options(options: Options, case: Case) -> Options:
 
 
 def _available(options: Options, suite: Suite) -> dict[str, str]:
-    """Returns the datasets that cannot be loaded, and why. One that is not part of the usual data
-    folder is no failure.
+    """Returns the datasets that cannot be loaded, and why.
+
+    One that is not part of the usual data folder is no failure.
     """
     reasons = {}
     for name in dict.fromkeys(name for case in suite.cases for name in case.datasets):
@@ -65,8 +67,7 @@ def _available(options: Options, suite: Suite) -> dict[str, str]:
 
 
 def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work], list[str]]:
-    """Returns a suite's runs that are left to make, and a line for each case or dataset that cannot
-    be run.
+    """Returns a suite's missing runs, and a line for each that cannot be run.
 
     Every case's first seed comes first, so that an interrupted suite has some of every row rather
     than all of some rows.
@@ -101,8 +102,9 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
 def run_suite(
     suite: Suite, options: Options, report: Report, modules: Sequence[str] = ()
 ) -> list[str]:
-    """Makes a suite's runs and writes its table as CSV, Markdown and PNG into
-    `<output_dir>/results`.
+    """Makes a suite's runs and writes its table into `<output_dir>/results`.
+
+    The table is written as CSV, Markdown and PNG.
 
     A run that fails, or a case that cannot be run, is told and keeps no other from being made.
 
@@ -127,8 +129,9 @@ def run_suite(
 
 
 def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -> list[Path]:
-    """Writes a suite's table and pictures from the runs that are finished, and what failed; returns
-    the files.
+    """Writes a suite's table and pictures from the finished runs; returns the files.
+
+    Failures are listed in the table.
     """
     root, folder = options.output_dir, options.output_dir / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,20 +143,20 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
         "command": command,
         "failures": sorted(failures),
     }
-    made = [folder / f"{suite.name}.{ending}" for ending in ("csv", "md")]
+    files = [folder / f"{suite.name}.{ending}" for ending in ("csv", "md")]
     table = cells(suite, root)
     if suite.cases:
-        write_csv(made[0], table)
-        made += draw(suite, table, folder / f"{suite.name}.png")
+        write_csv(files[0], table)
+        files += draw(suite, table, folder / f"{suite.name}.png")
     record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
     write_text(folder / f"{suite.name}.md", markdown(suite, table, command))
     if suite.analysis:
         try:
-            made += suite.analysis(suite, options)
+            files += suite.analysis(suite, options)
         except DataError as error:  # a figure of data that is not there
             record["failures"].append(f"figure: {one_line(error)}")
     write_json(folder / f"{suite.name}.json", record)
-    return made
+    return files
 
 
 def revisions(suite: Suite, root: Path) -> dict[str, int]:

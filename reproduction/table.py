@@ -36,9 +36,11 @@ NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One figure of a table; `values` has ours, a number a run, and `gain` the paired gain over the
-    suite's baseline with its interval over seeds, `gain_instances` that over seeds and instances,
-    where all runs share one test set.
+    """One figure of a table.
+
+    `values` has our values, one per run. `gain` is the paired gain over the suite's baseline with
+    its interval over seeds; `gain_instances` has the interval over seeds and instances, if all runs
+    share one test set.
     """
 
     dataset: str
@@ -110,8 +112,10 @@ class Cell:
 def _gain(
     suite: Suite, root: Path, case: Case, dataset: str, method: str
 ) -> tuple[Interval | None, Interval | None]:
-    """Returns the paired gain in the first metric over the suite's baseline, of the same setting
-    where it runs there: with its interval over seeds, and with that over seeds and instances.
+    """Returns the paired gain in the first metric over the suite's baseline.
+
+    The baseline has the same setting if it runs there. The gain comes with its interval over seeds,
+    and with that over seeds and instances.
     """
     plain = dataclasses.replace(case, setting="", hparams={}, options={})
     mine, metric = row_runs(root, case, dataset, method), suite.metrics[0]
@@ -149,15 +153,17 @@ def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], f
 
 
 def _ratio(folds: int | None) -> float:
-    """Returns test over training instances, by which folds that share training instances widen an
-    interval.
+    """Returns the ratio of test to training instances.
+
+    Folds that share training instances widen an interval by it.
     """
     return 0.0 if folds is None else 1.0 / (folds - 1)
 
 
 def cells(suite: Suite, root: Path) -> list[Cell]:
-    """Returns a suite's table: its own runs first, then what the paper prints of datasets that
-    cannot be had.
+    """Returns a suite's table.
+
+    Its own runs come first, then the published values of datasets that are not available.
     """
     table: list[Cell] = []
     for case in suite.cases:
@@ -255,8 +261,10 @@ def outcome_counts(table: Iterable[Cell]) -> dict[str, int]:
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
-    """Draws the table (ours with intervals, the paper's figure as a cross); returns the picture, or
-    nothing where there are no runs or matplotlib is missing.
+    """Draws the table and returns the picture.
+
+    Our values have intervals; published values are crosses. The result is empty without runs or
+    without matplotlib.
     """
     shown = [cell for cell in table if cell.values]
     # A row of panels for each metric that the paper prints; the first one where it prints none of

@@ -1,5 +1,7 @@
-"""Truth inference on published benchmarks: every method of the catalogue beside print, and seconds
-and memory beside crowd-kit's.
+"""Truth inference on published benchmarks.
+
+Every method of the catalogue stands beside the published value; seconds and memory stand beside
+crowd-kit's.
 """
 
 from __future__ import annotations
@@ -41,8 +43,10 @@ ABSENT = "not run: no truth_inference folder in data_dir"
 
 
 def _memory(key: str) -> float:
-    """Returns a line of this process's memory in MB: its peak since the last reset (VmHWM), or what
-    it has now (VmRSS); NaN where the system does not tell.
+    """Returns a line of this process's memory in MB.
+
+    The lines are its peak since the last reset (VmHWM), or its present size (VmRSS). The value is
+    NaN if the system has no such file.
     """
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
@@ -66,18 +70,19 @@ def _theirs(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
 
 def crowd_kit(kind: str, arguments: dict[str, Any], data: benchmarks.Benchmark) -> np.ndarray:
     """Returns what a class of crowd-kit's makes of a benchmark, `[N, C]`."""
-    made = getattr(importlib.import_module("crowdkit.aggregation"), kind)(**arguments)
-    made.fit(data.annotations.to_frame())
+    aggregator = getattr(importlib.import_module("crowdkit.aggregation"), kind)(**arguments)
+    aggregator.fit(data.annotations.to_frame())
     crowd = data.annotations
-    found = made.probas_.reindex(index=crowd.instance_names, columns=crowd.class_names)
-    return np.asarray(found.fillna(0.0).to_numpy())
+    table = aggregator.probas_.reindex(index=crowd.instance_names, columns=crowd.class_names)
+    return np.asarray(table.fillna(0.0).to_numpy())
 
 
 def measure(
     data_dir: Path, methods: tuple[str, ...], peer: bool, seed: int, name: str
 ) -> list[tuple[str, float, float, float]]:
-    """Returns (method, accuracy, seconds, MB above what there was before) of one benchmark, in this
-    process.
+    """Returns (method, accuracy, seconds, additional MB) of one benchmark.
+
+    The methods run in this process.
     """
     warnings.simplefilter("ignore")  # not converged, on small sets
     data = benchmarks.load(data_dir, name)
@@ -97,18 +102,19 @@ def measure(
 
 
 def measured(data_dir: Path, seed: int) -> Iterator[tuple[str, str, Figures]]:
-    """Yields benchmark, method and figures; ours come from one process, crowd-kit's from another,
-    one after the other.
+    """Yields benchmark, method and figures.
+
+    Ours come from one process, crowd-kit's from another, one after the other.
     """
     printed = benchmarks.printed(data_dir)
     sides = [(METHODS, False)]
     if importlib.util.find_spec("crowdkit") is not None:
         sides.append((tuple(SHARED), True))
-    known = benchmarks.names(data_dir)
+    names = benchmarks.names(data_dir)
     for methods, peer in sides:
         one = partial(measure, data_dir, methods, peer, seed)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            for name, rows in zip(known, pool.imap(one, known), strict=True):
+            for name, rows in zip(names, pool.imap(one, names), strict=True):
                 for method, accuracy, took, memory in rows:
                     print_ = printed.get(method, {}).get(name, float("nan"))
                     yield name, method, (accuracy, print_, took, memory)
@@ -120,10 +126,10 @@ def table(figures: Sequence[tuple[str, str, Figures]]) -> list[list[str]]:
     for _, method, one in figures:
         by_method.setdefault(method, []).append(one)
     rows = []
-    for method, found in by_method.items():
-        accuracy, print_, took, _ = np.mean(found, axis=0)
-        most = max(one[3] for one in found)
-        rows.append(_row(f"mean of {len(found)}", method, (accuracy, print_, took, most)))
+    for method, rows_of_method in by_method.items():
+        accuracy, print_, took, _ = np.mean(rows_of_method, axis=0)
+        most = max(one[3] for one in rows_of_method)
+        rows.append(_row(f"mean of {len(rows_of_method)}", method, (accuracy, print_, took, most)))
     ordered = sorted(figures, key=lambda row: row[0])
     return rows + [_row(name, method, one) for name, method, one in ordered]
 

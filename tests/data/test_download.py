@@ -158,14 +158,14 @@ def test_offline(monkeypatch, tmp_path) -> None:
         match=r"toy: could not be downloaded .*when offline, name a local copy with --data_dir",
     ):
         download.download(
-            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy", wait=0.0
+            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, title="toy", wait=0.0
         )
     monkeypatch.setenv(download.BASE_VARIABLE, "file:///etc")
     with pytest.raises(
         DataError, match=r"NEUCROWD_DATA_URL: expected an address that begins with http"
     ):
         download.download(
-            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, what="toy"
+            SOURCE.address("toy", "toy.bin"), tmp_path / "toy.bin", DIGEST, title="toy"
         )
 
 
