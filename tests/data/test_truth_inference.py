@@ -42,7 +42,7 @@ def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
         truth_inference.load(folder, "none")
     path = folder / "truth_inference" / "tiny" / "truth.csv"
     for text, message in (
-        ("item,truth\n11,0\n", r"row 0, column 'item'.* received '11'"),
+        ("item,truth\n11,0\n", r"row 0: .* received '11'"),
         ("item,truth\n11,5,0\n", r"truth\.csv: a row is longer than the header"),
     ):
         path.write_text(text)
