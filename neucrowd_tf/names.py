@@ -96,7 +96,7 @@ def typed_names(texts: Sequence[str]) -> NDArray[Any]:
 def natural_key(text: str) -> list[Any]:
     """Returns the key that sorts texts with the numbers in them as numbers: b2 before b10."""
     parts = re.split(r"(\d+)", text)
-    return [int(part) if place % 2 else part for place, part in enumerate(parts)]
+    return [int(piece) if place % 2 else piece for place, piece in enumerate(parts)]
 
 
 def encode(texts: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:

@@ -90,9 +90,9 @@ def load(
         UsageError: an option that is missing or of another type.
         DataError: a file that cannot be used, with its place.
     """
-    given = dict(zip(FILES, (features, images, texts, annotations, truth), strict=False))
-    given |= {"test_features": test_features, "test_texts": test_texts, "test_truth": test_truth}
-    for name, value in given.items():
+    paths = dict(zip(FILES, (features, images, texts, annotations, truth), strict=False))
+    paths |= {"test_features": test_features, "test_texts": test_texts, "test_truth": test_truth}
+    for name, value in paths.items():
         if value is not None and not isinstance(value, (str, Path)):
             raise UsageError(f"--{name}: expected a path, received {value!r}")
     for name, value in (("image_size", image_size), ("max_pixels", max_pixels)):
@@ -121,23 +121,23 @@ def load(
         labels_file, tables, items=items, unmatched="drop" if drop else "error"
     ).annotations
     _check_two_classes(crowd, labels_file)
-    known = None
+    true = None
     if truth is not None:
-        known = _true_labels(Path(truth), items, crowd, tables, drop)
+        true = _true_labels(Path(truth), items, crowd, tables, drop)
     if kind == "features":
         check_no_leak(table, crowd, source)
     if wanted is not None and test_truth is not None:
         train, test_is_truth = np.arange(len(table.rows)), True
         test = _published_test(reader, table, Path(wanted), Path(test_truth), crowd, drop)
     else:
-        train, test, test_is_truth = _drawn_test(table, crowd, known, seed)
+        train, test, test_is_truth = _drawn_test(table, crowd, true, seed)
     training = crowd[train]
     _check_training(training, labels_file)
     return CrowdDataset(
         name="table",
         features=table.rows[train],
         annotations=training,
-        truth=None if known is None else known[train],
+        truth=None if true is None else true[train],
         test=test,
         card=Card("Table", f"{source}, {annotations}", notes="" if test_is_truth else UNKNOWN),
         test_is_truth=test_is_truth,
@@ -178,13 +178,13 @@ def _true_labels(
     return read_true_labels(path, items, classes, options, drop=drop)
 
 
-def _instance_file(**given: str | Path | None) -> tuple[str, Path]:
+def _instance_file(**paths: str | Path | None) -> tuple[str, Path]:
     """Returns which of the flags names the instances' file, and the file.
 
     Raises:
         UsageError: none does, or several do.
     """
-    named = [(flag, Path(path)) for flag, path in given.items() if path is not None]
+    named = [(flag, Path(path)) for flag, path in paths.items() if path is not None]
     if not named:
         raise UsageError("--features: expected a file for --dataset=table, received none")
     if len(named) > 1:
@@ -194,15 +194,15 @@ def _instance_file(**given: str | Path | None) -> tuple[str, Path]:
 
 
 def _test_file(
-    kind: str, truth: str | Path | None, **given: str | Path | None
+    kind: str, truth: str | Path | None, **paths: str | Path | None
 ) -> str | Path | None:
     """Returns the file of test instances, which are of the training instances' kind.
 
     Raises:
         UsageError: one of another kind, or one without its truth, or truth without it.
     """
-    wanted = given.pop(kind, None)
-    other = next((flag for flag, path in given.items() if path is not None), None)
+    wanted = paths.pop(kind, None)
+    other = next((flag for flag, path in paths.items() if path is not None), None)
     if other is not None:
         raise UsageError(f"--test_{other}: expected without --{kind}, received both")
     if kind == "images" and truth is not None:

@@ -72,8 +72,8 @@ def read_true_labels(
     hits = hits or [column for column in table.columns if is_second(column, "label")]
     column = only_column(table, hits, "label", "label")
     column = named_columns(path, table.columns, [column], "label_column")[0]
-    known, codes = set(items), {name: code for code, name in enumerate(classes)}
-    names = [name_of(name, known) for name in ids]
+    exact, codes = set(items), {name: code for code, name in enumerate(classes)}
+    names = [name_of(name, exact) for name in ids]
     places = match_items(names, items)
     true = np.full(len(items), -1, dtype=np.int64)
     missing = 0
@@ -155,8 +155,8 @@ def read_probabilities(
         shown = ", ".join(names)
         raise error("unknown_class", path, label=extra[0].removeprefix("p_"), classes=shown)
     ids = [str(name) for name in annotations.instance_names.tolist()]
-    known = set(ids)
-    rows = [name_of(item, known) for item in item_ids(table, options)]
+    exact = set(ids)
+    rows = [name_of(item, exact) for item in item_ids(table, options)]
     places = match_items(rows, ids)
     values = np.full((len(ids), len(columns)), np.nan)
     for row, cells in enumerate(zip(*(table[column] for column in columns), strict=True)):
@@ -186,19 +186,19 @@ def _probabilities(
     return np.asarray(numbers / numbers.sum())
 
 
-def read_names(source: str | Path, known: Collection[str] = ()) -> list[str]:
+def read_names(source: str | Path, exact: Collection[str] = ()) -> list[str]:
     """Returns annotators' names, of a text that separates them by commas or of a file.
 
     Args:
         source: the text, or a file: one name per line, or a CSV whose first column has them.
-        known: the annotators of the labels; a line that is one of them is not split.
+        exact: the annotators of the labels; a line that is one of them is not split.
 
     Raises:
         DataError: a file that is not a table.
         UsageError: no name, or one twice.
     """
     if isinstance(source, Path):
-        names = [name for name in _first_cells(source, known) if name]
+        names = [name for name in _first_cells(source, exact) if name]
         names = names[bool(names) and bool(roles_of(names[:1])["worker"]) :]
     else:
         names = [name for name in split_list(source) if name]
@@ -209,7 +209,7 @@ def read_names(source: str | Path, known: Collection[str] = ()) -> list[str]:
     return names
 
 
-def _first_cells(path: Path, known: Collection[str]) -> list[str]:
+def _first_cells(path: Path, exact: Collection[str]) -> list[str]:
     """Returns the first cell of each line, or the line if that is a name."""
     first = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
@@ -219,7 +219,7 @@ def _first_cells(path: Path, known: Collection[str]) -> list[str]:
         if whole.count('"') % 2:
             place = f"line {number}"
             raise error("broken_file", path, place, problem="a quotation mark is not closed")
-        first.append(name_of(whole if whole in known else cells[0].strip(), known))
+        first.append(name_of(whole if whole in exact else cells[0].strip(), exact))
     return first
 
 

@@ -372,13 +372,13 @@ class _Values:
         if missing and not wide:
             shown = ", ".join(repr(n) for n, out in zip(self.names, absent, strict=True) if out)
             self.notes.append(f"{missing:,} labels are missing ({shown}).")
-        for names, codes, what in (
+        for names, codes, role_word in (
             (self.items, self.item_codes, "item"),
             (self.annotators, self.annotator_codes, "annotator"),
         ):
             empty = np.array([not name.strip() for name in names], dtype=bool)[codes] & held
             if empty.any():
-                self.notes.append(f"{int(empty.sum()):,} labels without {what} are left out.")
+                self.notes.append(f"{int(empty.sum()):,} labels without {role_word} are left out.")
                 held &= ~empty
         if not held.any():
             problem = "; all are missing" if len(held) else ""
@@ -641,20 +641,20 @@ def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]
     Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
     """
     places = {item: place for place, item in enumerate(items)}
-    found = np.array([places.get(name, -1) for name in names], dtype=np.int64)
-    if (found >= 0).all():
-        return found
+    positions = np.array([places.get(name, -1) for name in names], dtype=np.int64)
+    if (positions >= 0).all():
+        return positions
     stems: dict[str, list[int]] = {}
     for place, item in enumerate(items):
         stems.setdefault(_stem(item), []).append(place)
-    own: dict[str, int] = {}
+    uses: dict[str, int] = {}
     for name in names:
-        own[_stem(name)] = own.get(_stem(name), 0) + 1
-    for at in np.flatnonzero(found < 0).tolist():
+        uses[_stem(name)] = uses.get(_stem(name), 0) + 1
+    for at in np.flatnonzero(positions < 0).tolist():
         hits = stems.get(_stem(names[at]), [])
-        if len(hits) == 1 and own[_stem(names[at])] == 1:
-            found[at] = hits[0]
-    return found
+        if len(hits) == 1 and uses[_stem(names[at])] == 1:
+            positions[at] = hits[0]
+    return positions
 
 
 def _stem(name: str) -> str:

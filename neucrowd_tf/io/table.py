@@ -125,10 +125,10 @@ class _Parts:
 
     def __init__(self, path: Path, options: TableOptions, stream: TextIO) -> None:
         first = stream.readline(LONGEST_LINE)
-        said = _SAYS.fullmatch(first)
+        stated = _SAYS.fullmatch(first)
         self.skipped = 0
-        if said and options.separator is None:
-            options = dataclasses.replace(options, separator=said[1])
+        if stated and options.separator is None:
+            options = dataclasses.replace(options, separator=stated[1])
             first, self.skipped = stream.readline(LONGEST_LINE), 1
         if "\0" in first:
             raise error("broken_file", path, "line 1", problem="this is not a text")
@@ -309,11 +309,11 @@ def arrow_batches(
             ),
         )
     else:
-        for part in csv_parts(path, options):
-            if part.wrong is not None:
-                raise part.wrong
-            check_header_again(part)
-            texts = [pa.array(part[name], pa.string()) for name in columns]
+        for piece in csv_parts(path, options):
+            if piece.wrong is not None:
+                raise piece.wrong
+            check_header_again(piece)
+            texts = [pa.array(piece[name], pa.string()) for name in columns]
             yield pa.record_batch(texts, names=list(columns))
 
 
@@ -437,15 +437,15 @@ def _whole(parts: Iterator[Table]) -> Table:
     cells: list[Any] = list(first.cells)
     lines: Any = first.lines
     wrong = first.wrong
-    for part in parts:
-        for column, more in zip(cells, part.cells, strict=True):
+    for piece in parts:
+        for column, more in zip(cells, piece.cells, strict=True):
             column += more
         end = lines[-1] + 1 if len(lines) else 2
-        if isinstance(lines, range) and part.lines == range(end, end + len(part)):
-            lines = range(lines.start, end + len(part))
+        if isinstance(lines, range) and piece.lines == range(end, end + len(piece)):
+            lines = range(lines.start, end + len(piece))
         else:
-            lines = [*lines, *(part.lines or ())]
-        wrong = wrong or part.wrong
+            lines = [*lines, *(piece.lines or ())]
+        wrong = wrong or piece.wrong
     return dataclasses.replace(first, cells=cells, lines=lines, wrong=wrong)
 
 

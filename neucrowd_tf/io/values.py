@@ -30,13 +30,13 @@ def normal(name: str) -> str:
 
 
 def check_spelling(
-    path: Path, what: str, names: Sequence[str], place: Place, options: TableOptions
+    path: Path, kind: str, names: Sequence[str], place: Place, options: TableOptions
 ) -> None:
     """Raises DataError for two names that differ only in case, spaces or Unicode form.
 
     Args:
         path: the file.
-        what: "label" or "annotator".
+        kind: "label" or "annotator".
         names: the different names.
         place: where name i is first.
         options: whether names are exact.
@@ -47,10 +47,10 @@ def check_spelling(
     for at, name in enumerate(names):
         other = seen.setdefault(normal(name), name)
         if other != name:
-            raise error("similar_names", path, place(at), what=what + "s", first=other, second=name)
+            raise error("similar_names", path, place(at), kind=kind + "s", first=other, second=name)
 
 
-def check_characters(path: Path, what: str, names: Sequence[str], place: Place) -> None:
+def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_spelling`."""
     for at, name in enumerate(names):
         if name.isprintable() and "\ufffd" not in name:
@@ -58,15 +58,15 @@ def check_characters(path: Path, what: str, names: Sequence[str], place: Place) 
         if (bad := _CONTROL.search(name)) is not None:
             code = ord(bad[0])
             shown = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
-            raise error("bad_characters", path, place(at), what=what, name=name, characters=shown)
+            raise error("bad_characters", path, place(at), kind=kind, name=name, characters=shown)
 
 
-def check_ids(path: Path, what: str, names: Sequence[str], place: Place) -> None:
+def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for an id that a spreadsheet rounded; see `check_spelling`."""
-    check_characters(path, what, names, place)
+    check_characters(path, kind, names, place)
     for at, name in enumerate(names):
         if "+" in name and _CUT.fullmatch(name) is not None:
-            raise error("cut_id", path, place(at), what=what, name=name)
+            raise error("cut_id", path, place(at), kind=kind, name=name)
 
 
 def check_several(path: Path, names: Sequence[str | tuple[str, ...]], place: Place) -> None:
@@ -116,7 +116,7 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
             raise error("broken_file", path, place, problem=problem)
         return [str(value) for value in values]
     parts = name.split("\n" if sign == "newline" else sign)
-    return [part.strip() for part in parts if part.strip()]
+    return [piece.strip() for piece in parts if piece.strip()]
 
 
 def numbers_of(names: Sequence[str]) -> list[float] | None:
@@ -168,19 +168,19 @@ def check_classes(
     if "-1" in names and numbers is not None and options.missing is None:
         count = int(counts[list(names).index("-1")])
         lines.append(f"{count:,} labels are -1, read as a class (--missing=-1 leaves them out).")
-    known = set(names)
+    names_used = set(names)
     for sign in JOINTS if numbers is None else ():
-        made = [name for name in names if _joins(name, sign, known)]
-        if made:
-            shown = "1 class is" if len(made) == 1 else f"{len(made)} classes are"
+        joined = [name for name in names if _joins(name, sign, names_used)]
+        if joined:
+            shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
             lines.append(f"{shown} made of other classes: --multi_label={sign!r}.")
             break
     return lines
 
 
-def _joins(name: str, sign: str, known: set[str]) -> bool:
-    parts = [part.strip() for part in name.split(sign)]
-    return len(parts) > 1 and all(part in known for part in parts)
+def _joins(name: str, sign: str, names_used: set[str]) -> bool:
+    parts = [piece.strip() for piece in name.split(sign)]
+    return len(parts) > 1 and all(piece in names_used for piece in parts)
 
 
 def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[str]:
@@ -242,6 +242,6 @@ def check_not_names(
     """Raises DataError if all labels are names of annotators or of items, and not numbers."""
     if len(classes) < 2 or plain_integers(classes):
         return
-    for names, what in ((annotators, "annotators"), (items, "items")):
+    for names, kind in ((annotators, "annotators"), (items, "items")):
         if len(classes) <= len(names) and set(classes) <= set(names):
-            raise error("names_as_labels", path, what=what)
+            raise error("names_as_labels", path, kind=kind)

@@ -137,9 +137,9 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
     (folder / "runs").mkdir(parents=True)
     stored = source.stored(folder / "runs")
     vocabularies = list(engine.map(vocabulary, stored.parts))
-    annotators = _ordered(united([part.annotators for part in vocabularies]))
-    labels = sum((part.labels for part in vocabularies), Counter())
-    missing = sum(part.missing for part in vocabularies)
+    annotators = _ordered(united([piece.annotators for piece in vocabularies]))
+    labels = sum((piece.labels for piece in vocabularies), Counter())
+    missing = sum(piece.missing for piece in vocabularies)
     first = source.files[0].absolute()
     spelt = list(map(str, annotators.to_pylist()))
     _, workers, names_of_labels = source.parts[0].columns[0] if source.parts else ((), (), ())
@@ -164,13 +164,13 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first}: expected files at rest, received one that changes")
-    if twice := sum(part[2] for part in parts):
+    if twice := sum(piece[2] for piece in parts):
         lines.append(
             f"Duplicate (item, annotator) pairs: {twice:,}, {duplicates} used (--duplicates)."
         )
     shards: dict[str, Any] = {
-        "sizes": [part[0] for part in parts],
-        "num_annotations": sum(part[1] for part in parts),
+        "sizes": [piece[0] for piece in parts],
+        "num_annotations": sum(piece[1] for piece in parts),
         "num_annotators": len(annotators),
         "classes": typed_names(classes).tolist(),
         "lines": [*source.lines, *(() if source.table else lines)],
@@ -197,8 +197,8 @@ def _ordered(names: pa.Array) -> pa.Array:
 def _text(source: Source) -> bool:
     """Whether any file has text for its tasks, so that all tasks are read as text."""
     kinds = set()
-    for part in source.parts:
-        for file, columns in zip(part.files, part.columns, strict=True):
+    for piece in source.parts:
+        for file, columns in zip(piece.files, piece.columns, strict=True):
             if file.lower().endswith(PARQUET) and len(columns[0]) == 1:
                 kind = pq.read_schema(file).field(columns[0][0]).type
                 kind = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -216,35 +216,35 @@ def _spans(sizes: list[int]) -> Iterator[tuple[int, int]]:
 
 def _merged(parts: list[Part]) -> list[Part]:
     """Joins parts of whole files if there are very many."""
-    if len(parts) <= MOST_PARTS or any(part.groups and part.groups[0] for part in parts):
+    if len(parts) <= MOST_PARTS or any(piece.groups and piece.groups[0] for piece in parts):
         return parts
     size = -(-len(parts) // MOST_PARTS)
     return [
         Part(
-            tuple(file for part in parts[i : i + size] for file in part.files),
-            tuple(names for part in parts[i : i + size] for names in part.columns),
+            tuple(file for piece in parts[i : i + size] for file in piece.files),
+            tuple(names for piece in parts[i : i + size] for names in piece.columns),
             parts[0].options,
         )
         for i in range(0, len(parts), size)
     ]
 
 
-def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.Table, int]]:
+def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.Table, int]]:
     """Yields tables of about `RUN_ROWS` rows at most, and how many rows were left out of each.
 
     Rows without a label, an item or an annotator are left out.
 
     Args:
-        part: what is read.
+        piece: what is read.
         wanted: which columns; the label always is one.
 
     Raises:
         DataError: rows that are not those of a table, or an id that a spreadsheet spoilt.
     """
-    for file, columns in zip(part.files, part.columns, strict=True):
+    for file, columns in zip(piece.files, piece.columns, strict=True):
         held, size, lost = [], 0, 0
-        for batch in _read(Path(file), columns, part, wanted):
-            present = _present(batch, part.options)
+        for batch in _read(Path(file), columns, piece, wanted):
+            present = _present(batch, piece.options)
             table = batch if present is None else batch.filter(present)
             lost += len(batch) - len(table)
             if "task" in wanted:
@@ -259,15 +259,15 @@ def batches(part: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.
 
 
 def _read(
-    file: Path, columns: Sequence[tuple[str, ...]], part: Part, wanted: tuple[str, ...]
+    file: Path, columns: Sequence[tuple[str, ...]], piece: Part, wanted: tuple[str, ...]
 ) -> Iterator[pa.Table]:
     """Yields the wanted columns of a file as whole numbers or text."""
     named = dict(zip(COLUMNS, columns, strict=True))
     names = list(dict.fromkeys(name for role in wanted for name in named[role]))
-    groups = None if part.groups is None else range(*part.groups)
+    groups = None if piece.groups is None else range(*piece.groups)
     rows = 0
     try:
-        for batch in arrow_batches(file, names, part.options, groups=groups):
+        for batch in arrow_batches(file, names, piece.options, groups=groups):
             yield _table(batch, named, wanted, file)
             rows += len(batch)
     except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as bad:
@@ -276,7 +276,7 @@ def _read(
     else:
         return
     # Rows that Arrow does not take: the reader of rows takes them, or says what is wrong where.
-    for batch in arrow_batches(file, names, part.options, plain=False):
+    for batch in arrow_batches(file, names, piece.options, plain=False):
         if rows < len(batch):
             yield _table(batch.slice(rows), named, wanted, file)
         rows = max(rows - len(batch), 0)
@@ -289,7 +289,7 @@ def _table(
     for role in wanted:
         parts = [_ids(batch.column(name), file, role) for name in named[role]]
         if len(parts) > 1:
-            texts = [part.cast(pa.large_string()) for part in parts]
+            texts = [piece.cast(pa.large_string()) for piece in parts]
             empty = [pc.equal(pc.fill_null(text, ""), "") for text in texts]
             joined = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
             for absent in empty:
@@ -360,14 +360,14 @@ class Vocabulary(NamedTuple):
     missing: int
 
 
-def vocabulary(part: Part) -> Vocabulary:
+def vocabulary(piece: Part) -> Vocabulary:
     """Returns the annotators and labels of a part.
 
     Raises:
         DataError: what `batches` raises.
     """
     annotators, labels, missing = [], Counter[str](), 0
-    for table, lost in batches(part, COLUMNS[1:]):
+    for table, lost in batches(piece, COLUMNS[1:]):
         annotators.append(pc.unique(table["worker"]))
         for item in pc.value_counts(table["label"].combine_chunks()):
             labels[str(item["values"].as_py())] += item["counts"].as_py()
@@ -434,10 +434,10 @@ class Scatter:
 
         A run has its rows in the order of the buckets; the schema's metadata has the offsets.
         """
-        number, part = item
+        number, piece = item
         names = pq.read_table(self.names)["annotator"].combine_chunks()
         files = []
-        for i, (table, _) in enumerate(batches(part)):
+        for i, (table, _) in enumerate(batches(piece)):
             path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
             items = table["task"].combine_chunks()
             if self.text and not pa.types.is_large_string(items.type):

@@ -96,14 +96,14 @@ def array_digest(array: np.ndarray) -> str:
 
 
 def _digest_of(arrays: dict[str, np.ndarray]) -> bytes:
-    found = hashlib.sha256()
+    total = hashlib.sha256()
     for key in sorted(arrays):
         array = np.asarray(arrays[key])
-        found.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
+        total.update(f"{key} {array.dtype.str} {array.shape}\n".encode())
         if array.dtype.kind in "OT":  # the memory holds addresses
             for item in array.ravel().tolist():
                 text = str(item).encode("utf-8", "surrogatepass")
-                found.update(f"{type(item).__name__} {len(text)} ".encode() + text)
+                total.update(f"{type(item).__name__} {len(text)} ".encode() + text)
         else:
-            found.update(np.ascontiguousarray(array).data)
-    return found.digest()
+            total.update(np.ascontiguousarray(array).data)
+    return total.digest()

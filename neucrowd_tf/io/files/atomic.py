@@ -28,15 +28,15 @@ def _check_target(path: Path) -> None:
         return
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            said = "expected a file to write, received a name that is too long"
-            raise OSError(error.errno, said, str(path)) from None
+            message = "expected a file to write, received a name that is too long"
+            raise OSError(error.errno, message, str(path)) from None
         return  # which writing will say more of
     if stat.S_ISDIR(mode):
-        said = "expected a file to write, received a folder"
-        raise IsADirectoryError(errno.EISDIR, said, str(path))
+        message = "expected a file to write, received a folder"
+        raise IsADirectoryError(errno.EISDIR, message, str(path))
     if not stat.S_ISREG(mode):
-        said = "expected a file to write, received a pipe or a device"
-        raise OSError(errno.EINVAL, said, str(path))
+        message = "expected a file to write, received a pipe or a device"
+        raise OSError(errno.EINVAL, message, str(path))
 
 
 @contextlib.contextmanager
@@ -61,16 +61,16 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             raise OSError(error.errno, error.strerror, str(target)) from None
         if error.errno not in FULL:
             raise
-        what = os.strerror(error.errno)
-        raise OSError(error.errno, f"{what}{FREE_SOME}", str(target)) from None
+        reason = os.strerror(error.errno)
+        raise OSError(error.errno, f"{reason}{FREE_SOME}", str(target)) from None
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        said = "expected a folder to write to, received a file"
-        raise NotADirectoryError(errno.ENOTDIR, said, str(folder)) from None
+        message = "expected a folder to write to, received a file"
+        raise NotADirectoryError(errno.ENOTDIR, message, str(folder)) from None
 
 
 @contextlib.contextmanager
@@ -105,15 +105,15 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     _make_folder(target.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
-    made, old = temporary / "new", temporary / "old"
+    fresh, old = temporary / "new", temporary / "old"
     unfinished.add(temporary)
     try:
-        made.mkdir()
-        yield made
+        fresh.mkdir()
+        yield fresh
         if target.exists():
             os.rename(target, old)
         try:
-            os.rename(made, target)
+            os.rename(fresh, target)
         except OSError:
             if old.exists():
                 os.rename(old, target)

@@ -34,11 +34,11 @@ def read_sealed(path: str | Path) -> dict[str, Any]:
     Raises:
         DataError: a file that is damaged, or that something else wrote.
     """
-    found = read_json(path)
-    seal = found.pop(DIGEST, None) if isinstance(found, dict) else None
-    if seal is None or seal != _seal(path, found):
+    parsed = read_json(path)
+    seal = parsed.pop(DIGEST, None) if isinstance(parsed, dict) else None
+    if seal is None or seal != _seal(path, parsed):
         raise DataError(f"{path}: expected JSON as it was written, received a damaged file")
-    return dict(found)
+    return dict(parsed)
 
 
 def _seal(path: str | Path, value: Mapping[str, Any]) -> str:
@@ -93,14 +93,14 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
     twins: dict[int, str] = {}  # a key that is there twice, by the identity of its object
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        parsed = dict(pairs)
+        if len(parsed) != len(pairs):
             times = Counter(key for key, _ in pairs)
-            twins[id(found)] = next(key for key in times if times[key] > 1)
-            kept.append(found)
-        return found
+            twins[id(parsed)] = next(key for key in times if times[key] > 1)
+            objects.append(parsed)
+        return parsed
 
-    kept: list[Any] = []  # so that no other object has their identity
+    objects: list[Any] = []  # so that no other object has their identity
     try:
         value = json.loads(text, object_pairs_hook=once if each_key_once else None)
         if twins:

@@ -31,12 +31,12 @@ def ending(path: str | Path) -> str:
     return Path(name.removesuffix(packed)).suffix
 
 
-def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> None:
+def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> None:
     """Raises DataError for a path that is not there or never ends: a pipe, a device.
 
     Args:
         path: the path.
-        what: what is expected there, for the message.
+        kind: what is expected there, for the message.
         folders: whether it may be a folder.
     """
     try:
@@ -44,13 +44,13 @@ def check_regular(path: Path, what: str = "a file", *, folders: bool = True) -> 
     except FileNotFoundError:
         raise error("unreadable", path, problem="no such file", advice="Check the path") from None
     except (OSError, ValueError) as reason:
-        problem = f"this is not the path of {what} ({getattr(reason, 'strerror', reason)})"
+        problem = f"this is not the path of {kind} ({getattr(reason, 'strerror', reason)})"
         raise error("unreadable", path, problem=problem, advice="Check the path") from None
     folder, regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
     if (regular and (status.st_size or not _waits(path))) or (folders and folder):
         return
     other = "a folder" if folder else "a system file that never ends" if regular else "a device"
-    raise error("unreadable", path, problem=f"this is {other}", advice=f"Name {what}")
+    raise error("unreadable", path, problem=f"this is {other}", advice=f"Name {kind}")
 
 
 def _waits(path: Path) -> bool:
@@ -100,7 +100,7 @@ class _Limited(io.RawIOBase):
 
 @contextlib.contextmanager
 def open_bytes(
-    path: str | Path, what: str = "a file", *, unzip: bool = True
+    path: str | Path, kind: str = "a file", *, unzip: bool = True
 ) -> Iterator[IO[bytes]]:
     """Opens a regular file, unpacked if it is gzip or a zip archive of one file.
 
@@ -109,7 +109,7 @@ def open_bytes(
             several files.
     """
     path = Path(path)
-    check_regular(path, what, folders=False)
+    check_regular(path, kind, folders=False)
     try:
         with contextlib.ExitStack() as opened:
             stream: IO[bytes] = opened.enter_context(path.open("rb"))
@@ -150,13 +150,13 @@ def _is_beside(name: str) -> bool:
     return name.endswith(("/", ".DS_Store")) or name.startswith("__MACOSX/")
 
 
-def read_bytes(path: str | Path, what: str = "a file", *, unzip: bool = False) -> bytes:
+def read_bytes(path: str | Path, kind: str = "a file", *, unzip: bool = False) -> bytes:
     """Reads a regular file, unpacked if it is gzip (and zip, with `unzip`).
 
     Raises:
         DataError: see `open_bytes`.
     """
-    with open_bytes(path, what, unzip=unzip) as stream:
+    with open_bytes(path, kind, unzip=unzip) as stream:
         return stream.read()
 
 

@@ -33,10 +33,10 @@ def text_cell(value: Any) -> str:
     return text
 
 
-def name_of(cell: str, known: Container[str]) -> str:
+def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that `text_cell` wrote so, or the cell as it is."""
     plain = cell[1:] if cell.startswith("'") else cell
-    return plain if cell not in known and plain in known else cell
+    return plain if cell not in names and plain in names else cell
 
 
 def number_cell(value: Any) -> str:
