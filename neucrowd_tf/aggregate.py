@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -39,6 +41,7 @@ from neucrowd_tf.stopping import RESUME, hinted
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation.engine.records import Engine
     from neucrowd_tf.certainty.inference import Inference
+    from neucrowd_tf.certainty.models import ModelAnnotator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,8 +61,8 @@ class Flags(LabelFlags):
     output: Path = flag(STDOUT, help="CSV to write: task,label,probability,num_labels. `-` prints.")
     annotators: Path | None = flag(
         None,
-        help="CSV to write: each annotator's skill with an 80% interval, a note and the confusion"
-        " matrix.",
+        help="CSV to write: each annotator's skill with an 80% interval, a note, the confusion"
+        " matrix, and for models the alternative annotator test.",
     )
     gold: Path | None = flag(
         None,
@@ -137,11 +140,29 @@ def aggregate(flags: Flags) -> list[str]:
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
     written = {flags.output: to_csv(header, rows)}
+    rows, lines = _models(inference, models, method) if models else ([], [])
     if flags.annotators is not None:
-        written[flags.annotators] = annotators_csv(inference, models)
+        written[flags.annotators] = annotators_csv(inference, models, rows)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
-    return [*notes, f"method: {method}", *inference.lines()]
+    return [*notes, f"method: {method}", *inference.lines(), *lines]
+
+
+def _models(
+    inference: Inference, names: Sequence[str], method: str
+) -> tuple[list[ModelAnnotator], list[str]]:
+    """Returns what the annotators that are models are worth, and lines about it."""
+    from neucrowd_tf.certainty.inference import infer
+    from neucrowd_tf.certainty.models import model_annotators, model_lines, shared_mistakes
+
+    crowd = inference.crowd
+    models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
+    rows, pairs = model_annotators(crowd, models), []
+    people = crowd.select(~models[crowd.annotators])
+    if len(rows) > 1 and people.num_annotations:
+        labels = infer(people, method).labels
+        pairs = shared_mistakes(crowd, models, np.where(people.annotated, labels, -1))
+    return rows, model_lines(crowd, rows, pairs)
 
 
 def _warning(message: Warning | str, method: str) -> str:
@@ -222,12 +243,15 @@ def label_rows(inference: Inference) -> Iterator[list[str]]:
             yield [text_cell(task), names[label], probability, str(int(counts[row]))]
 
 
-def annotators_csv(inference: Inference, models: Sequence[str] = ()) -> str:
+def annotators_csv(
+    inference: Inference, models: Sequence[str] = (), tests: Sequence[ModelAnnotator] = ()
+) -> str:
     """Returns a CSV with a row per annotator.
 
     The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
-    `c_<true class>_<label>` for each pair of classes. Skill, 80% interval and note are those of
-    `neucrowd_tf.certainty.Skills`; the kind is `model` for the annotators in `models`, otherwise
+    `c_<true class>_<label>` for each pair of classes. With tests of models, `winning_rate` and
+    `advantage` of the alternative annotator test stand before these; people have none.
+    Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model` for the annotators in `models`, otherwise
     `person`. The confusion matrix is counted against the recalibrated probabilities; its rows sum
     to one.
     """
@@ -239,20 +263,29 @@ def annotators_csv(inference: Inference, models: Sequence[str] = ()) -> str:
     errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
     classes = [str(name) for name in crowd.class_names.tolist()]
     header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "note", "kind"]
+    header += ["winning_rate", "advantage"] * bool(tests)
     header += [f"c_{true}_{label}" for true in classes for label in classes]
-    given = crowd.labels_per_annotator()
+    given, by_code = crowd.labels_per_annotator(), {row.annotator: row for row in tests}
     rows = (
         [
             text_cell(name),
             str(int(given[code])),
             *(number_cell(float(x[code])) for x in (skills.skill, skills.low, skills.high)),
-            str(skills.note[code]),
+            "; ".join(filter(None, (skills.note[code], getattr(by_code.get(code), "note", "")))),
             "model" if str(name) in models else "person",
+            *(_test_cells(by_code.get(code)) if tests else ()),
             *(number_cell(value) for value in errors[code].ravel().tolist()),
         ]
         for code, name in enumerate(crowd.annotator_names.tolist())
     )
     return to_csv(header, rows)
+
+
+def _test_cells(row: ModelAnnotator | None) -> list[str]:
+    """Returns winning rate and advantage, empty without a test."""
+    if row is None or row.test is None:
+        return ["", ""]
+    return [number_cell(row.test.winning_rate), number_cell(row.test.advantage)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

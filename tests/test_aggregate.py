@@ -93,6 +93,36 @@ def test_annotators(labels_csv: Path) -> None:
     np.testing.assert_allclose(rows.sum(axis=2), 1.0)
 
 
+def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=120)
+    right = rng.random((120, 6)) < [0.8, 0.8, 0.8, 0.8, 0.9, 0.9]
+    right[:15, 4:] = False  # the models share mistakes
+    path, output, table = (tmp_path / name for name in ("a.csv", "l.csv", "r.csv"))
+    rows = [
+        f"{item},{name},{'yn'[int(truth[item] != right[item, column])]}"
+        for item in range(120)
+        for column, name in enumerate(("ann", "bob", "cy", "dan", "gpt", "llama"))
+        if name != "llama" or item < 60
+    ]
+    path.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
+    flags = [f"--annotations={path}", f"--output={output}", f"--annotators={table}"]
+    assert main([*flags, "--model_annotator=gpt,llama"]) == 0
+    frame = pd.read_csv(table).set_index("annotator")
+    assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
+    assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
+    said = capsys.readouterr().err
+    assert "model 'gpt': it may" in said and "labels of a person. It pays if" in said
+    shared = said.partition("the same mistake in ")[2]
+    assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
+    short = tmp_path / "short.csv"
+    short.write_text("\n".join(path.read_text().splitlines()[:60]) + "\n")
+    flags[0] = f"--annotations={short}"
+    assert main([*flags, "--model_annotator=gpt"]) == 0
+    note = pd.read_csv(table).set_index("annotator")["note"]["gpt"]
+    assert "nobody has 30 items" in note
+
+
 def test_annotators_to_standard_output(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

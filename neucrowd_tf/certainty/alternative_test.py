@@ -1,4 +1,4 @@
-"""The alternative annotator test: may a model take the place of people who annotate?"""
+"""The alternative annotator test: whether a model may replace people who annotate."""
 
 from __future__ import annotations
 
@@ -45,7 +45,12 @@ class AlternativeTest:
 
 
 def alternative_test(
-    crowd: Annotations, model: int, *, models: NDArray[np.bool_] | None = None, epsilon: float = 0.1
+    crowd: Annotations,
+    model: int,
+    *,
+    models: NDArray[np.bool_] | None = None,
+    epsilon: float = 0.1,
+    similarity: NDArray[np.float64] | None = None,
 ) -> AlternativeTest:
     """Compares a model with each person, by how well both agree with the other people.
 
@@ -55,6 +60,8 @@ def alternative_test(
         models: `[R]` which annotators are models; by default this one.
         epsilon: how much worse than a person a cheaper model may be: 0.2 for experts as people,
             0.15 for skilled annotators, 0.1 for crowd workers.
+        similarity: `[C, C]` how well two labels agree; by default 1 for equal ones, otherwise 0.
+            For ratings x it is `-(x[:, None] - x) ** 2`.
 
     Raises:
         DataError: nobody has 30 items that the model and another person labelled, too.
@@ -63,21 +70,25 @@ def alternative_test(
         Calderon, Reichart and Dror (2025), The alternative annotator test for LLM-as-a-judge,
         section 3; Benjamini and Yekutieli (2001) for several tests at once.
     """
-    other = np.arange(crowd.num_annotators) == model if models is None else models
-    people = crowd.select(~other[crowd.annotators])
-    own = crowd.select(crowd.annotators == model)
-    label = np.full(crowd.num_instances, -1)
-    label[own.instances] = own.labels
+    others = np.arange(crowd.num_annotators) == model if models is None else models
+    people = crowd.select(~others[crowd.annotators])
+    answers = crowd.select(crowd.annotators == model)
+    predicted = np.full(crowd.num_instances, -1)
+    predicted[answers.instances] = answers.labels
     votes = people.vote_counts()
-    usable = (label >= 0) & (votes.sum(axis=1) >= FEWEST_PEOPLE)
+    usable = (predicted >= 0) & (votes.sum(axis=1) >= FEWEST_PEOPLE)
     rows = np.flatnonzero(usable[people.instances])
-    item, who, said = people.instances[rows], people.annotators[rows], people.labels[rows]
-    # Agreement with the others: their votes for a label, the person's own vote taken away.
-    by_model = votes[item, label[item]] - (label[item] == said)
-    by_person = votes[item, said] - 1
+    items, annotators, labels = (
+        codes[rows] for codes in (people.instances, people.annotators, people.labels)
+    )
+    # Agreement with the others: with all votes, less that with the person's vote.
+    alike = np.eye(crowd.num_classes) if similarity is None else similarity
+    scores, guesses = votes @ alike, predicted[items]
+    by_model = scores[items, guesses] - alike[labels, guesses]
+    by_person = scores[items, labels] - alike[labels, labels]
     compared, p_values, advantages = [], [], []
-    for person in np.unique(who):
-        mine = who == person
+    for person in np.unique(annotators):
+        mine = annotators == person
         if mine.sum() < FEWEST_ITEMS:
             continue
         wins = by_model[mine] >= by_person[mine]
@@ -87,8 +98,8 @@ def alternative_test(
         advantages.append(wins.mean())
     if not compared:
         raise DataError(
-            "alternative test: nobody has 30 items that the model and one more person labelled."
-            " Collect more labels of the model's items."
+            f"alternative test: nobody has {FEWEST_ITEMS} items that the model and one more person"
+            " labelled. Collect more labels of the model's items."
         )
     rejected = benjamini_yekutieli(np.array(p_values), FALSE_DISCOVERIES)
     return AlternativeTest(

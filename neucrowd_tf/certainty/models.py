@@ -1,0 +1,242 @@
+"""Models as annotators: may they replace people, and what is a label of theirs worth?
+
+A model is compared with people's labels, not with a consensus: each person's label is part of the
+consensus, so that people would look better than a model that is as good.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test
+from neucrowd_tf.certainty.recalibration import LEVEL, Estimate
+from neucrowd_tf.errors import DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+    Array = NDArray[np.float64]
+
+RESAMPLES = 400
+NO_WORTH = Estimate(float("nan"), float("nan"), float("nan"))
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelAnnotator:
+    """A model beside the people who labelled the same items.
+
+    Attributes:
+        annotator: its code.
+        test: the alternative annotator test; None if there are too few labels.
+        note: why there is no test; otherwise empty.
+        by_class: `[C]` how often the model gives class c if a person does; NaN if nobody does.
+        people_by_class: `[C]` how often another person gives class c if a person does.
+        worth: how many labels of an average person one label of the model is worth, with 80%
+            interval: the ratio of the log-odds of being right; NaN if people share no items.
+    """
+
+    annotator: int
+    test: AlternativeTest | None
+    note: str
+    by_class: Array
+    people_by_class: Array
+    worth: Estimate
+
+    def worth_per_cost(self, model_cost: float, person_cost: float) -> Estimate:
+        """Returns how many labels of a person money buys, if spent on the model's labels.
+
+        Args:
+            model_cost: price of a label of the model.
+            person_cost: price of a label of a person.
+        """
+        return Estimate(*(value * person_cost / model_cost for value in self.worth))
+
+
+class SharedMistakes(NamedTuple):
+    """How often two models give the same label, which differs from the people's consensus.
+
+    Attributes:
+        first, second: codes of the models.
+        items: number of items that both labelled.
+        shared: number of those with the same other label.
+        expected: that number if the models erred independently, given the consensus.
+    """
+
+    first: int
+    second: int
+    items: int
+    shared: int
+    expected: float
+
+
+def model_annotators(
+    crowd: Annotations, models: NDArray[np.bool_], *, epsilon: float = 0.1, seed: int = 0
+) -> list[ModelAnnotator]:
+    """Returns how each model compares with the people.
+
+    Args:
+        crowd: with identities.
+        models: `[R]` which annotators are models.
+        epsilon: see `alternative_test`.
+        seed: of the resampled items.
+    """
+    votes = crowd.select(~models[crowd.annotators]).vote_counts().astype(np.float64)
+    people = _ratio((votes * (votes - 1)).sum(axis=0), votes.T @ (votes.sum(axis=1) - 1))
+    rows = []
+    for code in np.flatnonzero(models).tolist():
+        test, note = None, ""
+        try:
+            test = alternative_test(crowd, code, models=models, epsilon=epsilon)
+        except DataError as error:
+            note = str(error)
+        labels = labels_of(crowd, code)
+        answered = np.flatnonzero(labels >= 0)
+        agreed = np.bincount(
+            labels[answered], votes[answered, labels[answered]], minlength=crowd.num_classes
+        )
+        by_class = _ratio(agreed, votes[answered].sum(axis=0))
+        worth = label_worth(votes, labels, seed)
+        rows.append(ModelAnnotator(code, test, note, by_class, people, worth))
+    return rows
+
+
+def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:
+    """Returns `[N]` the class codes that an annotator gave, -1 where there is no label."""
+    labels = np.full(crowd.num_instances, -1)
+    mine = crowd.annotators == annotator
+    labels[crowd.instances[mine]] = crowd.labels[mine]
+    return labels
+
+
+def label_worth(votes: Array, labels: NDArray[np.int64], seed: int = 0) -> Estimate:
+    """Returns how many labels of an average person one label of a model is worth.
+
+    All people are as accurate as each other, and mistakes fall evenly on the other classes: this
+    turns agreement between people into their accuracy, and agreement of the model with people into
+    the model's. The worth is the ratio of log((C - 1) a / (1 - a)), the weights of such labels in
+    a vote. The interval is from resampled items.
+
+    Args:
+        votes: `[N, C]` of people.
+        labels: `[N]` the model's class codes, -1 where there is none.
+        seed: of the resamples.
+
+    References:
+        Nitzan and Paroush (1982), International Economic Review 23 (the weights).
+    """
+    size, total = votes.shape[1], votes.sum(axis=1)
+    answered = labels >= 0
+    parts = np.stack(
+        [
+            (votes * (votes - 1)).sum(axis=1),
+            total * (total - 1),
+            np.where(answered, votes[np.arange(len(votes)), labels], 0.0),
+            np.where(answered, total, 0.0),
+        ],
+        axis=1,
+    )
+    if size < 2 or not parts[:, 1].any() or not parts[:, 3].any():
+        return NO_WORTH
+    used = parts[parts[:, 1::2].any(axis=1)]
+    rng = np.random.default_rng(seed)
+    drawn = [
+        _worth(rng.multinomial(len(used), np.full(len(used), 1 / len(used))) @ used, size)
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    value = _worth(used.sum(axis=0), size)
+    return Estimate(value, min(float(low), value), max(float(high), value))
+
+
+def _worth(sums: Array, size: int) -> float:
+    """Returns the worth from agreeing pairs and all pairs of people, and of model and people."""
+    if not sums[1] or not sums[3]:
+        return float("nan")
+    # Two labels agree with probability p = a b + (1 - a) (1 - b) / (C - 1), hence
+    # (C a - 1) (C b - 1) = (C - 1) (C p - 1).
+    between, with_model = (
+        (size - 1) * (size * x - 1) for x in (sums[0] / sums[1], sums[2] / sums[3])
+    )
+    if between <= 0:
+        return float("nan")
+    person = np.sqrt(between)
+    accuracies = (1 + np.array([person, with_model / person])) / size
+    accuracies = np.clip(accuracies, 1 / size, 0.99)
+    person_odds, model_odds = np.log((size - 1) * accuracies / (1 - accuracies))
+    return float(model_odds / person_odds)
+
+
+def shared_mistakes(
+    crowd: Annotations, models: NDArray[np.bool_], consensus: NDArray[np.int64]
+) -> list[SharedMistakes]:
+    """Returns the shared mistakes of each pair of models.
+
+    Args:
+        crowd: with identities.
+        models: `[R]` which annotators are models.
+        consensus: `[N]` class codes inferred from people's labels alone, -1 where there is none.
+    """
+    labels = {code: labels_of(crowd, code) for code in np.flatnonzero(models).tolist()}
+    pairs = []
+    for first, second in itertools.combinations(labels, 2):
+        rows = np.flatnonzero((labels[first] >= 0) & (labels[second] >= 0) & (consensus >= 0))
+        one, two, true = labels[first][rows], labels[second][rows], consensus[rows]
+        counts = np.zeros((2, crowd.num_classes, crowd.num_classes))
+        for table, answers in zip(counts, (one, two), strict=True):
+            np.add.at(table, (true, answers), 1.0)
+            np.fill_diagonal(table, 0.0)
+        each = np.bincount(true, minlength=crowd.num_classes)
+        expected = _ratio((counts[0] * counts[1]).sum(axis=1), each.astype(np.float64))
+        shared = int(((one == two) & (one != true)).sum())
+        pairs.append(SharedMistakes(first, second, len(rows), shared, float(np.nansum(expected))))
+    return pairs
+
+
+def model_lines(
+    crowd: Annotations, rows: Sequence[ModelAnnotator], pairs: Sequence[SharedMistakes] = ()
+) -> list[str]:
+    """Returns what a command prints about models, one line per model and pair of models.
+
+    Args:
+        crowd: with the models' names.
+        rows: of `model_annotators`.
+        pairs: of `shared_mistakes`.
+    """
+    names, lines = list(map(str, crowd.annotator_names.tolist())), []
+    for row in rows:
+        text = f"model {names[row.annotator]!r}: "
+        if row.test is None:
+            text += f"{row.note} "
+        else:
+            verdict = "may" if row.test.passed else "may not"
+            text += (
+                f"it {verdict} replace people by the alternative annotator test (winning rate"
+                f" {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
+            )
+        if not np.isnan(row.worth.value):
+            text += (
+                f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
+                f" {row.worth.high:.2f}] labels of a person. It pays if it costs less than"
+                f" {row.worth.value:.2f} times as much."
+            )
+        lines.append(text.rstrip())
+    lines += [
+        f"models {names[pair.first]!r} and {names[pair.second]!r}: the same mistake in"
+        f" {pair.shared:,} of {pair.items:,} items; {pair.expected:.1f} if independent."
+        for pair in pairs
+    ]
+    return lines
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    """Returns the quotient, NaN where the denominator is 0."""
+    quotient = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=quotient, where=denominator > 0)
+    return quotient

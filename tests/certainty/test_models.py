@@ -1,0 +1,82 @@
+"""Models beside people: by hand, by simulation, and on published data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.alternative_test import compared
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.models import label_worth, model_annotators, shared_mistakes
+
+ALTTEST = os.environ.get("NEUCROWD_ALTTEST", "")
+
+
+def simulated(model: float, person: float = 0.75, items: int = 600) -> Annotations:
+    """Returns three classes labelled by five people and, as the last annotator, a model."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=items)
+    accuracy = np.array([person] * 5 + [model])
+    right = rng.random((items, 6)) < accuracy
+    wrong = (truth[:, None] + rng.integers(1, 3, size=(items, 6))) % 3
+    return Annotations.from_dense(np.where(right, truth[:, None], wrong))
+
+
+def models(size: int = 6, *codes: int) -> np.ndarray:
+    return np.isin(np.arange(size), codes or (size - 1,))
+
+
+def test_agreement_by_class_by_hand() -> None:
+    # Columns: two people and a model.
+    crowd = Annotations.from_dense(np.array([[0, 0, 0], [0, 1, 1], [1, 1, 1], [1, 0, -1]]))
+    (row,) = model_annotators(crowd, models(3))
+    # Of the three people's labels 0 on the model's items the model agrees with two, of three 1s
+    # with three. Another person agrees with a label 0 in two of four pairs.
+    assert row.by_class == pytest.approx([2 / 3, 1.0])
+    assert row.people_by_class == pytest.approx([0.5, 0.5])
+    assert row.test is None and "30 items" in row.note
+
+
+def test_worth_by_hand() -> None:
+    # Two classes. People agree in 82 of 100 pairs: (2 a - 1)^2 = .64, so a = .9. The model agrees
+    # in 74: (2 a - 1) (2 b - 1) = .48, so b = .8. The worth is log(4) / log(9).
+    votes = np.array([[2.0, 0.0]] * 82 + [[1.0, 1.0]] * 18)
+    labels = np.r_[np.zeros(65, int), np.ones(17, int), np.zeros(18, int)]
+    worth = label_worth(votes, labels)
+    assert worth.value == pytest.approx(np.log(4) / np.log(9))
+    assert worth.low < worth.value < worth.high
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.75, 0.9])
+def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
+    (row,) = model_annotators(simulated(accuracy), models())
+    odds = [np.log(2 * a / (1 - a)) for a in (accuracy, 0.75)]
+    assert row.worth.low - 0.05 < odds[0] / odds[1] < row.worth.high + 0.05
+    assert row.test is not None and row.test.passed is (accuracy > 0.7)
+    halved = row.worth_per_cost(2.0, 1.0)
+    assert halved.value == pytest.approx(row.worth.value / 2)
+
+
+def test_people_who_share_no_items_say_nothing() -> None:
+    votes = np.eye(2)[[0, 1, 0, 1]]
+    assert np.isnan(label_worth(votes, np.array([0, 1, 0, 1])).value)
+
+
+def test_shared_mistakes_by_hand() -> None:
+    # The consensus is 0 everywhere. Both models give 1 in two items of ten, alone in one each.
+    dense = np.zeros((10, 3), dtype=int)
+    dense[:2, 1:] = 1
+    dense[2, 1] = dense[3, 2] = 1
+    (pair,) = shared_mistakes(Annotations.from_dense(dense), models(3, 1, 2), np.zeros(10, int))
+    assert (pair.first, pair.second, pair.items, pair.shared) == (1, 2, 10, 2)
+    assert pair.expected == pytest.approx(3 * 3 / 10)
+
+
+@pytest.mark.skipif(not ALTTEST, reason="NEUCROWD_ALTTEST names no data/ of nitaytech/AltTest")
+def test_the_alternative_test_has_the_published_values() -> None:
+    for *_, rate, ours, advantage, our_advantage in compared(Path(ALTTEST)):
+        assert ours == pytest.approx(rate, abs=0.0051)
+        assert our_advantage == pytest.approx(advantage, abs=0.0051)
