@@ -251,9 +251,10 @@ def annotators_csv(
     The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
     `c_<true class>_<label>` for each pair of classes. With tests of models, `winning_rate` and
     `advantage` of the alternative annotator test stand before these; people have none.
-    Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model` for the annotators in `models`, otherwise
-    `person`. The confusion matrix is counted against the recalibrated probabilities; its rows sum
-    to one.
+
+    Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model`
+    for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
+    recalibrated probabilities; its rows sum to one.
     """
     from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 
