@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import io
 import os
 import resource
 import tempfile
@@ -99,7 +101,11 @@ def _tried(name: str, flags: Sequence[str], before: Act, folder: Path) -> list[s
 def try_limits(record: Record) -> None:
     """Records what happens under each limit that is not recorded yet."""
     with tempfile.TemporaryDirectory(prefix="torture-") as scratch:
-        for name in limits(_fresh(Path(scratch), "names")):
+        warm = _fresh(Path(scratch), "names")
+        names = limits(warm)
+        with contextlib.redirect_stderr(io.StringIO()):  # once here, so that all is imported
+            command("aggregate", [f"--annotations={warm}/a.csv", f"--output={warm}/o.csv"])
+        for name in names:
             if name in record.tried():
                 continue
             folder = _fresh(Path(scratch), name.replace(" ", "-"))
