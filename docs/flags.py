@@ -1,0 +1,36 @@
+"""Writes docs/flags.md: every command's flags, as `neucrowd COMMAND --help` shows them."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from neucrowd_tf.__main__ import COMMANDS, RUN
+from neucrowd_tf.flags import help_text
+
+PAGE = Path(__file__).with_name("flags.md")
+HEAD = """# Flags of every command
+
+This reference lists the flags of each command, for anyone who writes a command line. It is made
+from the declarations (`python docs/flags.py`); `neucrowd COMMAND --help` prints the same text.
+
+"""
+
+
+def page() -> str:
+    """Returns the page."""
+    names = [name for name in COMMANDS if name != RUN]
+    parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
+    from neucrowd_tf.harness.flags import Options
+
+    kinds = {RUN: Options}
+    for name in names:
+        kinds[name] = importlib.import_module(f"neucrowd_tf.{COMMANDS[name][0]}").Flags
+    for name, kind in kinds.items():
+        text = help_text(kind, f"neucrowd {name}")
+        parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
