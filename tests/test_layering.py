@@ -255,6 +255,33 @@ def test_harness_is_the_one_place_that_lists_rooms(repository: Path) -> None:
             )
 
 
+# Words that say nothing about what a value is.
+BANNED = {"found", "given", "known", "said", "told", "what", "kept", "part", "own", "made"}
+
+
+def named(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields line and name of each function, class, argument, variable and stored attribute."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def test_names_say_what_they_hold(repository: Path) -> None:
+    vague = [
+        f"{path.relative_to(repository)}:{line}: {name}"
+        for path in sources(repository).values()
+        for line, name in named(ast.parse(path.read_text(encoding="utf-8")))
+        if name in BANNED
+    ]
+    assert not vague, "\n".join(vague)
+
+
 STATEMENTS = (
     "import neucrowd_tf",
     "from neucrowd_tf import Annotations, CrowdDataset, MajorityVote, DawidSkene, Glad, load",
