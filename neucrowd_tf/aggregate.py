@@ -266,11 +266,11 @@ def annotators_csv(
     header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "note", "kind"]
     header += ["winning_rate", "advantage"] * bool(tests)
     header += [f"c_{true}_{label}" for true in classes for label in classes]
-    given, by_code = crowd.labels_per_annotator(), {row.annotator: row for row in tests}
+    num_labels, by_code = crowd.labels_per_annotator(), {row.annotator: row for row in tests}
     rows = (
         [
             text_cell(name),
-            str(int(given[code])),
+            str(int(num_labels[code])),
             *(number_cell(float(x[code])) for x in (skills.skill, skills.low, skills.high)),
             "; ".join(filter(None, (skills.note[code], getattr(by_code.get(code), "note", "")))),
             "model" if str(name) in models else "person",

@@ -278,15 +278,15 @@ def _summary(
         f"expected accuracy of the consensus: {shown(now)}, then"
         f" {value:.3f} [{low:.3f}, {high:.3f}], 80% intervals.",
     ]
-    part = max(1, len(plan) // 10)
+    step = max(1, len(plan) // 10)
     if len(plan) >= 2:
         first, last = (
             100 * rise(gains[at], 1)[0] / prices[at].sum()
-            for at in (slice(part), slice(-part, None))
+            for at in (slice(step), slice(-step, None))
         )
         unit = "labels" if costs is None else "of cost"
         lines.append(
-            f"The first {part:,} correct {first:.1f} items per 100 {unit}, the last {part:,}"
+            f"The first {step:,} correct {first:.1f} items per 100 {unit}, the last {step:,}"
             f" {last:.1f}. Stop when that is not worth its price (--least_gain)."
         )
     return lines

@@ -64,26 +64,26 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         crowd: with identities.
         certainty: of its inferred labels.
     """
-    size, given = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
-    total, rng = np.maximum(given, 1.0), np.random.default_rng(2)
+    size, counts = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
+    total, rng = np.maximum(counts, 1.0), np.random.default_rng(2)
     shares, skills, below = [], [], []
     for shift in certainty.shifts[: draws_for(crowd.num_annotations)]:
         right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
         expected = np.bincount(crowd.annotators, right, minlength=size)
         spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
-        count = np.clip(expected + spread * rng.standard_normal(size), 0.0, given)
+        count = np.clip(expected + spread * rng.standard_normal(size), 0.0, counts)
         mean = float(np.clip(right.mean(), 1e-6, 1 - 1e-6))  # a beta needs both above 0
-        pseudo = pseudo_labels(count, given, mean)
+        pseudo = pseudo_labels(count, counts, mean)
         shares.append(count / total)
-        skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + given - count))
+        skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + counts - count))
         below.append(skills[-1] < (1.0 / crowd.num_classes + mean) / 2)
     drawn, share = np.array(skills), np.array(shares)
     low, high = np.quantile(share, [(1 - SPREAD) / 2, (1 + SPREAD) / 2], axis=0)
     skill = drawn.mean(axis=0)
-    average = float((share.mean(axis=0) * given).sum() / max(given.sum(), 1.0))
+    average = float((share.mean(axis=0) * counts).sum() / max(counts.sum(), 1.0))
     unreliable = np.mean(below, axis=0)
     low, high = np.minimum(low, skill), np.maximum(high, skill)
-    none = given == 0
+    none = counts == 0
     for values, absent in ((skill, np.nan), (low, 0.0), (high, 1.0), (unreliable, np.nan)):
         values[none] = absent
     note = notes(crowd, certainty, unreliable)
@@ -116,7 +116,7 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
 
 
-def pseudo_labels(count: Array, given: Array, mean: float) -> float:
+def pseudo_labels(count: Array, counts: Array, mean: float) -> float:
     """Returns how many labels of an average annotator each annotator's skill is drawn by.
 
     The method of moments for a beta distribution of skills.
@@ -126,10 +126,10 @@ def pseudo_labels(count: Array, given: Array, mean: float) -> float:
         given: `[R]` labels.
         mean: the crowd's accuracy.
     """
-    many = given >= 5
+    many = counts >= 5
     if not many.any():
         return 10.0
-    shares, weights = count[many] / given[many], given[many]
+    shares, weights = count[many] / counts[many], counts[many]
     between = np.average((shares - mean) ** 2, weights=weights)
     noise = mean * (1 - mean) * many.sum() / weights.sum()
     variance = max(float(between - noise), 1e-4)

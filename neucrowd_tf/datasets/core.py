@@ -112,10 +112,10 @@ class CrowdDataset:
                 f"{self.name}: expected {len(self.features)} true labels, received"
                 f" {len(self.truth)}"
             )
-        for what, split in (("test", self.test), ("validation", self.validation)):
+        for title, split in (("test", self.test), ("validation", self.validation)):
             if split is not None and split.features.shape[1:] != self.features.shape[1:]:
                 raise DataError(
-                    f"{self.name}: expected {what} features of shape {self.features.shape[1:]},"
+                    f"{self.name}: expected {title} features of shape {self.features.shape[1:]},"
                     f" received {split.features.shape[1:]}"
                 )
 
@@ -142,7 +142,7 @@ class CrowdDataset:
 
 
 def encode_labels(
-    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], what: str = "labels"
+    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], title: str = "labels"
 ) -> NDArray[np.int64]:
     """Turns labels (class names) into class codes `[M]`.
 
@@ -152,7 +152,7 @@ def encode_labels(
     array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
     if array.ndim != 1:
         raise DataError(
-            f"{what}: expected a one-dimensional array of labels, received shape {array.shape}"
+            f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"
         )
     position = {name: code for code, name in enumerate(class_names.tolist())}
     values = array.tolist()
@@ -161,6 +161,6 @@ def encode_labels(
         row = int(np.flatnonzero(codes < 0)[0])
         shown = ", ".join(repr(name) for name in class_names[:8].tolist())
         raise DataError(
-            f"{what}: row {row}: expected one of the classes {shown}, received {values[row]!r}"
+            f"{title}: row {row}: expected one of the classes {shown}, received {values[row]!r}"
         )
     return codes
