@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.dasc import DASC
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.iced import ICED
+    from neucrowd_tf.io.labels import read_annotations
     from neucrowd_tf.neucrowd import NeuCrowd
     from neucrowd_tf.persistence import load
     from neucrowd_tf.rll import RLL
@@ -52,6 +53,7 @@ _MODULES = {
     "Annotations": "annotations",
     "CrowdDataset": "datasets",
     "load": "persistence",
+    "read_annotations": "io.labels",
     "CrowdLayer": "crowd_layers",
     "AnnoReg": "crowd_layers",
     "WeightedDoctorNet": "crowd_layers",
@@ -93,6 +95,7 @@ __all__ = [
     "ZeroBasedSkill",
     "__version__",
     "load",
+    "read_annotations",
 ]
 
 
