@@ -1,0 +1,37 @@
+"""The pages on certainty and relabelling print what their commands print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf.__main__ import main
+from tests.test_documents import ROOT, tables
+
+PAIR = re.compile(r"^```bash\n(.*?)^```\n\n(?:```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["certainty.md", "relabelling.md"])
+def test_the_page_shows_the_output(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    blocks = PAIR.findall((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    assert sum(bool(output) for _, output in blocks) >= 4
+    for command, output in blocks:
+        if not command.startswith("neucrowd "):
+            subprocess.run(["bash", "-euo", "pipefail", "-c", command], check=True, timeout=60)
+            continue
+        assert main(shlex.split(command)[1:]) == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert set(output.splitlines()) <= set(lines)
+
+
+def test_the_page_on_certainty_is_short() -> None:
+    text = (ROOT / "docs" / "certainty.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 1200
