@@ -196,7 +196,7 @@ def test_block(
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
-LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert) [^|&;<>\\$`]*")
+LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert|gold|merge) [^|&;<>\\$`]*")
 
 
 def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:
