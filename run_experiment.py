@@ -1,5 +1,6 @@
-"""Trains methods on datasets and writes results: python run_experiment.py --dataset=breast_cancer
---method=neucrowd,mv_lr
+"""Trains methods on datasets and writes results.
+
+Example: `python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr`.
 """
 
 from __future__ import annotations

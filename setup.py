@@ -1,5 +1,6 @@
-"""Packaging of neucrowd_tf; everything a fresh machine needs is named here and pinned in
-requirements.lock.
+"""Packaging of neucrowd_tf.
+
+All requirements are declared here and pinned in requirements.lock.
 """
 
 from __future__ import annotations

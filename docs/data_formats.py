@@ -1,4 +1,4 @@
-"""Writes docs/data_formats.md from the options, aliases and checks: python docs/data_formats.py"""
+"""Writes docs/data_formats.md from the options, aliases and checks."""
 
 from __future__ import annotations
 

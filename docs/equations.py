@@ -1,4 +1,4 @@
-"""Writes BUILD.md's index of equations from docstrings' References: python docs/equations.py"""
+"""Writes BUILD.md's index of equations from docstrings' References."""
 
 from __future__ import annotations
 

@@ -63,9 +63,7 @@ class Method:
 
     @property
     def parameter_names(self) -> list[str] | None:
-        """The hyper-parameters that the factory and its nested configurations take, or None if it
-        takes any.
-        """
+        """Hyper-parameters of the factory and its nested configurations; None if it takes any."""
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None

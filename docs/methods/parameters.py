@@ -1,5 +1,6 @@
-"""Writes each method page's table of parameters from what the classes declare: python
-docs/methods/parameters.py
+"""Writes each method page's table of parameters from what the classes declare.
+
+Run `python docs/methods/parameters.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ def names_of(kind: Any) -> list[str]:
 
 
 def described(kind: Any) -> list[tuple[list[str], str]]:
-    """Returns the names and the text of each entry: of what the class declares with
-    `neucrowd_tf.arguments`, or else under "Args:" in its docstring.
+    """Returns the names and the text of each entry.
+
+    Entries are declared with `neucrowd_tf.arguments`, or stand under "Args:" in the class's
+    docstring.
     """
     if "__dataclass_fields__" in vars(kind):
         from neucrowd_tf.arguments import declared
@@ -52,8 +55,10 @@ def shown(value: Any) -> str:
 
 
 def table(kind: Any, above: set[tuple[str, str]]) -> str:
-    """Returns the parameters of a constructor in Markdown; those without an entry of their own
-    stand in the last row, and so do those that are `above`, which this table's are added to.
+    """Returns the parameters of a constructor in Markdown.
+
+    Those without an entry stand in the last row, and so do those that are `above`, which this
+    table's are added to.
     """
     parameters = {
         name: inspect.signature(kind.__init__).parameters[name] for name in names_of(kind)
@@ -78,7 +83,6 @@ def table(kind: Any, above: set[tuple[str, str]]) -> str:
 
 def page(text: str) -> str:
     """Returns a page with its tables written anew."""
-
     above: set[tuple[str, str]] = set()
 
     def fill(match: re.Match[str]) -> str:

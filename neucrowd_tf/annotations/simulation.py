@@ -1,5 +1,7 @@
-"""Simulated annotators: confusion matrices by kind of annotator, who labels what, and the labels
-they give.
+"""Simulated annotators.
+
+They have confusion matrices by kind of annotator; functions draw which instances they label, and
+their labels.
 
 Every draw comes from a seed that is passed. Confusion matrices have the axes (annotator, true
 class, observed class), rows sum to 1.
@@ -35,8 +37,9 @@ def _need_classes(num_classes: int) -> None:
 
 
 def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
-    """Turns P(correct) by annotator and class into confusion matrices; mistakes fall evenly on the
-    other classes.
+    """Turns P(correct) by annotator and class into confusion matrices.
+
+    Mistakes are spread evenly over the other classes.
 
     Args:
         skills: `[R, C]`, each within 0 and 1.
@@ -68,8 +71,9 @@ def mislabelling_annotators(
     low: float = 0.01,
     high: float = 0.5,
 ) -> NDArray[np.float64]:
-    """Draws annotators who mislabel any instance with one probability each, from a truncated normal
-    distribution.
+    """Draws annotators who mislabel every instance with the same probability.
+
+    Each annotator has one probability, from a truncated normal distribution.
 
     Args:
         num_annotators, num_classes: R and C.
@@ -115,8 +119,9 @@ def confusion_annotators(
     accuracy: float = 0.75,
     concentration: float = 10.0,
 ) -> NDArray[np.float64]:
-    """Draws a whole confusion matrix for each annotator: rows from a Dirichlet distribution around
-    `accuracy` on the diagonal.
+    """Draws a whole confusion matrix for each annotator.
+
+    Rows are from a Dirichlet distribution around `accuracy` on the diagonal.
 
     Args:
         num_annotators, num_classes: R and C.
@@ -143,8 +148,9 @@ def spammers(
     *,
     kind: Literal["uniform", "constant"] = "uniform",
 ) -> NDArray[np.float64]:
-    """Draws annotators whose labels do not depend on the truth: any class alike, or always one
-    class of their own.
+    """Draws annotators whose labels do not depend on the true labels.
+
+    They give every class equally often, or always one class.
 
     Returns:
         `[R, C, C]`, all rows of a matrix alike.
@@ -161,8 +167,9 @@ def spammers(
 def adversaries(
     num_annotators: int, num_classes: int, seed: int, *, low: float = 0.6, high: float = 0.95
 ) -> NDArray[np.float64]:
-    """Draws annotators who give, with a probability uniform in `(low, high)`, one fixed wrong class
-    for each true class.
+    """Draws annotators who give one fixed wrong class for each true class.
+
+    They do so with a probability uniform in `(low, high)`.
 
     The wrong classes are a cyclic shift drawn for each annotator; the rest of a row is spread
     evenly over all other classes.
@@ -193,8 +200,9 @@ def assignment(
     rates: ArrayLike = 1.0,
     at_least_one: bool = True,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Draws who labels what: annotator r labels each instance with probability `rates[r]`,
-    independently.
+    """Draws which instances each annotator labels.
+
+    Annotator r labels each instance with probability `rates[r]`, independently.
 
     Args:
         num_instances, num_annotators: N and R.

@@ -1,5 +1,6 @@
-"""What a crowd's labels are like: sparsity, imbalance, agreement, and, where the truth is known,
-accuracy.
+"""Statistics of annotations.
+
+These are sparsity, imbalance, agreement and, if true labels are available, accuracy.
 
 Everything is computed from the vote counts `[N, C]` or from the sparse triples; nothing of size
 `[N, R]` is built.
@@ -68,8 +69,9 @@ def annotations_per_instance(annotations: Annotations) -> NDArray[np.int64]:
 
 
 def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]:
-    """Returns `[N, C]`: 1 at the class with most votes, shared evenly where classes tie, zeros
-    where there are no votes.
+    """Returns `[N, C]`: 1 at the class with most votes.
+
+    Classes that tie share it evenly; instances without votes have zeros.
     """
     counts = _counts(annotations)
     top = counts == counts.max(axis=1, keepdims=True, initial=0)
@@ -80,8 +82,9 @@ def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]
 def class_shares(
     annotations: Annotations | ArrayLike, truth: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Returns `[C]`: each class's share of the instances, by the truth where that is given, else by
-    majority vote (ties shared).
+    """Returns each class's share of the instances, `[C]`.
+
+    The shares are by true labels if these are passed, otherwise by majority vote (ties shared).
 
     Instances without truth, or without a label, are left out.
     """
@@ -211,8 +214,9 @@ def annotator_accuracy(
 
 
 def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
-    """Returns counts `[R, C, C]` with axes (annotator, true class, observed class); instances
-    without truth are left out.
+    """Returns counts `[R, C, C]` with axes (annotator, true class, observed class).
+
+    Instances without a true label are left out.
     """
     annotations.require_identities("annotator confusion")
     codes = known_codes(annotations, truth)[annotations.instances]
@@ -227,8 +231,9 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
 
 
 def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
-    """Returns a crowd's statistics by name, as numbers that JSON can hold (NaN where one is
-    undefined).
+    """Returns a crowd's statistics by name.
+
+    The values can be written as JSON; undefined ones are NaN.
 
     Args:
         annotations: with or without identities; what needs them is left out without.

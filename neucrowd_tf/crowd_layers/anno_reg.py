@@ -1,5 +1,6 @@
-"""Anno-Reg: a confusion matrix for each annotator behind the classifier's softmax, and a penalty on
-its trace.
+"""Anno-Reg: a confusion matrix per annotator behind the classifier's softmax.
+
+The trace of the matrices is penalised.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 )
 @estimator
 class AnnoReg(AnnotatorEstimator):
-    """A classifier and annotators' confusion matrices, trained end to end with a penalty on the
-    matrices' trace.
+    """A classifier and confusion matrices, trained with a penalty on the matrices' trace.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: with "row" the stochastic matrices

@@ -36,9 +36,10 @@ _WORTH_A_RESTART = 0.1
 def lost_classes(
     agreed: NDArray[Any], predicted: NDArray[Any], num_classes: int
 ) -> NDArray[np.bool_]:
-    """Returns, by class, whether a fit hardly ever predicts it, or has it for another: hardly ever
-    predicts it where annotators agree on it, but mostly one other class, which itself is missed
-    more often than not.
+    """Returns, by class, whether a fit has lost it to another class.
+
+    That is so if the fit hardly ever predicts the class where annotators agree on it, but mostly
+    one other class, which itself is missed more often than not.
 
     Args:
         agreed, predicted: `[N]` class codes of the training instances, annotators' and the fit's.
@@ -67,8 +68,9 @@ class CrowdNetwork(Network):
 
 @estimator
 class AnnotatorEstimator(Snapshots, ClassifierEstimator):
-    """A classifier trained end to end on annotators' labels, through a head that says what each of
-    them would answer. A subclass makes the head in `_head`.
+    """Base of classifiers that are trained end to end on annotators' labels.
+
+    A head, which a subclass makes in `_head`, computes the label probabilities of each annotator.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
@@ -119,21 +121,24 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- what a subclass provides
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
-        """Returns the annotator head, an `AnnotatorHead`: class probabilities `[B, C]` to logits
-        `[B, R, C]`.
+        """Returns the annotator head, an `AnnotatorHead`.
+
+        It maps class probabilities `[B, C]` to logits `[B, R, C]`.
         """
         raise NotImplementedError
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
-        """Returns annotators' logits and the class probabilities as functions of standardised
-        features.
+        """Returns annotators' logits and class probabilities.
+
+        Both are functions of standardised features.
         """
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
     def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
-        """Returns what trains on single annotations, an `AnnotationModel`; `common` are its `gamma`
-        and `augment`.
+        """Returns the `AnnotationModel` that trains on single annotations.
+
+        `common` are its `gamma` and `augment`.
         """
         from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
@@ -224,8 +229,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         return fails
 
     def _few_cells(self, data: TrainingData) -> bool:
-        """Returns whether so few cells have a label that gathering weights for each annotation
-        costs less than a product with all annotators' weights.
+        """Returns whether few enough cells have a label to train on single annotations.
+
+        Then gathering weights for each annotation costs less than a product with all annotators'
+        weights.
         """
         cells = data.annotations.num_instances * data.annotations.num_annotators
         most = max(data.annotations.num_annotations, self.annotations_expected)
@@ -235,8 +242,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        """Returns what each annotator would answer, were the class known: the head at the corners
-        of the simplex.
+        """Returns each annotator's label probabilities given each true class.
+
+        They are the head's outputs at the corners of the simplex.
         """
         import keras
 
@@ -249,8 +257,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- use
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns how likely each annotator gives each label to each instance, `[M, R, C]` float32
-        that sums to one over C.
+        """Returns the probability of each label by annotator and instance, `[M, R, C]` float32.
+
+        It sums to one over C.
 
         It is computed in blocks of instances; for many annotators pass a part of the instances at a
         time and reduce it.

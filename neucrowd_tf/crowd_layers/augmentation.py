@@ -8,8 +8,9 @@ import tensorflow as tf
 
 
 def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
-    """Returns images shifted by up to `padding` pixels (edges reflected) and mirrored half of the
-    time, each one its own way.
+    """Returns images shifted by up to `padding` pixels and mirrored half of the time.
+
+    Edges are reflected. Each image is changed in a way of its own.
 
     Args:
         images: `[B, height, width, channels]`.

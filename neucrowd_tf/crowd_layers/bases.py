@@ -1,5 +1,7 @@
-"""Base classifiers: the papers' networks by name, and how any Keras classifier is made into a
-base."""
+"""Base classifiers.
+
+The papers' networks have names; any Keras classifier can be a base.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ def dense_base(
     l2: float = 5e-4,
     seed: int = 0,
 ) -> keras.Model:
-    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`: dense, batch norm,
-    activation, dropout each.
+    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`.
+
+    A layer is dense, batch normalisation, activation and dropout.
 
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
@@ -105,8 +108,9 @@ def small_cnn_base(
     l2: float = 5e-4,
     seed: int = 0,
 ) -> keras.Model:
-    """Returns a CNN of five convolutions (16 to 64 filters) for images such as 32 x 32 x 3, small
-    enough for a CPU.
+    """Returns a CNN of five convolutions (16 to 64 filters) for small images.
+
+    For images such as 32 x 32 x 3 it is small enough for a CPU.
     """
     _check_image(input_shape, "small_cnn")
     penalty = keras.regularizers.L2(l2) if l2 else None
@@ -124,8 +128,9 @@ def small_cnn_base(
 def resnet18_base(
     input_shape: tuple[int, ...], num_classes: int, *, l2: float = 5e-4, seed: int = 0
 ) -> keras.Model:
-    """Returns ResNet-18 in its form for 32 x 32 images: a 3 x 3 stem without pooling, four stages
-    of two blocks.
+    """Returns ResNet-18 in its form for 32 x 32 images.
+
+    It has a 3 x 3 stem without pooling and four stages of two blocks.
 
     References:
         He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
@@ -217,8 +222,9 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
 
 
 def ends_in_softmax(model: Any) -> bool:
-    """Returns whether a model's last layer gives probabilities; a model whose last layer is linear
-    gives logits.
+    """Returns whether a model's last layer gives probabilities.
+
+    A model whose last layer is linear gives logits.
 
     Raises:
         DataError: the model has no layers to look at, or ends in another activation.
@@ -253,8 +259,9 @@ def output_layer(model: Any) -> Any:
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:
-    """Returns the part of a classifier before its last dense layer, `[None, ...] -> [None, h]`;
-    softmax and activations after it are left out.
+    """Returns the layers of a classifier before its last dense one, `[None, ...] -> [None, h]`.
+
+    Softmax and activations after that layer are left out.
 
     Raises:
         DataError: the classifier does not end in a dense layer.
@@ -309,8 +316,9 @@ def _check_dense(layer: Any) -> None:
 
 
 def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
-    """Loads weights from a `.weights.h5` file (or a `.keras` model), leaving out layers whose
-    shapes differ (another class count).
+    """Loads weights from a `.weights.h5` file or a `.keras` model.
+
+    Layers whose shapes differ (because of another number of classes) are left out.
 
     Raises:
         UsageError: no such file, or another kind of file.
@@ -354,8 +362,9 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
 def standardised(
     base: keras.Model, input_shape: tuple[int, ...], square_root: bool
 ) -> tuple[keras.Model, Standardise]:
-    """Returns raw features -> standardise -> base as one model, and the layer whose constants are
-    still to be set.
+    """Returns raw features -> standardise -> base as one model.
+
+    The second value is the layer whose constants are still to be set.
     """
     layer = Standardise(square_root, name="standardise")
     inputs = keras.Input(input_shape, name="features")

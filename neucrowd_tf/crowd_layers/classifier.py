@@ -1,5 +1,6 @@
-"""A Keras classifier as an estimator whose compiled network serves every refit: what crowd layers
-and two-stage methods with a network build on.
+"""A Keras classifier as an estimator whose compiled network serves every refit.
+
+Crowd layers and two-stage methods with a network build on it.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ class Network:
 
 @estimator
 class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
-    """A Keras classifier trained on instances drawn by index; a subclass sets what it is trained
-    on.
+    """A Keras classifier trained on instances drawn by index.
+
+    A subclass sets the training targets.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
     data of as many features, annotators and classes share one compiled network, and give what a
@@ -292,9 +294,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         )
 
     def _start(self, network: Any, data: TrainingData, seed: int) -> None:
-        """Gives the network fresh weights drawn from `seed`, this data's constants and its
-        targets.
-        """
+        """Gives the network fresh weights drawn from `seed`, the data's constants and targets."""
         from neucrowd_tf.training.state import read_variables, reinitialise
 
         left = reinitialise(network.model, seed)
@@ -332,8 +332,10 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         run: Run,
         epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
     ) -> Any:
-        """Trains one of the network's compiled models, choosing the epoch on validation data where
-        `monitor` says so; `epoch_start` is called before each epoch.
+        """Trains one of the network's compiled models.
+
+        If `monitor` is set, the epoch is chosen on validation data. `epoch_start` is called before
+        each epoch.
         """
         from neucrowd_tf.training.loop import train
 
@@ -357,8 +359,9 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     # ----------------------------------------------------------------- bases
 
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-        """Returns the base classifier: a preset by name, a user's Keras model (copied), or what a
-        user's function makes.
+        """Returns the base classifier.
+
+        It is a preset by name, a copy of a user's Keras model, or the result of a user's function.
         """
         import keras
 

@@ -1,5 +1,6 @@
-"""The Keras models that train a classifier through an annotator head: on a matrix of labels, or on
-single annotations where few of the cells have one.
+"""The Keras models that train a classifier through an annotator head.
+
+They train on a matrix of labels or, if few of its cells have a label, on single annotations.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ class CrowdModel(InstanceModel):
 
 
 class MatrixModel(CrowdModel):
-    """Trains on the matrix `[N, R]` of labels: one product serves all annotators, which is quickest
-    where a good part of the cells has a label.
+    """Trains on the matrix `[N, R]` of labels.
+
+    One product serves all annotators, which is quickest if a good part of the cells has a label.
 
     Args:
         network: features to logits `[B, R, C]`, through the head.
@@ -143,9 +145,10 @@ class MatrixModel(CrowdModel):
 
 
 class AnnotationModel(CrowdModel):
-    """Trains on single annotations: a step gathers the head's weights for the annotators of its
-    instances' annotations, so that time and memory go with labels, not with instances times
-    annotators.
+    """Trains on single annotations.
+
+    A step gathers the head's weights for the annotators of its instances' annotations. Time and
+    memory grow with the labels, not with instances times annotators.
 
     Args:
         network: features to what the head takes.
@@ -185,8 +188,10 @@ class AnnotationModel(CrowdModel):
         self._strengths.assign((weights[pairs[:, 1]] * counted).astype(np.float32))
 
     def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Returns the annotations of a batch's instances, `[K]` each: their places among all of
-        them, positions in the batch, annotators, labels and weights.
+        """Returns the annotations of a batch's instances, `[K]` each.
+
+        These are their places among all annotations, positions in the batch, annotators, labels and
+        weights.
         """
         starts = tf.gather(self._first, rows)
         counts = tf.gather(self._first, rows + 1) - starts

@@ -1,5 +1,6 @@
-"""Weighted Doctor Net: a classifier for each annotator on shared features, and a learnt average of
-them.
+"""Weighted Doctor Net: a classifier per annotator on shared features.
+
+A learnt weighted average of the classifiers predicts.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ class DoctorNetwork(CrowdNetwork):
 )
 @estimator
 class WeightedDoctorNet(InstanceLayer):
-    """Annotators' classifiers on shared features; in a second phase, how much each of them counts
-    in the average. The base ends in a dense layer; what comes before it are the shared features.
+    """Annotators' classifiers on shared features, averaged with learnt weights.
+
+    The weights are learnt in a second phase. The base ends in a dense layer; the layers before it
+    give the shared features.
 
     Attributes:
         annotator_weights_: `[R]`, how much each annotator counts; they sum to one.

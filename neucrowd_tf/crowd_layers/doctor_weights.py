@@ -1,5 +1,4 @@
-"""Weighted Doctor Net's second phase: how much each annotator's classifier counts in the
-average."""
+"""Weighted Doctor Net's second phase: the weights of the annotators' classifiers."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ if TYPE_CHECKING:
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotatorAverage(keras.layers.Layer):
-    """The weighted mean of annotators' answers: `[B, R, C]` probabilities to `[B, C]`, with weights
-    softmax(w).
+    """The weighted mean of annotators' probabilities, `[B, R, C]` to `[B, C]`.
+
+    The weights are softmax(w).
     """
 
     def __init__(
@@ -101,8 +101,9 @@ class DoctorWeights(InstanceModel):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class CyclicSGD(keras.optimizers.Optimizer):
-    """SGD whose learning rate runs up and down between two bounds while its momentum runs the other
-    way.
+    """SGD with a cyclic learning rate.
+
+    The rate runs up and down between two bounds while the momentum runs the other way.
 
     Args:
         low, high: of the learning rate.
@@ -142,8 +143,10 @@ class CyclicSGD(keras.optimizers.Optimizer):
         ]
 
     def phase(self) -> Any:
-        """Returns where in the triangle the next step stands: 0 at the low rate, 1 at the high
-        one."""
+        """Returns the position of the next step in the triangle.
+
+        It is 0 at the low rate and 1 at the high one.
+        """
         place = ops.cast(self.iterations, "float32") / self.half_cycle
         return 1.0 - ops.abs(place % 2.0 - 1.0)
 

@@ -118,9 +118,10 @@ def class_weights(
 def resampled_multiplicities(
     labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
 ) -> NDArray[np.uint8]:
-    """Returns how often each of `[A]` annotations stands in the oversampled data: the whole part of
-    its class's weight, and once more for as many others of the class, drawn without replacement, as
-    bring the class to the largest one's size.
+    """Returns how often each of `[A]` annotations occurs in the oversampled data.
+
+    It is the whole part of its class's weight. As many others of the class, drawn without
+    replacement, occur once more as bring the class to the largest one's size.
 
     Args:
         labels: `[A]` class codes.

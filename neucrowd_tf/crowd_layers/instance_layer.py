@@ -42,8 +42,9 @@ class InstanceLayer(AnnotatorEstimator):
 
 @estimator
 class SharedFeaturesLayer(InstanceLayer):
-    """Base of those whose head takes the features before the base's last dense layer, too, and
-    whose loss goes over single annotations.
+    """Base of layers whose head also takes the features before the base's last dense layer.
+
+    Their loss goes over single annotations.
     """
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:

@@ -10,8 +10,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class Standardise(keras.layers.Layer):
-    """`(x - mean) / scale` with constants that are weights, after a signed square root where asked
-    for.
+    """Computes `(x - mean) / scale` with constants that are weights.
+
+    Optionally a signed square root is taken first.
 
     Args:
         square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).

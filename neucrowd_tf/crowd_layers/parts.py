@@ -1,5 +1,6 @@
-"""Annotator heads for a Keras model of one's own: the loss of a matrix of labels with gaps, and the
-answer of one annotator an instance.
+"""Annotator heads for a Keras model of one's own.
+
+There is a loss for a matrix of labels with gaps, and a layer for one annotator per instance.
 """
 
 from __future__ import annotations
@@ -99,9 +100,10 @@ class AnnotationLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class OneAnnotator(keras.layers.Layer):
-    """What one annotator an instance would answer: call it with a head's inputs and annotators'
-    codes `[B]`; it gives logits `[B, C]`. For data of (features, annotator, label) triples: time
-    and memory go with the labels, not with instances times annotators.
+    """Logits `[B, C]` of the label of one annotator per instance.
+
+    Call it with a head's inputs and annotators' codes `[B]`. For data of (features, annotator,
+    label) triples time and memory grow with the labels, not with instances times annotators.
 
     Args:
         head: the annotator head.

@@ -57,8 +57,10 @@ Preset = Mapping[str, Any]
 def _by_dataset(
     labelme: Preset, music: Preset, images: Preset, heavy: Preset, long_tail: Preset | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Returns presets for every dataset, from what a method changes of each kind's settings; a long
-    tail's are those of other images and `long_tail`.
+    """Returns presets for every dataset.
+
+    They are made of a method's changes to the settings of each kind of dataset. The presets of a
+    long-tailed dataset are those of other images and `long_tail`.
     """
     presets = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
     presets |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
@@ -116,9 +118,11 @@ def registered(
     paper: str = "",
     imbalanced: bool = False,
 ) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers a crowd layer under its name, with the presets of layers
-    without their own unless others are given; with `imbalanced` also under `<loss>_<name>` for each
-    imbalance loss (which every layer has as the argument `imbalance`).
+    """Returns a decorator that registers a crowd layer under its name.
+
+    The presets are those of layers without their own, unless others are passed. With `imbalanced`
+    the layer is also registered as `<loss>_<name>` for each imbalance loss (which every layer has
+    as the argument `imbalance`).
     """
     common: dict[str, Any] = {
         "requires_identities": True,

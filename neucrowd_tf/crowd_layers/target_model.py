@@ -1,5 +1,4 @@
-"""The Keras model that trains a classifier on one distribution over the classes for each
-instance."""
+"""The Keras model that trains a classifier on a class distribution per instance."""
 
 from __future__ import annotations
 
@@ -37,8 +36,10 @@ class TargetModel(InstanceModel):
         self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
 
     def set_targets(self, targets: NDArray[Any]) -> None:
-        """Sets what is predicted: `[N, C]`, rows that sum to one (or to a weight of the
-        instance)."""
+        """Sets the targets `[N, C]`.
+
+        Rows sum to one, or to a weight of the instance.
+        """
         self._targets.assign(targets.astype("float32"))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

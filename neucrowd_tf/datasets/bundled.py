@@ -1,5 +1,6 @@
-"""Real data that comes with scikit-learn, labelled by simulated crowds: nothing has to be
-downloaded.
+"""Real data that comes with scikit-learn, labelled by simulated crowds.
+
+Nothing has to be downloaded.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ _NOTES = (
     simulated=True,
 )
 def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads scikit-learn's breast cancer data with a crowd drawn from the seed; `data_dir` is not
-    used.
+    """Loads scikit-learn's breast cancer data with a crowd drawn from the seed.
+
+    `data_dir` is not used.
 
     The positive class is "malignant".
     """

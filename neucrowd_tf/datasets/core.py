@@ -1,5 +1,6 @@
-"""CrowdDataset: features, annotations and splits; the truth of training and test instances is for
-evaluation only.
+"""CrowdDataset: features, annotations and splits.
+
+The true labels of training and test instances are for evaluation only.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ class Card:
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Instances with labels: `features` `[M, ...]` float32, `labels` `[M]` class codes, `names`
-    `[M]` task ids.
+    """Instances with labels.
+
+    `features` are `[M, ...]` float32, `labels` `[M]` class codes, `names` `[M]` item ids.
 
     `annotations` are the crowd's labels of these instances where there are any (hotel's votes), so
     that cross-validation over pooled rows can train on them; a plain split leaves them alone.
@@ -128,8 +130,7 @@ class CrowdDataset:
         return self.annotations.num_classes
 
     def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Returns what `fit(validation=...)` takes: features and labels (as class names), or
-        None."""
+        """Returns features and labels (as class names) for `fit(validation=...)`, or None."""
         return (
             None
             if self.validation is None

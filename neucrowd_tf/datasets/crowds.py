@@ -1,5 +1,6 @@
-"""What the datasets with a simulated crowd share: splits that follow the classes, and which labels
-each split may hold.
+"""Splits of datasets with a simulated crowd.
+
+Splits are stratified. The module decides which labels each split may hold.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def sklearn_seed(seed: int, *stream: int) -> int:
-    """Returns a seed for scikit-learn's functions; different streams of one seed have nothing in
-    common.
+    """Returns a seed for scikit-learn's functions.
+
+    Different streams of one seed are independent.
     """
     return int(np.random.default_rng([seed, 0xDA7A, *stream]).integers(2**31))
 
@@ -57,8 +59,7 @@ def with_simulated_crowd(
     seed: int,
     card: Card,
 ) -> CrowdDataset:
-    """Makes a dataset of features whose truth is known and a crowd that was simulated over all of
-    them.
+    """Makes a dataset from features, true labels and a crowd simulated over all of them.
 
     Training rows carry the crowd's labels, validation rows the crowd's majority votes (so that no
     truth enters a choice), test rows the truth.

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 def stratified_sample(
     labels: ArrayLike, size: int, seed: int, stream: int = 0
 ) -> NDArray[np.int64]:
-    """Draws `size` row numbers whose classes have the shares of the whole; a class with a single
-    row is no obstacle.
+    """Draws `size` row numbers, stratified by class.
+
+    A class with a single row is accepted.
 
     Each class's rows are shuffled and spread evenly over (0, 1); the rows with the smallest numbers
     are drawn.

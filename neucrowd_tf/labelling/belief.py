@@ -1,5 +1,7 @@
-"""What is believed of tasks and annotators where labels are few: Dawid and Skene's model, each
-annotator's confusion drawn towards that of the crowd.
+"""Posteriors of items and annotators that have few labels.
+
+The model is Dawid and Skene's, with each annotator's confusion matrix drawn towards that of the
+crowd.
 """
 
 from __future__ import annotations
@@ -51,8 +53,10 @@ class Belief:
 
 
 def crowd_accuracy(crowd: Annotations) -> float:
-    """Returns the accuracy a that annotators would all have if their mistakes fell evenly on the
-    other classes: two labels of a task then agree with probability a^2 + (1 - a)^2 / (C - 1).
+    """Returns the common accuracy a of annotators that explains how often labels agree.
+
+    If mistakes are spread evenly over the other classes, two labels of an item agree with
+    probability a^2 + (1 - a)^2 / (C - 1).
     """
     votes = crowd.vote_counts().astype(np.float64)
     num_labels = votes.sum(axis=1)
@@ -70,10 +74,11 @@ def crowd_accuracy(crowd: Annotations) -> float:
 def believe(
     crowd: Annotations, gold: Any = None, people: NDArray[np.bool_] | None = None
 ) -> Belief:
-    """Fits Dawid and Skene's model, `PSEUDO_LABELS` of the crowd's accuracy added to each
-    annotator's labels of each class, and the prior held at the shares of the labels: where tasks
-    have one label each, nothing else keeps the likeliest solution from calling all of them one
-    class.
+    """Fits Dawid and Skene's model with a prior from the crowd.
+
+    `PSEUDO_LABELS` of the crowd's accuracy are added to each annotator's labels of each class. The
+    class prior is held at the shares of the labels: if items have one label each, nothing else
+    prevents a solution in which all are of one class.
 
     Args:
         crowd: with identities.
@@ -128,8 +133,10 @@ def _average(accuracy: float, size: int) -> NDArray[np.float64]:
 
 
 def believe_with_model(crowd: Annotations, probas: NDArray[np.float64]) -> Belief:
-    """Fits annotators and the trust in a classifier together: Dawid and Skene's model in which each
-    task has a prior of its own, the classifier's probabilities raised to 1 / T and normalised.
+    """Fits annotators and the temperature of a classifier together.
+
+    In Dawid and Skene's model each item has a prior of its own: the classifier's probabilities
+    raised to 1 / T and normalised.
 
     Each iteration finds the T that fits the tasks' probabilities best, the annotators' confusions
     (drawn towards the crowd's as `believe` draws them), and the probabilities that follow. So it

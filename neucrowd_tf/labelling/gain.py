@@ -1,5 +1,7 @@
-"""What one more label would be worth: by how much it is expected to raise the probability that the
-consensus is right, and how much it would say of the task's class.
+"""The expected value of one more label.
+
+It is the expected rise in the probability that the consensus is right, and the information about
+the item's class.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ def expected_gain(probas: NDArray[np.float64], errors: NDArray[np.float64]) -> N
 def expected_information(
     probas: NDArray[np.float64], errors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Returns the mutual information, in nats, of a task's class and an annotator's label:
-    H(sum_c P(c) E(c, .)) - sum_c P(c) H(E(c, .)).
+    """Returns the mutual information, in nats, of an item's class and an annotator's label.
+
+    It is H(sum_c P(c) E(c, .)) - sum_c P(c) H(E(c, .)).
 
     It is above 0 where the gain is 0 because one label cannot change the consensus, but two could.
 

@@ -1,5 +1,7 @@
-"""Embedding networks: the weight-shared towers of NeuCrowd, RLL and the metric-learning
-baselines."""
+"""Embedding networks.
+
+They are the weight-shared towers of NeuCrowd, RLL and the metric-learning baselines.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _KERNEL_STRIDE, _DROPOUT_STRIDE, _BIAS_STRIDE = 1013, 1009, 1019
 
 
 def make_initializer(name: str, seed: int) -> keras.initializers.Initializer:
-    """Returns a kernel initialiser: "glorot" (uniform), or "normal" (sd .05), NeuCrowd's section
-    4.3.
+    """Returns a kernel initialiser.
+
+    "glorot" is uniform; "normal" (sd .05) is NeuCrowd's, section 4.3.
 
     Raises:
         ValueError: another name.
@@ -120,8 +123,9 @@ def dense_encoder(
     seed: int = 0,
     name: str = "encoder",
 ) -> keras.Model:
-    """Returns fully connected layers `[None, input_dim] -> [None, units[-1]]`, dropout before each
-    but the first.
+    """Returns fully connected layers `[None, input_dim] -> [None, units[-1]]`.
+
+    There is dropout before each layer but the first.
 
     Args:
         units: the width of each layer; the last one is the embedding's.

@@ -1,5 +1,6 @@
-"""Metric-learning losses: contrastive, triplet, semi-hard triplet, lifted structured,
-triplet-center.
+"""Metric-learning losses.
+
+They are contrastive, triplet, semi-hard triplet, lifted structured and triplet-center.
 
 Each is a pure function of distances and a choice of pairs or triplets (`neucrowd_tf.nn.miners`),
 and a Keras loss for batches of labels `[B]` and embeddings `[B, h]`:
@@ -25,8 +26,9 @@ _FAR = 1e9
 
 
 def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = False) -> Any:
-    """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]` (by default the same
-    rows).
+    """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]`.
+
+    By default the rows are compared with themselves.
 
     Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed
     in float32.
@@ -70,8 +72,9 @@ def _same_shape(**tensors: Any) -> list[Any]:
 
 
 def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
-    """Returns the contrastive loss of pairs, `[P]`: half the squared distance, or half the squared
-    shortfall from the margin.
+    """Returns the contrastive loss of pairs, `[P]`.
+
+    It is half the squared distance, or half the squared shortfall from the margin.
 
     Args:
         distances: `[P]` (or any shape) l2 distances.
@@ -130,8 +133,9 @@ def lifted_structured_loss(distances: Any, labels: Any, *, margin: float = 1.0) 
 
 
 def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> Any:
-    """Returns the triplet-center loss, `[B]`: max(0, d(own center) + margin - d(nearest other
-    center)).
+    """Returns the triplet-center loss, `[B]`.
+
+    It is max(0, d(own center) + margin - d(nearest other center)).
 
     Args:
         distances: `[B, C]` between examples and the classes' centers; half the squared l2 distance
@@ -160,8 +164,9 @@ def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> 
 
 
 def _shares(losses: Any, counted: Any) -> Any:
-    """Returns `[B]` each anchor's share of losses `[B, ...]`; their mean is the mean over what
-    counts, or 0 if nothing does.
+    """Returns each anchor's share of losses `[B, ...]`, `[B]`.
+
+    The mean of the shares is the mean over the losses that count, or 0 if none does.
     """
     weight = ops.cast(counted, losses.dtype)
     axes = tuple(range(1, len(losses.shape)))
@@ -221,8 +226,9 @@ class ContrastiveLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class TripletLoss(_BatchLoss):
-    """The triplet loss over all triplets of a batch; see `triplet_loss`. Memory grows as the cube
-    of the batch.
+    """The triplet loss over all triplets of a batch; see `triplet_loss`.
+
+    Memory grows as the cube of the batch.
 
     Call it with class codes `[B]` and embeddings `[B, h]`.
 
@@ -259,8 +265,9 @@ class TripletLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class SemiHardTripletLoss(_BatchLoss):
-    """The triplet loss of every positive pair of a batch with its semi-hard negative; see
-    `semihard_negatives`.
+    """The triplet loss of every positive pair of a batch with its semi-hard negative.
+
+    See `semihard_negatives`.
 
     Call it with class codes `[B]` and embeddings `[B, h]`. What TensorFlow Addons'
     `TripletSemiHardLoss` computed with `distance_metric="squared-L2"`, or with "L2" where `squared`
@@ -347,8 +354,9 @@ class TripletCenterLoss(_BatchLoss):
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class ClassCenters(keras.layers.Layer):
-    """A trained center for each class: embeddings `[B, h]` to half the squared distances to all
-    centers, `[B, C]`.
+    """A trained center for each class.
+
+    It maps embeddings `[B, h]` to half the squared distances to all centers, `[B, C]`.
 
     Args:
         num_classes: C.

@@ -12,8 +12,9 @@ from keras import ops
 
 
 def flat_labels(labels: Any) -> Any:
-    """Returns labels as `[B]`, taking `[B]` and `[B, 1]`; compared as they are, a `[B, 1]` would
-    broadcast to `[B, B]`.
+    """Returns labels as `[B]`, from `[B]` or `[B, 1]`.
+
+    Without this, comparing `[B, 1]` would broadcast to `[B, B]`.
 
     Raises:
         ValueError: another shape (one-hot labels, say).
@@ -30,8 +31,9 @@ def flat_labels(labels: Any) -> Any:
 
 
 def pair_masks(labels: Any) -> tuple[Any, Any]:
-    """Returns which pairs `[B, B]` have the same label (without an example and itself), and which
-    have different ones.
+    """Returns which pairs `[B, B]` have the same label, and which have different ones.
+
+    An example and itself are no pair.
 
     Args:
         labels: `[B]` class codes.

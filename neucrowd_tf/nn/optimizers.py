@@ -1,5 +1,6 @@
-"""Adam in one operation a variable: for networks as small as these, the dozen operations a variable
-of Keras' own cost more than their arithmetic.
+"""Adam with one operation per variable.
+
+In small networks the dozen operations per variable of Keras' Adam cost more than their arithmetic.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam with TensorFlow's kernel, which passes once over a variable and its moments.
-    Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
+    """Keras' Adam with TensorFlow's kernel.
+
+    The kernel passes once over a variable and its moments. Under a distribution strategy, for
+    sparse gradients and with `amsgrad` it is Keras' own.
     """
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:

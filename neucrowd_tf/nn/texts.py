@@ -32,7 +32,8 @@ class TextVectors(keras.layers.Layer):
         components: NDArray[np.float32],
         **options: Any,
     ) -> None:
-        """
+        """Makes the lookup tables.
+
         Args:
             table: what each code point up to its length becomes; 32 parts words.
             last: code points from the table's length up to here stay, others part words.

@@ -1,5 +1,6 @@
-"""The softmax over a tuplet that NeuCrowd and RLL share: how likely the positive is, given the
-anchor.
+"""The softmax over a tuplet that NeuCrowd and RLL share.
+
+It is the probability of the positive example, given the anchor.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from keras import ops
 def tuplet_log_likelihood(
     similarities: Any, confidence: Any, *, eta: float, weight_inside: bool
 ) -> Any:
-    """Returns log p(positive | anchor) of each tuplet, `[..., n - 1] -> [...]`; minus its sum over
-    tuplets is the loss of both papers.
+    """Returns log p(positive | anchor) of each tuplet, `[..., n - 1] -> [...]`.
+
+    Minus its sum over tuplets is the loss of both papers.
 
     Args:
         similarities: `[..., n - 1]` similarity to the anchor; the positive example comes first.

@@ -1,5 +1,6 @@
-"""The contract of every method that learns from features and annotations. TensorFlow is imported
-only when it is used.
+"""The contract of every method that learns from features and annotations.
+
+TensorFlow is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -159,8 +160,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self
 
     def _owner(self, features: ArrayLike, data: TrainingData) -> str:
-        """Returns whose checkpoints this fit's are; of texts these count, not what is made of
-        them.
+        """Returns the owner of this fit's checkpoints.
+
+        For texts it depends on the texts, not on their features.
         """
         if not is_text(features):
             return owner_of(self, data.features, data.annotations, *(data.validation or ()))
@@ -168,8 +170,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return owner_of(self, texts, data.annotations, *(data.validation or ())[1:])
 
     def _on_one_device(self, run: Run) -> Run:
-        """Returns a run without a strategy, whose replicas would have more to tell each other than
-        to compute.
+        """Returns a run without a distribution strategy.
+
+        Replicas of such small fits would exchange more than they compute.
         """
         if run.strategy is None:
             return run
@@ -182,8 +185,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
-        """Raises UsageError for arguments that do not go together; each one's own constraint is
-        checked already.
+        """Raises UsageError for arguments that exclude each other.
+
+        The constraint of each argument is checked already.
         """
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -228,8 +232,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return TrainingData(x, crowd, held, rows)
 
     def _check_crowd(self, crowd: Annotations) -> None:
-        """Checks that the method can learn from such annotations, of which there are two classes at
-        least.
+        """Checks that the method can learn from these annotations.
+
+        They have two classes at least.
         """
         name = type(self).__name__
         if self.requires_identities:
@@ -282,8 +287,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return check_texts(features, subject) if texts else check_features(features, subject)
 
     def text_layer(self) -> Any:
-        """Returns a Keras layer from texts to what `inference_model` takes, or None where the
-        method was fitted to numbers.
+        """Returns a Keras layer from texts to the input of `inference_model`.
+
+        It is None if the method was fitted to numbers.
         """
         return self.text_features_.layer() if hasattr(self, "text_features_") else None
 
@@ -303,8 +309,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         labels: Annotations | ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Returns the accuracy against labels, or against the majority vote of annotations
-        (`Annotations` or dense).
+        """Returns the accuracy against labels, or against the majority vote of annotations.
+
+        Annotations are `Annotations` or dense.
         """
         weights = None if sample_weight is None else np.asarray(sample_weight)
         if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
@@ -321,8 +328,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return float(accuracy_score(truth[labelled], guess[labelled], sample_weight=counted))
 
     def inference_model(self) -> Any:
-        """Returns a Keras model from raw features `[None, ...]` to a dict with "probabilities" and,
-        where there is one, "embedding".
+        """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
+
+        They are "probabilities" and, if the method has one, "embedding".
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
 
@@ -355,8 +363,10 @@ def _is_no_note(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def retracing_expected() -> Iterator[None]:
-    """Keeps TensorFlow from warning of retracing: each fit traces its own network once, which looks
-    to it like one function that is traced again and again.
+    """Keeps TensorFlow from warning of retracing.
+
+    Each fit traces its own network once, which TensorFlow sees as one function that is traced
+    again.
     """
     logger = logging.getLogger("tensorflow")
     if _is_no_note in logger.filters:

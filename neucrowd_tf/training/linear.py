@@ -1,5 +1,6 @@
-"""The linear head: standardised features and a logistic regression whose strength is chosen without
-test labels.
+"""The linear head: a logistic regression on standardised features.
+
+Its strength is chosen without test labels.
 """
 
 from __future__ import annotations
@@ -71,15 +72,14 @@ class LinearHead(Persistent, BaseEstimator):
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
     def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are, without
-        standardising them first.
-        """
+        """Returns weights `[d, C]` and bias `[C]` that apply to unstandardised features."""
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
     def layers(self) -> list[Any]:
-        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`: standardise, and a
-        dense softmax, both in float32.
+        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`.
+
+        They standardise and apply a dense softmax, both in float32.
 
         The mean is taken off in two parts, what float32 holds of it and the rest: features far from
         zero, whose scale is small beside their mean, would lose the digits that tell them apart.
@@ -182,8 +182,9 @@ def fit_logistic(
 def _folds(
     z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yields the rows of stratified folds, as many as the data allows; none for a single row or
-    group.
+    """Yields the rows of stratified folds, as many as the data allows.
+
+    There are none for a single row or group.
     """
     units = len(codes) if groups is None else len(np.unique(groups))
     if units < 2:
@@ -211,8 +212,9 @@ def _weights(
     num_classes: int,
     Cs: Sequence[float],
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yields kernel `[d, C]` and bias `[C]` for each strength, fitted when it is asked for; each
-    solution starts from the one before.
+    """Yields kernel `[d, C]` and bias `[C]` for each strength.
+
+    Each is fitted when it is asked for, starting from the one before.
     """
     present = np.unique(codes)
     model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
@@ -240,8 +242,10 @@ def _weights(
 def soft_path(
     z: NDArray[Any], targets: NDArray[Any], Cs: Sequence[float], least: float = 1e-3
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yields kernel `[d, C]` and bias `[C]` for each strength, of logistic regressions on class
-    probabilities: each instance is a row of each of its classes, weighted with its probability.
+    """Yields kernel `[d, C]` and bias `[C]` of regressions on class probabilities.
+
+    There is one for each strength. Each instance is a row of each of its classes, weighted with its
+    probability.
 
     Args:
         z: `[N, d]` features, standardised.
@@ -255,8 +259,10 @@ def soft_path(
 
 
 def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
-    """Returns the mean score of strengths in their order, up to the one that is the second in a row
-    to be worse than the best: weaker regularisation overfits further, and costs most.
+    """Returns the mean score of strengths in their order.
+
+    It ends at the second strength in a row that is worse than the best: weaker regularisation
+    overfits further, and costs most.
     """
     means: list[float] = []
     held_out = (_scores(*fold, num_classes=num_classes, Cs=Cs) for fold in parts)

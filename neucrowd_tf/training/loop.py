@@ -46,8 +46,9 @@ class Stateful(Protocol):
 
 @dataclasses.dataclass
 class History:
-    """What a training run leaves: `logs[name]` has a value an epoch; `best_epoch` counts from 0
-    (None without a monitor).
+    """Result of a training run.
+
+    `logs[name]` has a value per epoch; `best_epoch` counts from 0 (None without a monitor).
     """
 
     logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
@@ -198,8 +199,10 @@ class _Checkpoint:
         return History(self.logs, self.best.epoch, self.best.value, self.best.tie)
 
     def load(self) -> None:
-        """Resumes from the checkpoint, or from the one before it if that is damaged or another
-        run's (there is a warning), or starts afresh; each gives the same bytes.
+        """Resumes from the checkpoint, or starts afresh.
+
+        If the checkpoint is damaged or another run's, the one before it is used, with a warning.
+        Each way gives the same bytes.
         """
         if self.run.checkpoints is None:
             return
@@ -279,8 +282,10 @@ class _Checkpoint:
 
 
 def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
-    """Returns `take(iterator, count)`, which makes `count` training steps and returns the last
-    one's logs; it is compiled once for as long as the model's compilation lasts.
+    """Returns `take(iterator, count)`, which makes `count` training steps.
+
+    It returns the last step's logs. It is compiled once for as long as the model's compilation
+    lasts.
     """
     steps: Steps | None = getattr(model, "_compiled_steps", None)
     # `compile` forgets the function of Keras' own loop, whose place this one takes.

@@ -76,8 +76,9 @@ class ReusesNetworks:
 
     @contextlib.contextmanager
     def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Within this context, fits on data of one shape share one compiled network (and its memory
-        is kept), which `network` gives; only the latest fit's predictions can be asked for.
+        """Context in which fits on data of one shape share one compiled network.
+
+        `network` gives it; its memory is retained. Only the latest fit can predict.
 
         Args:
             cache: one of the caller's own, which keeps networks beyond the context.
@@ -96,8 +97,9 @@ class Snapshots:
     model_: Any
 
     def snapshot(self) -> dict[str, Any]:
-        """Returns the fitted state as arrays and plain values, so that the estimator may be
-        refitted in place.
+        """Returns the fitted state as arrays and plain values.
+
+        The estimator may then be refitted in place.
         """
         from neucrowd_tf.training.state import read_variables
 

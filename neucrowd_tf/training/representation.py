@@ -1,5 +1,6 @@
-"""Methods that learn an embedding and put logistic regression on top: NeuCrowd, RLL and the
-metric-learning baselines.
+"""Methods that learn an embedding, with logistic regression on top.
+
+They are NeuCrowd, RLL and the metric-learning baselines.
 """
 
 from __future__ import annotations
@@ -227,8 +228,10 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
         watch: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """Trains the model and keeps the epoch whose embedding serves a plain logistic regression
-        best on the held-out instances.
+        """Trains the model and restores the best epoch.
+
+        That is the one whose embedding serves a plain logistic regression best on the held-out
+        instances.
 
         Args:
             watch: what else is logged after each epoch, as `val_<name>`.
@@ -310,9 +313,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
     def _make_encoder(
         self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
     ) -> keras.Model:
-        """Returns the user's encoder (a fresh copy of it), or fully connected layers of
-        `hidden_units`.
-        """
+        """Returns a copy of the user's encoder, or fully connected layers of `hidden_units`."""
         from neucrowd_tf.nn.encoders import build_encoder
         from neucrowd_tf.training.state import user_network
 
@@ -327,8 +328,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         return build_encoder(config, input_shape[0], seed, name)
 
     def _inference(self, encoder: keras.Model, head: LinearHead) -> keras.Model:
-        """Returns raw features -> standardise -> embed -> logistic regression as one Keras
-        model."""
+        """Returns raw features -> standardise -> embed -> logistic regression as a Keras model."""
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")
@@ -351,8 +351,9 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
 def ranking_metrics(
     labels: NDArray[np.integer[Any]], probabilities: NDArray[Any]
 ) -> dict[str, float]:
-    """Returns accuracy, AUC (one against rest for C classes; 0.5 where a split has one class) and
-    log loss.
+    """Returns accuracy, AUC and log loss.
+
+    For C classes AUC is one against rest; it is 0.5 if a split has one class.
     """
     classes = np.unique(labels)
     result = {"accuracy": float(accuracy_score(labels, probabilities.argmax(axis=1)))}

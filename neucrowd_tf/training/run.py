@@ -33,8 +33,9 @@ _LONGEST_LABEL = 200
 
 
 def load_or_warn(path: Path, owner: NDArray[np.uint8]) -> dict[str, NDArray[Any]] | None:
-    """Returns a checkpoint's arrays, or None where there is none, or a damaged one or another
-    owner's, which is told of.
+    """Returns a checkpoint's arrays, or None.
+
+    A damaged checkpoint, or one of another owner, gives a warning and None.
     """
     if not path.exists():
         return None
@@ -117,8 +118,9 @@ class Run:
 
     @property
     def first_worker(self) -> bool:
-        """Whether this process is the one of them that writes: the chief, or without one the first
-        worker.
+        """Whether this process is the one that writes.
+
+        It is the chief, or without one the first worker.
         """
         cluster = self._cluster()
         if not cluster:
@@ -149,8 +151,9 @@ class Run:
         return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
     def steps_per_call(self, steps: int) -> int:
-        """Returns what `compile(steps_per_execution=...)` should be given: `steps`, or 1 under a
-        distribution strategy.
+        """Returns the value for `compile(steps_per_execution=...)`.
+
+        It is `steps`, or 1 under a distribution strategy.
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
@@ -159,8 +162,9 @@ class Run:
     def cached(
         self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]
     ) -> dict[str, NDArray[Any]]:
-        """Returns what `compute` gives, kept in the checkpoint folder so that a resumed run does
-        not compute it again.
+        """Returns the result of `compute`, stored in the checkpoint folder.
+
+        A resumed run does not compute it again.
         """
         if self.checkpoints is None:
             return compute()
@@ -181,8 +185,9 @@ class Run:
             save_arrays(path, {**arrays, OWNER: self._owner(name)}, before=previous(path))
 
     def saved(self, name: str) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
-        """Yields the sound ones of a checkpoint and the one before it; of a damaged one, and of
-        another run's, it tells.
+        """Yields the sound ones of a checkpoint and the one before it.
+
+        It warns of a damaged one, and of another run's.
         """
         if self.checkpoints is None:
             return
@@ -228,8 +233,9 @@ class Run:
             tf.summary.histogram(self.prefix + name, values, step=step)
 
     def hparams(self, values: Mapping[str, Any]) -> None:
-        """Writes hyper-parameters for TensorBoard's HParams page; what is not a number, text or
-        truth value is spelt out.
+        """Writes hyper-parameters for TensorBoard's HParams page.
+
+        Values other than numbers, texts and truth values are written as text.
         """
         if self.tensorboard is None:
             return
@@ -243,8 +249,9 @@ class Run:
             api.hparams(plain)
 
     def projector(self, name: str, embedding: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector; at most
-        10,000 rows.
+        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector.
+
+        At most 10,000 rows are written.
         """
         if self.tensorboard is None:
             return
@@ -276,8 +283,7 @@ class Run:
 def owner_of(
     estimator: Any, features: NDArray[Any], annotations: Annotations, *held: NDArray[Any]
 ) -> str:
-    """Returns a digest of an estimator's arguments and of what it is fitted to, the same in each
-    process.
+    """Returns a digest of an estimator's arguments and data, the same in each process.
 
     Args:
         estimator: with `get_params`.

@@ -24,8 +24,9 @@ def standardise(
     weights: NDArray[np.float64] | None = None,
     before: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the mean and the scale `[d]` with which `(features - mean) / scale` has mean 0 and
-    standard deviation 1.
+    """Returns the mean and the scale `[d]` that standardise features.
+
+    `(features - mean) / scale` has mean 0 and standard deviation 1.
 
     A column that is constant up to rounding (its deviation is at most `CONSTANT` times the larger
     of 1 and its mean's magnitude) has scale 1: it becomes about 0. Sums are in float64, over blocks

@@ -1,5 +1,6 @@
-"""The state of a training run as arrays: what has to be kept so that a killed run ends where an
-unbroken one does.
+"""The state of a training run as arrays.
+
+With it, a run that is killed and resumed ends as an unbroken one does.
 
 Keras' own checkpoints leave out the state of `SeedGenerator` (dropout) or the optimizer, and write
 several files; one archive of all variables, written under a temporary name and renamed, cannot be
@@ -26,8 +27,9 @@ Values = list[tuple[Any, Any]]
 
 
 def model_variables(model: keras.Model) -> list[Any]:
-    """Returns every variable a step may change: weights, seed generators, and the variables of all
-    optimizers.
+    """Returns every variable a step may change.
+
+    These are weights, seed generators, and the variables of all optimizers.
     """
     variables = list(model.variables)
     seen = {id(variable) for variable in variables}

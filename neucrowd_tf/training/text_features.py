@@ -1,5 +1,6 @@
-"""Texts as numbers: word and character n-grams weighted as TF-IDF and reduced, in scikit-learn and,
-equally, inside a SavedModel.
+"""Texts as numbers: word and character n-grams, weighted as TF-IDF and reduced.
+
+The computation is the same in scikit-learn and inside a SavedModel.
 """
 
 from __future__ import annotations
@@ -39,8 +40,10 @@ LONGEST = 100_000
 
 
 def fold(code: int) -> int:
-    """Returns what a Unicode code point stands for in an n-gram: letters (small where there is one
-    small letter), digits, marks and underscores themselves, all else a space.
+    """Returns the code point that replaces a Unicode code point in n-grams.
+
+    Letters (small if there is one small letter), digits, marks and underscores stay; all else
+    becomes a space.
     """
     if code >= TABLE:
         return code if code < CHINESE else _SPACE
@@ -62,8 +65,9 @@ _FOLDED = _Folded()
 
 
 def normalise(text: str) -> str:
-    """Returns a text as its n-grams are taken from: its first `LONGEST` characters, folded, one
-    space between words.
+    """Returns the form of a text from which n-grams are taken.
+
+    It has the first `LONGEST` characters, folded, with one space between words.
     """
     return " ".join(text[:LONGEST].translate(_FOLDED).split())
 
@@ -141,8 +145,10 @@ def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
 
 @estimator
 class TextFeatures(Persistent, BaseEstimator):
-    """TF-IDF of words (one and two) and of the characters within them (three to five), each scaled
-    to length 1, reduced by a truncated singular value decomposition.
+    """TF-IDF of words and characters, reduced by a truncated singular value decomposition.
+
+    N-grams have one or two words, or three to five characters within words. Each kind is scaled to
+    length 1.
 
     Attributes:
         word_terms_, character_terms_: the n-grams, in the order of their columns.
@@ -211,8 +217,9 @@ class TextFeatures(Persistent, BaseEstimator):
         return np.array(_remembered(f"transform {key}", checked, compute)["features"])
 
     def layer(self) -> Any:
-        """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`, as `transform`
-        computes them.
+        """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
+
+        It computes the same as `transform`.
         """
         from neucrowd_tf.nn.texts import TextVectors
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 class EncoderModel(keras.Model):
-    """An encoder, the training instances it is trained on, and a step that a subclass fills with
-    `batch_losses`.
+    """An encoder, its training instances, and a training step.
+
+    A subclass defines the step in `batch_losses`.
 
     A batch of the pipeline says which instances to take (or holds the random numbers that say so);
     features stay where they are. The trained variables are those of the encoder and whatever else
@@ -53,8 +54,10 @@ class EncoderModel(keras.Model):
         return self.encoder(features, training=training)
 
     def distinct(self, rows: Any) -> tuple[Any, Any]:
-        """Returns the features of the distinct instances among `[...]` positions, and the place
-        `[...]` of each of them there; all instances as they are where that is less work.
+        """Returns the features of the distinct instances among `[...]` positions.
+
+        The second value has the place `[...]` of each position there. All instances are returned if
+        that is less work.
         """
         count = rows.shape.num_elements()
         if count is not None and len(self.instances) <= count:
@@ -63,8 +66,9 @@ class EncoderModel(keras.Model):
         return tf.gather(self.instances, flat), tf.reshape(places, tf.shape(rows))
 
     def embed_rows(self, rows: Any, training: bool) -> Any:
-        """Returns float32 embeddings `[..., h]` of instances `[...]`, each distinct one embedded
-        once.
+        """Returns float32 embeddings `[..., h]` of instances `[...]`.
+
+        Each distinct instance is embedded once.
         """
         if self.slot_dropout and training:
             flat = tf.gather(self.instances, tf.reshape(rows, [-1]))
@@ -74,14 +78,16 @@ class EncoderModel(keras.Model):
         return tf.cast(tf.gather(self.encoder(features, training=training), places), tf.float32)
 
     def batch_losses(self, data: Any) -> Any:
-        """Returns the losses `[B]` of one batch of the pipeline, in float32; their mean is
-        minimised.
+        """Returns the losses `[B]` of one batch of the pipeline, in float32.
+
+        Their mean is minimised.
         """
         raise NotImplementedError
 
     def global_mean(self, values: Any) -> Any:
-        """Returns the mean over the batch of all replicas, as this replica's share of it (replicas'
-        gradients are summed).
+        """Returns this replica's share of the mean over the batch of all replicas.
+
+        Replicas' gradients are summed.
         """
         replicas = tf.distribute.get_replica_context()
         count = 1 if replicas is None else replicas.num_replicas_in_sync
@@ -168,20 +174,21 @@ class TupletModel(EncoderModel):
         self.built = True
 
     def set_probabilities(self, relative: NDArray[Any] | None) -> None:
-        """Sets how likely each instance is drawn, `[N]` relative to the others; None for all
-        alike.
-        """
+        """Sets the relative probability of drawing each instance, `[N]`; None for uniform."""
         self.cumulative.assign(self.index.cumulative(relative))
 
     def draw(self, uniforms: Any) -> tuple[Any, Any]:
-        """Returns tuplets `[batch, n]` and the index of each tuplet's class among
-        `index.classes`."""
+        """Returns tuplets `[batch, n]` and their classes.
+
+        A class is an index of `index.classes`.
+        """
         return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
 
     def fixed_loss(self, size: int = 1024) -> float:
-        """Returns the mean loss of the same uniformly drawn tuplets with anchors of their own,
-        whatever the model draws, selects and puts in the anchor's place: what models can be
-        compared by that train on different tuplets. Dropout is off.
+        """Returns the mean loss of the same uniformly drawn tuplets with their own anchors.
+
+        It does not depend on how the model draws, selects and replaces anchors, so that models
+        which train on different tuplets can be compared. Dropout is off.
         """
         return float(self._fixed_loss(size))
 

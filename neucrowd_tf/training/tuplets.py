@@ -1,5 +1,6 @@
-"""Drawing n-tuplets by index: an anchor, a positive example of the same class, and n - 2 negatives
-of other classes.
+"""Drawing n-tuplets by index.
+
+A tuplet is an anchor, a positive example of the same class, and n - 2 negatives of other classes.
 
 Instances are kept in an order in which each class is one block, and the running sum of their
 relative probabilities turns a uniform number into an instance. To draw without repetition, the
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
 
 def uniform_batches(seed: int, batch: int, width: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that are functions
-    of (seed, step) alone.
+    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers.
+
+    They are functions of (seed, step) alone.
     """
 
     def make(first_step: int) -> tf.data.Dataset:
@@ -41,8 +43,9 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
 
 
 def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions,
-    functions of (seed, step) alone.
+    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions.
+
+    They are functions of (seed, step) alone.
 
     Each column holds instances of one of the C classes that occur, without repeats unless the class
     has fewer than that many: those go round again. A batch is a pseudo-random permutation of each
@@ -97,8 +100,9 @@ def step_numbers(first: int, by: int = 1) -> tf.data.Dataset:
 
 
 def prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns the pipeline with its next elements made ahead, on the GPU where there is one (a
-    strategy places them itself).
+    """Returns the pipeline with prefetched elements.
+
+    They are on the GPU if there is one; a strategy places them itself.
     """
     devices = tf.config.list_logical_devices("GPU")
     if devices and not tf.distribute.has_strategy():
@@ -159,8 +163,9 @@ class TupletIndex:
         )
 
     def cumulative(self, relative: NDArray[Any] | None = None) -> NDArray[np.float64]:
-        """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`, in class
-        order; None for all alike.
+        """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`.
+
+        They are in class order; None for uniform.
 
         A class (or the rest, for its negatives) that is left fewer instances than a tuplet needs
         gets equal probabilities, so that drawing without repetition stays possible.
@@ -179,8 +184,9 @@ class TupletIndex:
         return np.concatenate([[0.0], np.cumsum(share)])
 
     def draw(self, uniforms: Any, cumulative: Any) -> tuple[Any, Any]:
-        """Returns tuplets `[batch, n]` as instance positions (anchor, positive, negatives) and the
-        class `[batch]` index of each.
+        """Returns tuplets `[batch, n]` and the index of each one's class, `[batch]`.
+
+        A tuplet has instance positions: anchor, positive, negatives.
 
         Args:
             uniforms: `[batch, n]` float64 in [0, 1).
@@ -211,8 +217,9 @@ class TupletIndex:
     def _pick(
         u: Any, low: Any, high: Any, cuts: list[tuple[Any, Any]], cumulative: Any
     ) -> tuple[Any, tuple[Any, Any]]:
-        """Returns the block position whose interval holds `low + u * (what is left)`, and that
-        interval as (begin, length).
+        """Returns the block position whose interval holds `low + u * (remaining length)`.
+
+        The second value is that interval as (begin, length).
 
         `cuts` are in order of their beginnings; each one that lies before the point pushes it
         behind itself.
@@ -231,8 +238,9 @@ class TupletIndex:
 
 
 def _insert(cuts: list[tuple[Any, Any]], new: tuple[Any, Any]) -> list[tuple[Any, Any]]:
-    """Returns cuts in order of their beginnings with one more, row by row, by comparing and
-    exchanging.
+    """Returns cuts in order of their beginnings with one more, row by row.
+
+    Neighbours are compared and exchanged.
     """
     ordered = []
     begin, length = new

@@ -31,8 +31,9 @@ AHEAD = 2
 
 
 class Dask:
-    """Workers of a scheduler, or processes of its own; a worker that dies gives its part to
-    another.
+    """Workers of a scheduler, or processes of its own.
+
+    If a worker dies, another one does its work.
 
     Args:
         scheduler: its address, `tcp://host:port`; None begins workers on this machine.
@@ -92,8 +93,9 @@ class Dask:
 
 
 def connect(scheduler: str, direct: bool = False) -> distributed.Client:
-    """Returns a client of a scheduler that has workers, and which results reach directly or through
-    the scheduler.
+    """Returns a client of a scheduler that has workers.
+
+    The second value says which results reach the client directly, and which through the scheduler.
 
     Raises:
         UsageError: none answers, or it has no worker.

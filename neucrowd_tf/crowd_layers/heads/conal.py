@@ -24,9 +24,10 @@ def unit(rows: Any) -> Any:
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class ConalHead(AnnotatorHead):
-    """From `[p [B, C], x [B, d]]`, class probabilities and features, to logits
-    `w p W + (1 - w) p W_k`: a gate w of the instance and the annotator says how far the confusion
-    is the common one.
+    """CoNAL's head: logits `w p W + (1 - w) p W_k` from `[p [B, C], x [B, d]]`.
+
+    The inputs are class probabilities and features. The gate w of the instance and the annotator
+    says how far the confusion is the common one.
 
     Args:
         num_annotators: R.
@@ -105,8 +106,9 @@ class ConalHead(AnnotatorHead):
         return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
 
     def penalty(self) -> Any:
-        """Returns `-lambda` times the sum of the distances between the annotators' matrices and the
-        common one.
+        """Returns `-lambda` times the sum of distances to the common confusion matrix.
+
+        The distances are those of the annotators' matrices.
         """
         apart = ops.convert_to_tensor(self.matrix) - ops.convert_to_tensor(self.common)
         # A length has no gradient at 0, where all begin.

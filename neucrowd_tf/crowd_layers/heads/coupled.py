@@ -17,8 +17,9 @@ from neucrowd_tf.crowd_layers.heads.base import (
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class CoupledHead(AnnotatorHead):
-    """From `[p [B, C], q [B, C]]`, what two classifiers say, to log answers: the mean of
-    `softmax(p W_k)` and `softmax(q V_k)`.
+    """Mean of the annotators' label probabilities by two classifiers, `[p [B, C], q [B, C]]`.
+
+    Outputs are the logarithm of the mean of `softmax(p W_k)` and `softmax(q V_k)`.
 
     References:
         Zhang et al. (2024), Coupled confusion correction: learning from crowds with sparse
@@ -40,8 +41,9 @@ class CoupledHead(AnnotatorHead):
     def member_cells(
         self, inputs: Any, rows: Any, annotators: Any, corrections: Any
     ) -> tuple[Any, Any]:
-        """Returns both members' logits `[K, C]` of K cells, with `corrections` `[2, R, C, C]` added
-        to the matrices.
+        """Returns both members' logits `[K, C]` of K cells.
+
+        `corrections` `[2, R, C, C]` are added to the matrices.
         """
         first, second = (
             cell_product(

@@ -17,8 +17,9 @@ from neucrowd_tf.crowd_layers.heads.base import (
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class HeadsUniform(keras.initializers.Initializer):
-    """Glorot's uniform initialiser for `[R, h, C]` kernels, with the fans of one annotator's `[h,
-    C]`.
+    """Glorot's uniform initialiser for `[R, h, C]` kernels.
+
+    The fans are those of one annotator's `[h, C]`.
     """
 
     def __init__(self, seed: int = 0) -> None:

@@ -36,8 +36,9 @@ def negative_log_determinant(gram: Any) -> Any:
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class GeoCrowdNetHead(ConfusionHead):
-    """Row-stochastic confusion matrices A_k, so that annotator k answers with `p A_k`, trained with
-    `-weight * log det` of a Gram matrix.
+    """Row-stochastic confusion matrices A_k, so that annotator k's labels follow `p A_k`.
+
+    They are trained with `-weight * log det` of a Gram matrix.
 
     Args:
         num_annotators: R.

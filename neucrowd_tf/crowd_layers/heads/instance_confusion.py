@@ -15,8 +15,10 @@ from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class PriorBias(keras.initializers.Initializer):
-    """`[C * C]`: what makes an annotator right with probability `eta` in every class, the softmax
-    over a row of `log(eta (C - 1) / (1 - eta))` times the identity.
+    """Returns logits `[C * C]` of an annotator who is right with probability `eta`.
+
+    They are `log(eta (C - 1) / (1 - eta))` times the identity; the softmax of a row has `eta` on
+    the diagonal.
 
     References:
         Herde, Huseljic and Sick (2023), eq. 19.
@@ -35,8 +37,9 @@ class PriorBias(keras.initializers.Initializer):
 
 
 def _weak(seed: int) -> keras.initializers.Initializer:
-    """Returns a uniform initialiser within 1 / sqrt(inputs), as the authors' layers have it: larger
-    weights drown the prior, and classes swap.
+    """Returns a uniform initialiser within 1 / sqrt(inputs).
+
+    The authors' layers have it. Larger weights outweigh the prior, and classes swap.
     """
     return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
 
@@ -47,9 +50,13 @@ def _batch_norm() -> keras.layers.BatchNormalization:
 
 
 class InstanceConfusion(AnnotatorHead):
-    """Base of heads from `[p [B, C], h [B, d]]`, class probabilities and shared features, to log
-    answers `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the
-    matrices' logits are made of in `_joined`.
+    """Base of heads with a confusion matrix per instance and annotator.
+
+    Inputs are class probabilities p `[B, C]` and shared features h `[B, d]`; outputs are `log sum_c
+    p_c P(y
+
+    c, h, annotator)`. A subclass turns embedded pairs into features of the matrices' logits in
+    `_joined`.
 
     Args:
         num_annotators: R.
@@ -181,8 +188,10 @@ class AnnotMixHead(InstanceConfusion):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class MaDLHead(InstanceConfusion):
-    """MaDL: both embeddings and their outer product, two layers with batch norm, and the
-    annotator's embedding added to what comes out; annotators count less who are alike.
+    """MaDL's head: confusion matrices from both embeddings and their outer product.
+
+    There are two layers with batch normalisation; the annotator's embedding is added to their
+    outputs. Annotators who are similar count less.
 
     Args:
         num_annotators, num_classes, embedding_size, eta, seed: see `InstanceConfusion`.
@@ -262,8 +271,9 @@ class MaDLHead(InstanceConfusion):
 
 
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
-    """Returns a classifier's probabilities and the features before its last dense layer, of one
-    pass where the base is a plain graph.
+    """Returns a classifier's probabilities and the features before its last dense layer.
+
+    If the base is a plain graph, both are of one pass.
     """
     features = feature_extractor(base)(inputs)
     last = output_layer(base)

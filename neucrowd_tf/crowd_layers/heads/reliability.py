@@ -19,8 +19,10 @@ from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class ReliabilityHead(AnnotatorHead):
-    """From `[p [B, C], h [B, d]]`, class probabilities and shared features, to logits `p W_k`; and
-    the reliability of an annotation, from the instance's difficulty and the annotator's expertise.
+    """CrowdAR's head: logits `p W_k`, and the reliability of an annotation.
+
+    Inputs are class probabilities p `[B, C]` and shared features h `[B, d]`. The reliability
+    follows from the instance's difficulty and the annotator's expertise.
 
     Args:
         num_annotators: R.

@@ -27,8 +27,9 @@ class SharpIdentity(StackedIdentity):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class SoftplusConfusionHead(ConfusionHead):
-    """Confusion matrices whose rows are softplus weights divided by their sum, nearly the identity
-    at first, with a penalty on the mean trace.
+    """Confusion matrices whose rows are softplus weights divided by their sum.
+
+    They are nearly the identity at first. The mean trace is penalised.
 
     Args:
         num_annotators: R.

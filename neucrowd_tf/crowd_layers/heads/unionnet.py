@@ -35,9 +35,10 @@ class NearIdentity(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class UnionHead(AnnotatorHead):
-    """The labels of all annotators as one vector of R C entries, and one transition matrix to it.
-    Outputs are log-probabilities that sum to one over annotators and labels together; their softmax
-    over labels is what an annotator would answer.
+    """The labels of all annotators as one vector of R C entries, with one transition matrix.
+
+    Outputs are log-probabilities that sum to one over annotators and labels together. Their softmax
+    over labels gives an annotator's label probabilities.
 
     Args:
         num_annotators: R.
@@ -70,8 +71,9 @@ class UnionHead(AnnotatorHead):
         )
 
     def transition(self) -> Any:
-        """Returns variant B's matrices `[R, C true, C observed]`; those of a true class sum to one
-        over annotators and labels.
+        """Returns variant B's matrices `[R, C true, C observed]`.
+
+        Those of a true class sum to one over annotators and labels.
         """
         weights = ops.convert_to_tensor(self.matrix)
         return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))

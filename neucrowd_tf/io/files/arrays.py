@@ -53,8 +53,9 @@ def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
 def save_arrays(
     path: str | Path, arrays: dict[str, np.ndarray], before: Path | None = None
 ) -> None:
-    """Writes arrays as an uncompressed .npz atomically, with a digest of them all; object arrays
-    are refused, so that reading never unpickles.
+    """Writes arrays as an uncompressed .npz atomically, with a digest of them all.
+
+    Object arrays are rejected, so that reading never unpickles.
 
     Args:
         path: the file.

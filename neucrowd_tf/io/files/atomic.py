@@ -19,8 +19,10 @@ FREE_SOME = "; free some and start again"
 
 
 def _check_target(path: Path) -> None:
-    """Raises OSError for what no file may take the place of: a folder, a pipe, a device (/dev/null,
-    where the user may write there); and for a name that is too long.
+    """Raises OSError for a path that no file can replace.
+
+    These are a folder, a pipe, a device (/dev/null, if the user may write there), and a name that
+    is too long.
     """
     try:
         mode = path.stat().st_mode
@@ -41,8 +43,9 @@ def _check_target(path: Path) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary path beside `path`, which takes its place when the block ends without an
-    error.
+    """Yields a temporary path beside `path`.
+
+    It replaces `path` when the block ends without an error.
 
     The data is flushed to the disk before the rename, so that a crash leaves the old file or the
     new one. An OSError (a full disk, a folder that cannot be written) goes through to the caller

@@ -18,8 +18,10 @@ from neucrowd_tf.io.files.reading import not_text, read_bytes
 
 
 def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
-    """Writes JSON atomically; NumPy scalars and arrays become numbers and lists, NaN becomes
-    null."""
+    """Writes JSON atomically.
+
+    NumPy scalars and arrays become numbers and lists, NaN becomes null.
+    """
     write_text(path, to_json(value, indent=indent) + "\n")
 
 
@@ -89,7 +91,6 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         DataError: nested too deeply, a number of thousands of digits, or a key that is there twice.
         JSONDecodeError: no JSON.
     """
-
     twins: dict[int, str] = {}  # a key that is there twice, by the identity of its object
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

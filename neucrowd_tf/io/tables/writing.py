@@ -1,5 +1,6 @@
-"""Cells of the CSVs that are written: exact numbers, and text that a spreadsheet does not take for
-a formula.
+"""Cells of the CSVs that are written.
+
+Numbers are exact, and no text is a formula for a spreadsheet.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 def text_cell(value: Any) -> str:
-    """Returns an id or a label as a cell; text that a spreadsheet would take for a formula gets a
-    leading apostrophe.
+    """Returns an id or a label as a cell.
+
+    Text that a spreadsheet would read as a formula gets a leading apostrophe.
 
     Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
@@ -40,8 +42,10 @@ def name_of(cell: str, names: Container[str]) -> str:
 
 
 def number_cell(value: Any) -> str:
-    """Returns a number to 9 significant digits, which float32 survives; nothing for None and
-    NaN."""
+    """Returns a number to 9 significant digits, which preserve float32.
+
+    None and NaN give an empty cell.
+    """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return ""
     return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
@@ -64,8 +68,7 @@ class _PlainLines:
 
 
 def csv_writer(stream: TextIO) -> Any:
-    """Returns a writer of rows that quotes cells with a carriage return as well as those with a
-    line feed.
+    """Returns a writer of rows that also quotes cells with a carriage return.
 
     Python's quotes those characters that end its own lines. A carriage return that is not quoted
     would end the row for whoever reads the file, and what follows it would begin a cell.
