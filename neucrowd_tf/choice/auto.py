@@ -37,7 +37,7 @@ from neucrowd_tf.choice.candidates import (
 )
 from neucrowd_tf.choice.evidence import Evidence
 from neucrowd_tf.choice.ranking import Gold, rank
-from neucrowd_tf.choice.recommendation import recommend
+from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_true_labels
@@ -84,11 +84,13 @@ class Auto(CrowdEstimator):
 
     Attributes:
         recommendation_: `method` ("average" or a candidate), `members` of the average and their
-            `weights`, `difference`, `low`, `high` (its held-out agreement with consensus labels
-            minus that of mv_lr, with a 95% interval), `more_than_noise`, `text` (all this in
+            `weights`, `accuracy` (expected, of held-out predictions; value, low and high of an 80%
+            interval), `difference`, `low`, `high` (from the accuracy of mv_lr, 95%),
+            `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "cannot be told"),
+            `better_than_commonest_class`, `gold_labels` (how many were used), `text` (all this in
             words), `calibration` (temperature, and expected calibration error before and after),
-            `target`, and `methods`, one row per method with its `score` and comparison, or the
-            `reason` why it was left out.
+            `target`, and `methods`, one row per method with its `score` (agreement with the
+            consensus) and comparison, or the `reason` why it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
@@ -174,8 +176,11 @@ class Auto(CrowdEstimator):
         self.held_out_probas_[scored] = fit.probabilities
         members = self._members([tasks[name] for name in ranked.members], shown)
         self.estimator_ = Average.of(members, ranked.members, fit.temperature, fit.shift, weights)
+        judged = judged_predictions(
+            crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes, balanced=balanced
+        )
         self.recommendation_ = recommend(
-            held_out, ranked, weights, fit, evidence, gold, reasons, len(splits), self.target
+            held_out, ranked, weights, fit, evidence, judged, reasons, len(splits), self.target
         )
         for member in members:
             for name in ("confusion_matrices_", "annotator_accuracy_"):

@@ -10,6 +10,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.certainty import Estimate
+from neucrowd_tf.certainty.coefficients import Scale, agreement_intervals
+from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,14 +47,15 @@ class Agreement:
 
     Attributes:
         overlap: number of instances that two or more people labelled.
-        kappa, alpha: Fleiss' and Krippendorff's, without models.
+        coefficients: "observed", "fleiss", "krippendorff" and "gwet" of people, with 80% intervals.
+        numbers: whether all classes are numbers, so that a scale may be ordinal or interval.
         pairs: people who share at least `MANY_SHARED` instances, the least agreeing first.
         models: each model with the people's majority label.
     """
 
     overlap: int
-    kappa: float
-    alpha: float
+    coefficients: dict[str, Estimate]
+    numbers: bool
     pairs: list[Pair]
     models: list[Pair]
 
@@ -70,17 +74,32 @@ def model_codes(annotations: Annotations, names: Sequence[str]) -> NDArray[np.in
     )
 
 
-def agreement(annotations: Annotations, models: Sequence[str] = ()) -> Agreement:
+def class_numbers(annotations: Annotations) -> NDArray[np.float64] | None:
+    """Returns the classes as numbers `[C]`, or None if a class is not a number."""
+    try:
+        return np.array([float(name) for name in annotations.class_names.tolist()])
+    except ValueError:
+        return None
+
+
+def agreement(
+    annotations: Annotations, models: Sequence[str] = (), scale: Scale = "nominal"
+) -> Agreement:
     """Measures agreement.
 
     Args:
         annotations: with identities.
         models: names of the annotators that are models; they are left out and compared with the
             people's majority label.
+        scale: of the classes; "ordinal" takes their order, "interval" their numbers.
 
     Raises:
         IdentitiesError: vote counts only.
+        DataError: an interval scale of classes that are not numbers.
     """
+    numbers = class_numbers(annotations)
+    if scale == "interval" and numbers is None:
+        raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
     annotations.require_identities("agreement by pairs")
     codes = model_codes(annotations, models)
     people = annotations.select(~np.isin(annotations.annotators, codes))
@@ -97,13 +116,11 @@ def agreement(annotations: Annotations, models: Sequence[str] = ()) -> Agreement
         same = float((labels == others).mean()) if len(labels) else float("nan")
         kappa = float(statistics.chance_corrected(same, shares[0] @ shares[1]))
         compared.append(Pair(code, -1, len(labels), same, kappa))
-    return Agreement(
-        int((votes > 1).sum()),
-        statistics.fleiss_kappa(counts),
-        statistics.krippendorff_alpha(counts),
-        pairs(people),
-        compared,
-    )
+    nothing = Estimate(*[float("nan")] * 3)
+    measured = dict.fromkeys(("observed", "fleiss", "krippendorff", "gwet"), nothing)
+    if (votes > 1).any():
+        measured = agreement_intervals(counts, scale, numbers)
+    return Agreement(int((votes > 1).sum()), measured, numbers is not None, pairs(people), compared)
 
 
 def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:

@@ -15,31 +15,18 @@ from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import wilson_interval
 from neucrowd_tf.io.tables.writing import cell, to_csv
-from neucrowd_tf.labelling.belief import believe
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from neucrowd_tf.certainty.inference import Inference
+
 # This many labels, drawn from an annotator's own mix whatever the class, are added to each row of
 # its counts: an annotator counts as a spammer until its labels say otherwise.
 PSEUDO_LABELS = 1.0
-FEW_LABELS = 5
-# An annotator with less than this share of the informedness of good ones (the upper quartile), or
-# with hardly any, looks like a spammer. Informedness is judged by the other annotators. If these
-# are often wrong it is low for everybody, hence the comparison.
-SPAMMER, NOTHING = 0.3, 0.05
-SPAM, REVERSED, FEW = "like a spammer", "worse than chance", "few labels"
-ALONE = "few labels that others checked"
 
-HEADER = ("annotator", "num_labels", "agreement_consensus", "agreement_model")
-_RANKED = {
-    "accuracy": "accuracy",
-    "accuracy_low": "accuracy_low",
-    "accuracy_high": "accuracy_high",
-    "agreement": "agreement_others",
-    "knows": "knows",
-    "informedness": "knows_by_others",
-}
+HEADER = ("annotator", "num_labels", "skill", "skill_low", "skill_high", "note")
+HEADER += ("agreement_consensus", "agreement_others", "agreement_model")
 
 
 def spam_scores(errors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,104 +184,50 @@ def rank_annotators(
     return table
 
 
-def notes(table: pd.DataFrame, good: float, chance: float) -> NDArray[Any]:
-    """Returns a note on each annotator, mostly an empty one.
-
-    Annotators with fewer than five labels that another annotator checks are not judged.
-
-    Args:
-        table: of `rank_annotators`.
-        good: the upper quartile of informedness.
-        chance: the accuracy of guessing.
-    """
-    conditions = {
-        FEW: table["num_labels"] < FEW_LABELS,
-        ALONE: table["overlap"] < FEW_LABELS,
-        REVERSED: table["accuracy_high"] < chance,
-        SPAM: table["informedness"] < max(SPAMMER * good, NOTHING),
-    }
-    return np.select(list(conditions.values()), list(conditions), "")
-
-
-def flagged_ranking(annotations: Annotations) -> pd.DataFrame:
-    """Returns the table of `rank_annotators` by codes, with the columns `knows` and `flag`.
-
-    `knows` is informedness by all labels, including the annotator's own. `informedness` uses the
-    other annotators only. It is low for everybody if the crowd is often wrong, but nobody's own
-    labels count for them, so it decides rank and note.
-    """
-    codes = Annotations(
-        annotations.instances,
-        annotations.annotators,
-        annotations.labels,
-        num_instances=annotations.num_instances,
-        num_annotators=annotations.num_annotators,
-        num_classes=annotations.num_classes,
-    )
-    table = rank_annotators(codes)
-    knows = np.where(codes.labels_per_annotator() > 0, informedness(believe(codes).errors), np.nan)
-    table["knows"] = knows[table.index.to_numpy()]
-    enough = table["informedness"][table["overlap"] >= FEW_LABELS]
-    good = float(enough.quantile(0.75)) if len(enough) else 0.0
-    table["flag"] = notes(table, good, 1.0 / max(1, annotations.num_classes))
-    return table
-
-
 def annotators_csv(
-    annotations: Annotations, predicted: NDArray[np.int64] | None = None, estimator: Any = None
+    inference: Inference, predicted: NDArray[np.int64] | None = None, estimator: Any = None
 ) -> str:
-    """Returns `annotator_table` as a CSV."""
-    header, rows = annotator_table(annotations, predicted, estimator)
-    return to_csv(header, (map(cell, row) for row in rows))
+    """Returns annotators.csv: a row per annotator; no rows without identities.
 
-
-def annotator_table(
-    annotations: Annotations, predicted: NDArray[np.int64] | None = None, estimator: Any = None
-) -> tuple[list[str], list[list[Any]]]:
-    """Returns the header and the rows of annotators.csv, in the order of the annotators.
-
-    There are no rows without identities. Columns:
+    The columns are:
 
     - `annotator`, `num_labels`;
-    - `agreement_consensus`: share of the labels that are the majority's (ties count in part);
-    - `agreement_model`: share that the model predicts;
-    - `skill` and `recall_<class>`: if the method estimates them (the diagonal of the confusion
-      matrices);
-    - `rank`, and `accuracy` with its interval (against Dawid and Skene's labels);
-    - `agreement_others`, `knows`, `knows_by_others`, `note`: see `flagged_ranking`.
+    - `skill` with its 80% interval, and `note`: see `neucrowd_tf.certainty.Skills`;
+    - `agreement_consensus`, `agreement_others`, `agreement_model`: the shares of the labels that
+      equal the consensus, another annotator's label of the same item, and the model's prediction;
+    - `method_skill` and `recall_<class>`: if the method estimates them (the diagonal of the
+      confusion matrices).
 
     Args:
-        annotations: N instances.
+        inference: of N instances.
         predicted: `[N]` class codes that a model predicts for them.
         estimator: the fitted method, of which `annotator_accuracy_` `[R]` and
             `confusion_matrices_` `[R, C, C]` are used.
     """
-    header: list[str] = list(HEADER)
-    if not annotations.has_identities:
-        return header, []
-    size, classes = annotations.num_annotators, annotations.num_classes
-    counts = annotations.labels_per_annotator()
-    majority = statistics.majority_shares(annotations)[annotations.instances, annotations.labels]
-    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN for an annotator without labels
-        met = np.bincount(annotations.annotators, majority, minlength=size) / counts
-    columns: list[NDArray[Any]] = [
-        met,
-        np.full(size, np.nan)
+    crowd, skills = inference.crowd, inference.skills
+    if skills is None:
+        return to_csv(HEADER, [])
+    size, classes = crowd.num_annotators, crowd.num_classes
+    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
+    columns: dict[str, NDArray[Any]] = {
+        "num_labels": crowd.labels_per_annotator().astype(int),
+        "skill": skills.skill,
+        "skill_low": skills.low,
+        "skill_high": skills.high,
+        "note": skills.note,
+        "agreement_consensus": statistics.annotator_accuracy(crowd, labels)[0],
+        "agreement_others": leave_one_out_agreement(crowd),
+        "agreement_model": np.full(size, np.nan)
         if predicted is None
-        else statistics.annotator_accuracy(annotations, predicted)[0],
-    ]
+        else statistics.annotator_accuracy(crowd, predicted)[0],
+    }
     skill = getattr(estimator, "annotator_accuracy_", None)
     if skill is not None and np.shape(skill) == (size,):
-        header.append("skill")
-        columns.append(np.asarray(skill))
+        columns["method_skill"] = np.asarray(skill)
     matrices = getattr(estimator, "confusion_matrices_", None)
     if matrices is not None and np.shape(matrices) == (size, classes, classes):
-        header += [f"recall_{name}" for name in annotations.class_names.tolist()]
-        columns += list(np.einsum("rcc->cr", np.asarray(matrices)))
-    ranking = flagged_ranking(annotations).sort_index()
-    header += ["rank", *_RANKED.values(), "note"]
-    columns += [ranking[name].to_numpy() for name in ("rank", *_RANKED, "flag")]
-    return header, [
-        [name, int(counts[code]), *(column[code] for column in columns)]
-        for code, name in enumerate(annotations.annotator_names.tolist())
-    ]
+        recalls = np.einsum("rcc->cr", np.asarray(matrices))
+        names = crowd.class_names.tolist()
+        columns |= {f"recall_{name}": x for name, x in zip(names, recalls, strict=True)}
+    rows = zip(crowd.annotator_names.tolist(), *columns.values(), strict=True)
+    return to_csv(["annotator", *columns], (map(cell, row) for row in rows))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
-from neucrowd_tf.io.tables.writing import cell, to_csv
-from neucrowd_tf.labelling.belief import believe_with_model
+from neucrowd_tf.evaluation.without_truth import judge
+from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,6 @@ HEADER = (
     *("task", "label", "probability", "num_labels", "votes", "annotators"),
     *("model_label", "model_probability", "model_held_out"),
 )
-_VOTE = 1.0  # a model's weight beside votes of unknown annotators
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +81,13 @@ class InferredLabels:
         """Returns labels.csv."""
         return to_csv(HEADER, (map(cell, row) for row in self.rows()))
 
+    def held_out_csv(self) -> str:
+        """Returns oof.csv: the model's probabilities of the instances that it has not learned."""
+        rows, names = np.flatnonzero(self.held_out), self.crowd.instance_names.tolist()
+        header = ["task", *(f"p_{name}" for name in self.crowd.class_names.tolist())]
+        cells = ([text_cell(names[row]), *map(number_cell, self.model[row])] for row in rows)
+        return to_csv(header, cells)
+
 
 def held_out_predictions(
     dataset: CrowdDataset, estimator: Any, training: NDArray[Any]
@@ -111,20 +118,32 @@ def held_out_predictions(
     return whole, np.pad(held_out, (0, len(whole) - len(probas)), constant_values=True)
 
 
-def infer_labels(dataset: CrowdDataset, estimator: Any, training: NDArray[Any]) -> InferredLabels:
+def infer_labels(
+    dataset: CrowdDataset,
+    estimator: Any,
+    training: NDArray[Any],
+    gold: NDArray[np.int64] | None = None,
+) -> InferredLabels:
     """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
+
+    Labels are the consensus of the crowd. Predictions count for instances that the method has not
+    learned: where they are held out, and where the crowd gave no labels.
 
     Args:
         dataset: that the method was fitted to.
         estimator: the fitted method.
         training: `[N, C]` its predictions for the training instances.
+        gold: class codes of `whole_crowd`'s instances, -1 where there is none; they are certain.
     """
     crowd = whole_crowd(dataset).observed()
     model, held_out = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
-    if crowd.has_identities:
-        probas = believe_with_model(crowd, model).probas
-    else:
-        votes = crowd.vote_counts()
-        probas = (votes + _VOTE * model) / (votes.sum(axis=1, keepdims=True) + _VOTE)
+    held_out |= ~crowd.annotated
+    probas = inferred(crowd, gold).probas.copy()
+    rows = np.flatnonzero(held_out)
+    if len(rows):
+        certainty = certainty_without_gold(crowd, gold)
+        probas[rows] = judge(certainty, rows, model[rows]).posterior
+    if gold is not None:
+        probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
     return InferredLabels(crowd, probas, model, held_out)

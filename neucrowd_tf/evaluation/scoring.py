@@ -9,8 +9,15 @@ from scipy.stats import entropy
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
-from neucrowd_tf.evaluation.cross_validation import concatenate
-from neucrowd_tf.evaluation.without_truth import BASIS, MEANING, score_without_truth
+from neucrowd_tf.evaluation.cross_validation import whole_crowd
+from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
+from neucrowd_tf.evaluation.without_truth import (
+    BASIS,
+    GOLD_MEANING,
+    LEAST_GOLD,
+    MEANING,
+    score_without_truth,
+)
 from neucrowd_tf.metrics import classification_metrics
 
 if TYPE_CHECKING:
@@ -32,33 +39,65 @@ def score_split(
 
 
 def score_test(
-    dataset: CrowdDataset, probabilities: NDArray[Any]
+    dataset: CrowdDataset,
+    probabilities: NDArray[Any],
+    estimator: Any = None,
+    gold: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
     """Returns the labels `[M]` of the test rows, and the scores of predictions for metrics.json.
 
-    Predictions are scored by the truth; else by the posterior under a model of the crowd; else, if
-    only vote counts are available, by majority votes.
+    Predictions are scored by the truth; else by the crowd's posterior and gold labels; else, if
+    only vote counts are available, by majority votes. Where test rows have several labels, the
+    distances to their shares are added.
 
     Args:
         dataset: with test rows.
         probabilities: `[M, C]`.
+        estimator: the fitted method, of which `predict_annotators` is used.
+        gold: class codes of `whole_crowd`'s instances, -1 where there is none.
     """
     test, crowd = dataset.test, dataset.test.annotations
+    soft = soft_scores(dataset, probabilities, estimator)
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
         basis = "truth" if dataset.test_is_truth else "majority vote"
-        scored = score_split(test, probabilities, dataset.class_names)
+        scored = score_split(test, probabilities, dataset.class_names) | soft
         return test.labels, {"test": scored, "test_labels": basis}
-    rows = np.flatnonzero(crowd.annotated)
+    rows, whole = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
+    places = whole.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
-        concatenate([dataset.annotations, crowd]).observed(),
-        dataset.annotations.num_instances + rows,
-        probabilities[rows],
-        class_names=dataset.class_names,
+        whole, places, probabilities[rows], gold=gold, class_names=dataset.class_names
     )
     labels = np.full(len(test), UNKNOWN, dtype=np.int64)
     labels[rows] = posterior.argmax(axis=1)
-    scores = {"test": {"size": len(rows), **metrics}, "test_labels": BASIS}
-    return labels, scores | {"test_meaning": MEANING}
+    checked = 0 if gold is None else int((gold[places] >= 0).sum())
+    meaning = MEANING if checked < LEAST_GOLD else GOLD_MEANING.format(checked)
+    scores = {"test": {"size": len(rows), **metrics, **soft}, "test_labels": BASIS}
+    return labels, scores | {"test_meaning": meaning}
+
+
+def soft_scores(
+    dataset: CrowdDataset, probabilities: NDArray[Any], estimator: Any = None
+) -> dict[str, float]:
+    """Returns the scores against test rows' vote shares, and against each annotator's labels.
+
+    The latter are for methods that predict annotators' labels, and count annotators of the
+    training rows. Nothing is returned if no test row has two labels.
+
+    Args:
+        dataset, probabilities, estimator: see `score_test`.
+    """
+    crowd = dataset.test.annotations
+    scores = {} if crowd is None else soft_label_scores(crowd.vote_counts(), probabilities)
+    predict = getattr(estimator, "predict_annotators", None)
+    if not scores or crowd is None or not crowd.has_identities or not callable(predict):
+        return scores
+    answers = np.asarray(predict(dataset.test.features))
+    names = {name: r for r, name in enumerate(dataset.annotations.annotator_names.tolist())}
+    codes = np.array([names.get(name, -1) for name in crowd.annotator_names.tolist()])
+    seen = codes[crowd.annotators] >= 0
+    if seen.any() and answers.shape[1] == len(names):
+        scores["perspectivist_error"] = perspectivist_error(crowd.select(seen), answers[:, codes])
+    return scores
 
 
 def evaluate(

@@ -1,34 +1,52 @@
-"""Expected scores of predictions without true labels, under a model of the crowd."""
+"""Expected scores of predictions without true labels, and their intervals."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp, softmax
 
-from neucrowd_tf.aggregation.crowd_and_classifier import combine
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.labelling.belief import believe
+from neucrowd_tf.certainty import Certainty, Estimate
+from neucrowd_tf.certainty.prediction_powered import prediction_powered_mean
+from neucrowd_tf.certainty.recalibration import LEVEL
+from neucrowd_tf.evaluation.consensus import certainty_without_gold
+from neucrowd_tf.evaluation.intervals import wilson_interval
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BASIS = "Dawid-Skene posterior"
+    Array = NDArray[np.float64]
+    Codes = NDArray[np.int64]
+
+BASIS = "expected by the crowd"
 MEANING = (
-    "No true labels are available. The figures are expected values under Dawid and Skene's model of"
-    " the crowd, combined with the predictions. They do not count mistakes that annotators share,"
-    " so the true accuracy is often lower. Use them to compare methods on these rows."
+    "No true labels are available. The figures are expected values: the calibrated probabilities of"
+    " the crowd's consensus are combined with the predictions. The accuracy's 80% interval allows"
+    " for mistakes that annotators share, which cannot be seen without gold labels."
 )
+GOLD_MEANING = (
+    "The figures combine {} gold labels of these items with the crowd's labels. The accuracy's 80%"
+    " interval is valid if the items with gold labels were drawn at random."
+)
+LEAST_GOLD = 20  # labels from which the accuracy is measured by them
 LEAST = 1e-6  # a prediction's smallest probability
 PENALTY = 0.5
+SHIFTS, WEIGHTS = 24, 4  # draws of the crowd's shift, and of the predictions' weight for each
+# The largest weight of the predictions as evidence. At 0 the model is as likely to be right as any
+# where it contradicts the crowd: it has learned the mistakes that annotators share. At 1 its
+# mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
+# recalibrated probabilities are too low (`python -m benchmarks.without_truth`).
+LARGEST_WEIGHT = 1.4
+MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
-def expected_metrics(
-    posterior: NDArray[np.float64], probabilities: NDArray[Any]
-) -> dict[str, float]:
+def expected_metrics(posterior: Array, probabilities: NDArray[Any]) -> dict[str, float]:
     """Returns the expected accuracy, log loss, Brier score and calibration error of predictions.
 
     The predicted class is the most probable one. It is correct with its probability in the
@@ -51,65 +69,187 @@ def expected_metrics(
     }
 
 
-def informed_posterior(
-    likelihoods: NDArray[np.float64], probabilities: NDArray[Any]
-) -> NDArray[np.float64]:
-    """Returns `[M, C]` the classes' posterior given the crowd's labels and predictions.
+def scaled_predictions(likelihoods: Array, probabilities: NDArray[Any]) -> Array:
+    """Returns `[M, C]` log probabilities of the classes given predictions, scaled to the crowd.
 
-    The crowd's posterior alone would not do: a correct prediction would count as a mistake
-    if the crowd's few labels are wrong. So the predictions p are evidence too, as far as the crowd
-    supports them: g(p) = softmax(t log p + b), with t and b by maximum likelihood of the crowd's
-    labels, sum_i log sum_c P(labels_i | c) g(p_i)_c, shrunk a little to 1 and 0.
+    g(p) = softmax(t log p + b), with t and b by maximum likelihood of the crowd's labels,
+    sum_i log sum_c P(labels_i | c) g(p_i)_c, shrunk a little to 1 and 0.
 
     Args:
         likelihoods: `[M, C]` of each row's labels for each class, up to a factor per row.
         probabilities: `[M, C]` predictions of a model that has not seen these labels.
     """
-    size = likelihoods.shape[1]
-    likely = np.log(np.clip(likelihoods, 1e-300, None))
-    logs = np.log(np.clip(probabilities, LEAST, 1.0))
+    size, every = likelihoods.shape[1], slice(None, None, -(-len(likelihoods) // MOST_FITTED))
+    logs = np.log(np.clip(np.asarray(probabilities, dtype=np.float64), LEAST, 1.0))
+    likely, some = np.log(np.clip(likelihoods[every], 1e-300, None)), logs[every]
 
-    def shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(log_softmax(np.exp(values[0]) * logs + values[1:], axis=1))
+    def shares(values: Array, rows: Array) -> Array:
+        return np.asarray(log_softmax(np.exp(values[0]) * rows + values[1:], axis=1))
 
-    def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        model = shares(values)
+    def loss(values: Array) -> tuple[float, Array]:
+        model = shares(values, some)
         joint = logsumexp(likely + model, axis=1)
         pull = np.exp(likely + model - joint[:, None]) - np.exp(model)
-        slope = np.array([np.exp(values[0]) * (pull * logs).sum(), *pull.sum(axis=0)])
+        slope = np.array([np.exp(values[0]) * (pull * some).sum(), *pull.sum(axis=0)])
         value = float(-joint.sum() + PENALTY * (values**2).sum())
         return value, -slope + 2 * PENALTY * values
 
     bounds = [(-3.0, 3.0), *[(-10.0, 10.0)] * size]
     best = minimize(loss, np.zeros(size + 1), jac=True, method="L-BFGS-B", bounds=bounds)
-    return combine(likely, np.exp(shares(best.x)))
+    return shares(best.x, logs)
+
+
+def posteriors(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -> Iterator[Array]:
+    """Yields `[M, C]` probabilities of the true classes, given labels and predictions.
+
+    Each follows from a draw of the crowd's shift and of the weight w of the predictions:
+    P(c | labels) (g(p)_c / P(c))^w, see `scaled_predictions`.
+
+    Args:
+        certainty: of the crowd's consensus.
+        rows: `[M]` the predicted instances.
+        probabilities: `[M, C]` predictions of a model that has not seen these labels.
+    """
+    silent = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
+    for place, shift in enumerate(certainty.shifts[:SHIFTS]):
+        crowd = certainty.spread(certainty.right(shift))[rows]
+        heard = crowd[~silent] if not silent.all() else np.full((1, crowd.shape[1]), 1.0)
+        prior = np.maximum(heard.mean(axis=0) / heard.mean(axis=0).sum(), LEAST)
+        crowd[silent] = prior
+        evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
+        logs = np.log(np.maximum(crowd, 1e-12))
+        for part in range(WEIGHTS):
+            # Each shift has a weight in each quarter of the range.
+            weight = LARGEST_WEIGHT * (part + (7 * place % SHIFTS + 0.5) / SHIFTS) / WEIGHTS
+            # Instances without labels have the predictions alone.
+            weights = np.where(silent, 1.0, weight)[:, None]
+            yield softmax(logs + weights * evidence, axis=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """What a crowd and a model's held-out predictions say about the true classes.
+
+    Attributes:
+        posterior: `[M, C]` the mean over draws; gold labels are certain.
+        gold: `[M]` class codes, -1 where there is none.
+        predicted: by name, `[M]` class codes that are judged.
+        draws: by name, the drawn shares of right predictions.
+        blind: `[M, C]` the mean without gold labels of these instances.
+        balanced: whether shares are means over classes.
+    """
+
+    posterior: Array
+    gold: Codes
+    predicted: Mapping[str, Codes]
+    draws: Mapping[str, Array]
+    blind: Array
+    balanced: bool = False
+
+    def accuracy(self, name: str, minus: str | None = None, level: float = LEVEL) -> Estimate:
+        """Returns the share of right predictions, or by how much it is above another's.
+
+        From `LEAST_GOLD` gold labels on, it is the prediction-powered mean.
+
+        Args:
+            name: of the predictions.
+            minus: of those to compare with.
+            level: of the interval.
+        """
+        rows, checked = np.arange(len(self.gold)), self.gold >= 0
+        draws, blind = self.draws[name], self.blind[rows, self.predicted[name]]
+        right = (self.predicted[name] == self.gold).astype(np.float64)
+        if minus is not None:
+            draws = draws - self.draws[minus]
+            blind = blind - self.blind[rows, self.predicted[minus]]
+            right = right - (self.predicted[minus] == self.gold)
+        least = -1.0 if minus is not None else 0.0
+        enough = checked.sum() >= LEAST_GOLD and not self.balanced
+        if enough and np.ptp(right[checked]) > 0:
+            estimate = prediction_powered_mean(
+                right[checked], blind[checked], blind[~checked], level=level
+            )
+            return Estimate(*(float(np.clip(x, least, 1.0)) for x in estimate))
+        if enough and minus is None:  # all are right, or none: the estimate's variance would be 0
+            low, high = wilson_interval(right[checked].sum(), checked.sum(), level)
+            return Estimate(float(right[checked].mean()), float(low), float(high))
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+        return Estimate(float(draws.mean()), float(low), float(high))
+
+
+def judge(
+    certainty: Certainty,
+    rows: Codes,
+    probabilities: NDArray[Any],
+    predicted: Mapping[str, Codes] | None = None,
+    gold: Codes | None = None,
+    *,
+    balanced: bool = False,
+) -> Judgement:
+    """Judges predictions by the crowd and by held-out probabilities of a model.
+
+    Args:
+        certainty, rows, probabilities: see `posteriors`.
+        predicted: by name, `[M]` class codes; by default "model", those of the probabilities.
+        gold: `[M]` class codes, -1 where there is none.
+        balanced: whether accuracies are means over the classes.
+    """
+    predicted = predicted or {"model": probabilities.argmax(axis=1)}
+    gold = np.full(len(rows), -1, dtype=np.int64) if gold is None else gold
+    drawn: dict[str, list[float]] = {name: [] for name in predicted}
+    blind, rng, places = (
+        np.zeros(probabilities.shape),
+        np.random.default_rng(3),
+        np.arange(len(rows)),
+    )
+    for posterior in posteriors(certainty, rows, probabilities):
+        blind += posterior / (SHIFTS * WEIGHTS)
+        scale = np.ones(posterior.shape[1])
+        if balanced:
+            scale /= len(scale) * np.maximum(posterior.mean(axis=0), 1.0 / len(rows))
+        # One draw of the true classes serves all names, whose accuracies are compared.
+        sums = posterior.cumsum(axis=1)
+        true = (rng.random((len(rows), 1)) * sums[:, -1:] > sums).sum(axis=1)
+        for name, codes in predicted.items():
+            drawn[name].append(float((scale[codes] * (codes[places] == true)).mean()))
+    posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
+    draws = {name: np.array(values) for name, values in drawn.items()}
+    return Judgement(posterior, gold, predicted, draws, blind, balanced)
 
 
 def score_without_truth(
     crowd: Annotations,
-    rows: NDArray[np.int64],
+    rows: Codes,
     probabilities: NDArray[Any],
     *,
+    gold: Codes | None = None,
     class_names: NDArray[Any] | None = None,
-) -> tuple[dict[str, Any], NDArray[np.float64]]:
+) -> tuple[dict[str, Any], Array]:
     """Scores predictions of instances whose labels the predictor has not seen.
 
     Args:
-        crowd: with identities, all available labels: those of other instances show how reliable
-            each annotator is.
+        crowd: with identities, all N instances with labels: those of other instances show how
+            reliable each annotator is.
         rows: `[M]` the predicted instances; each needs a label.
         probabilities: `[M, C]`.
+        gold: `[N]` class codes, -1 where there is none.
         class_names: `[C]` names for `per_class`.
 
     Returns:
         The metrics of `classification_metrics` and the posterior `[M, C]`. Accuracy, log loss,
         Brier score and calibration error are expected values, the others are against the most
-        probable class.
+        probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
-    probas = believe(crowd).probas
-    priors = np.maximum(probas.mean(axis=0), LEAST)
-    posterior = informed_posterior(probas[rows] / priors, probabilities)
-    metrics = classification_metrics(
-        posterior.argmax(axis=1), probabilities, class_names=class_names
+    judged = judge(
+        certainty_without_gold(crowd, gold),
+        rows,
+        probabilities,
+        gold=None if gold is None else gold[rows],
     )
-    return metrics | expected_metrics(posterior, probabilities), posterior
+    accuracy = judged.accuracy("model")
+    metrics = classification_metrics(
+        judged.posterior.argmax(axis=1), probabilities, class_names=class_names
+    )
+    metrics |= expected_metrics(judged.posterior, probabilities)
+    named = ("accuracy", "accuracy_low", "accuracy_high")
+    return metrics | dict(zip(named, accuracy, strict=True)), judged.posterior

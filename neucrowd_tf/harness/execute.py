@@ -10,14 +10,17 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice.auto import gold_codes
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.annotators import annotators_csv
-from neucrowd_tf.evaluation.cross_validation import all_annotated
+from neucrowd_tf.evaluation.consensus import inferred
+from neucrowd_tf.evaluation.cross_validation import all_annotated, whole_crowd
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test
 from neucrowd_tf.export import export_saved_model
@@ -268,6 +271,13 @@ class _Execution:
             class_names=crowd.class_names,
         )
 
+    def _gold(self) -> NDArray[np.int64] | None:
+        """Returns gold class codes of `whole_crowd`'s instances, -1 where there is none."""
+        if self.work.options.gold is None:
+            return None
+        crowd = whole_crowd(self.dataset).observed()
+        return gold_codes(self.work.options.gold, crowd, self.work.options.table_options)
+
     def _export(self, estimator: Any, run: RecordedRun) -> None:
         """Writes the SavedModel; with --refit_all of a fit to all annotated instances.
 
@@ -290,7 +300,12 @@ class _Execution:
 
         try:
             write_report(
-                self.folder, self.dataset, estimator, metrics, model_annotators=self.models
+                self.folder,
+                self.dataset,
+                estimator,
+                metrics,
+                model_annotators=self.models,
+                gold=self._gold(),
             )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
@@ -301,18 +316,23 @@ class _Execution:
         """Predicts, writes the result files, and returns the metrics."""
         dataset, folder, key = self.dataset, self.folder, self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        labels, scored = score_test(dataset, probabilities)
+        gold = self._gold()
+        labels, scored = score_test(dataset, probabilities, estimator, gold)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         written = [run_files.PREDICTIONS, run_files.ANNOTATORS]
         training = np.asarray(estimator.predict_proba(dataset.features))
-        crowd, predicted = dataset.annotations, training.argmax(axis=1)
-        if key.dataset == "table":
-            inferred = infer_labels(dataset, estimator, training)
-            write_text(folder / run_files.LABELS, inferred.csv())
+        if key.dataset != "table":
+            inference, predicted = inferred(dataset.annotations.observed()), training.argmax(axis=1)
+        else:
+            labels_of = infer_labels(dataset, estimator, training, gold)
+            inference, predicted = inferred(labels_of.crowd, gold), labels_of.model.argmax(axis=1)
+            write_text(folder / run_files.LABELS, labels_of.csv())
             written.append(run_files.LABELS)
-            crowd, predicted = inferred.crowd, inferred.model.argmax(axis=1)
-        write_text(folder / run_files.ANNOTATORS, annotators_csv(crowd, predicted, estimator))
+            if getattr(estimator, "held_out_probas_", None) is not None:
+                write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())
+                written.append(run_files.OUT_OF_FOLD)
+        write_text(folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
         evaluation = evaluate(dataset, estimator, training, key.seed)

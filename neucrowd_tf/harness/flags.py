@@ -57,7 +57,11 @@ class Options(LabelFlags):
         choices=("as_trained", "balanced"),
         help="Class frequencies that --method=auto expects in use. Default: as_trained.",
     )
-    gold: Path | None = flag(None, help="CSV task,label of training items, for --method=auto.")
+    gold: Path | None = flag(
+        None,
+        help="CSV task,label: true labels of some items. They score and calibrate; auto also"
+        " chooses by them.",
+    )
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     refit_all: bool = flag(
@@ -171,7 +175,8 @@ def check(options: Options) -> Options:
         return options
     for problem in _problems(options):
         raise UsageError(problem)
-    single = {name: getattr(options, name) for name in ("weights", "target", "gold")}
+    names = ("weights", "target", *(["gold"] if "auto" in options.method else []))
+    single = {name: getattr(options, name) for name in names}
     chosen = {name: str(value) for name, value in single.items() if value is not None}
     others = (item for item in options.hparam if item[0] not in chosen)
     return dataclasses.replace(options, hparam=(*others, *chosen.items()))

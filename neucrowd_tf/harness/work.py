@@ -256,6 +256,8 @@ class Work:
         if self.key.dataset == "table":
             tables = {name: str(path.resolve()) for name, path in options.tables.items()}
             values |= options.layout | tables
+        if options.gold is not None:
+            values["gold"] = str(options.gold.resolve())
         if files := self.files():
             values["digests"] = {name: _digest_of(name, path) for name, path in files.items()}
         if options.distribute == "multi_worker":
@@ -264,7 +266,8 @@ class Work:
 
     def files(self) -> dict[str, Path]:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
-        files = self.options.tables if self.key.dataset == "table" else {}
+        files = dict(self.options.tables) if self.key.dataset == "table" else {}
+        files |= {} if self.options.gold is None else {"gold": self.options.gold}
         named = {name: self.hparams.get(name) for name in run_files.OF_METHODS}
         paths = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
         return files | {name: path for name, path in paths.items() if path.is_file()}

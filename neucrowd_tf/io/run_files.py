@@ -21,10 +21,11 @@ SAVED_MODEL, CHECKPOINTS, TENSORBOARD = "saved_model", "checkpoints", "tensorboa
 HISTORY, EVALUATION, CURVES = "history.json", "evaluation.json", "curves.csv"
 PREDICTIONS, ANNOTATORS, TUNING = "predictions.csv", "annotators.csv", "tuning.csv"
 LABELS = "labels.csv"  # only with --dataset=table
+OUT_OF_FOLD = "oof.csv"  # only of methods that hold out every training item, as auto does
 REPORT = "report.html"
 FILES = (
     *(FINISHED, CONFIG, STATUS, HISTORY, EVALUATION, CURVES, PREDICTIONS, ANNOTATORS, TUNING),
-    *(LABELS, REPORT),
+    *(LABELS, OUT_OF_FOLD, REPORT),
 )
 FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
 # Marks around the comparison in the report; names are escaped and cannot contain them.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.command_line import (
@@ -21,7 +22,7 @@ from neucrowd_tf.io.command_line import (
     write_outputs,
 )
 from neucrowd_tf.io.features import read_features
-from neucrowd_tf.io.gold import read_beside, read_true_labels
+from neucrowd_tf.io.gold import read_beside, read_gold, read_true_labels
 from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.quiet import import_tensorflow
 from neucrowd_tf.io.run_files import changed_files, files_to_keep, input_files
@@ -41,6 +42,16 @@ class Flags(LabelFlags):
     """Writes a report on a crowd's labels, on a run, or on both, as one HTML page."""
 
     truth: Path | None = flag(None, help="CSV task,label: true labels to compare with.")
+    gold: Path | None = flag(
+        None,
+        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
+        " probabilities.",
+    )
+    scale: str = flag(
+        "nominal",
+        choices=("nominal", "ordinal", "interval"),
+        help="How classes differ, for the coefficients of agreement.",
+    )
     features: Path | None = flag(
         None, help="Features table: the report covers its items, in its order."
     )
@@ -59,13 +70,15 @@ def write(flags: Flags) -> list[str]:
 
     if flags.annotations is None and flags.run is None:
         raise UsageError("--annotations is missing: name a file of labels, or --run=FOLDER.")
-    sources = {name: getattr(flags, name) for name in ("annotations", "truth", "features")}
+    sources = {name: getattr(flags, name) for name in ("annotations", "truth", "gold", "features")}
     inputs = {f"--{name}": path for name, path in sources.items()}
     check_outputs({"--output": flags.output}, inputs | files_to_keep(flags.run))
-    crowd, truth, model = None, None, None
+    crowd, truth, gold, model = None, None, None, None
     notes: list[str] = []
     if flags.annotations is not None:
         crowd, truth, notes = _crowd(flags, flags.annotations)
+        if flags.gold is not None:
+            gold = gold_codes(read_gold(flags.gold, crowd, table_options(flags)), crowd)
     names = () if crowd is None else crowd.annotator_names.tolist()
     models = model_names(flags.model_annotator, names)
     if flags.run is not None:
@@ -82,6 +95,8 @@ def write(flags: Flags) -> list[str]:
         model=model,
         title=f"Crowd report: {source.name or source}",
         model_annotators=models,
+        gold=gold,
+        scale=flags.scale,
     )
     write_outputs({flags.output: page})
     if flags.output != STDOUT:

@@ -10,6 +10,7 @@ import numpy as np
 
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.coefficients import Scale
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import COMPARISON
@@ -37,6 +38,8 @@ def build_report(
     title: str = "Crowd report",
     notes: Sequence[str] = (),
     model_annotators: Sequence[str] = (),
+    gold: NDArray[np.int64] | None = None,
+    scale: Scale = "nominal",
 ) -> str:
     """Returns the page; sections without data are left out.
 
@@ -47,6 +50,8 @@ def build_report(
         title: the page's heading.
         notes: sentences at the beginning of the page.
         model_annotators: annotators that are models, excluded from statistics of agreement.
+        gold: `[N]` class codes, -1 where there is none; they are certain and calibrate.
+        scale: of the classes, for the coefficients of agreement.
     """
     page = Page()
     try:
@@ -60,7 +65,7 @@ def build_report(
     def rendered(page: Page, missing: list[str]) -> str:
         sections = None
         if crowd is not None:
-            sections = crowd_sections(crowd, truth, model, page, model_annotators)
+            sections = crowd_sections(crowd, truth, model, page, model_annotators, gold, scale)
         values = {
             "crowd": sections,
             "model": None if model is None else model_sections(model, page),
@@ -88,6 +93,7 @@ def write_report(
     metrics: Mapping[str, Any] | None = None,
     *,
     model_annotators: Sequence[str] = (),
+    gold: NDArray[np.int64] | None = None,
 ) -> Path:
     """Writes a run's report.html into its folder.
 
@@ -97,6 +103,7 @@ def write_report(
         estimator: the fitted method.
         metrics: the content of metrics.json, if it has not been written yet.
         model_annotators: annotators that are models, excluded from statistics of agreement.
+        gold: class codes of `whole_crowd`'s instances, -1 where there is none.
 
     Returns:
         the file's path.
@@ -119,6 +126,7 @@ def write_report(
         title=f"{name}: {model.method}",
         notes=notes,
         model_annotators=model_annotators,
+        gold=gold,
     )
     write_text(folder / FILE, page)
     return folder / FILE

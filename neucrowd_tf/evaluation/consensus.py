@@ -1,0 +1,68 @@
+"""The consensus of a crowd that runs and reports use, inferred once per crowd and process."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neucrowd_tf.certainty import Calibration, Certainty
+from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
+
+MOST_LABELS = 50_000  # of which the default method takes half a minute
+LARGE_METHOD = "dawid_skene"
+REMEMBERED = 4
+_inferred: dict[bytes, Inference] = {}
+
+
+def consensus_method(crowd: Annotations) -> str:
+    """Returns the method: the default, a faster one for many labels, or that of vote counts."""
+    if not crowd.has_identities:
+        return "majority_vote"
+    return METHOD if crowd.num_annotations <= MOST_LABELS else LARGE_METHOD
+
+
+def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Inference:
+    """Infers a crowd's labels; those of the last few crowds are remembered.
+
+    Args:
+        crowd: the annotations of N instances, without generated ones.
+        gold: `[N]` class codes, -1 where there is none.
+    """
+    digest = hashlib.blake2b(repr((crowd.num_instances, crowd.num_classes)).encode())
+    parts = [crowd.vote_counts()] if not crowd.has_identities else []
+    parts += [crowd.instances, crowd.annotators, crowd.labels] if crowd.has_identities else []
+    for part in [*parts, *([] if gold is None else [gold])]:
+        digest.update(b"|" + np.ascontiguousarray(part).tobytes())
+    key = digest.digest()
+    if key not in _inferred:
+        with warnings.catch_warnings():  # the method is not the user's choice
+            warnings.simplefilter("ignore")
+            made = infer(crowd, consensus_method(crowd), gold)
+        for old in list(_inferred)[: max(0, len(_inferred) - REMEMBERED + 1)]:
+            _inferred.pop(old, None)
+        _inferred[key] = made
+    # Crowds with equal labels may have other names.
+    return dataclasses.replace(_inferred[key], crowd=crowd)
+
+
+def certainty_without_gold(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Certainty:
+    """Returns how sure labels are that are inferred without gold labels, which only calibrate it.
+
+    Args:
+        crowd, gold: see `inferred`.
+    """
+    certainty = inferred(crowd).certainty
+    if gold is None:
+        return certainty
+    calibration = Calibration.learned(consensus_method(crowd))
+    fitted = calibration.fitted(certainty.posteriors, certainty.votes, gold)
+    return fitted.apply(certainty.posteriors, certainty.votes)
