@@ -11,9 +11,10 @@ import threadpoolctl
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
-from neucrowd_tf.choice.recommendation import gold_sentence, sentence
+from neucrowd_tf.choice.recommendation import sentence
 from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
@@ -80,7 +81,9 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     assert recommended["method"] == "ds_lr" and recommended["low"] > 0
     assert recommended["more_than_noise"] is True
     assert recommended["text"].startswith("Recommended: ds_lr. ")
-    assert "so the difference is more than noise" in recommended["text"]
+    assert "(mv_lr): yes." in recommended["text"] and "do not use" not in recommended["text"]
+    accuracy = recommended["accuracy"]
+    assert accuracy["low"] < accuracy["value"] < accuracy["high"]
     assert [row["method"] for row in recommended["methods"]] == ["mv_lr", "ds_lr"]
     # The consensus is close to the truth here, so the score is close to the accuracy; held-out
     # predictions are those scored.
@@ -104,7 +107,7 @@ def test_no_difference_is_told() -> None:
     recommended = Auto(FAST).fit(features, crowd).recommendation_
     assert recommended["method"] == "mv_lr" or recommended["more_than_noise"] is False
     text = recommended["text"]
-    assert "The interval includes 0" in text or "No other method is better" in text
+    assert "(mv_lr): cannot be told." in text or "(mv_lr): no." in text
 
 
 def test_vote_counts_leave_out_what_needs_identities() -> None:
@@ -115,7 +118,7 @@ def test_vote_counts_leave_out_what_needs_identities() -> None:
     assert set(reasons) == {"ds_lr", "crowd_layer"}
     assert all("vote counts" in reason for reason in reasons.values())
     assert found.recommendation_["method"] == "mv_lr"
-    assert "No other method could be tried" in found.recommendation_["text"]
+    assert found.recommendation_["better_than_majority_vote"] == "no"
 
 
 def test_failures_are_left_out(broken: str) -> None:
@@ -200,19 +203,28 @@ def test_small_and_odd_data() -> None:
         Auto(("ds_lrr",)).fit(features, crowd)
 
 
-def test_the_recommendation_counts_its_comparisons() -> None:
-    best = {"method": "ds_lr", "score": 0.8, "difference": 0.1, "low": -0.05, "high": 0.25}
-    best["more_than_noise"] = False
-    text = sentence(best, ["ds_lr"], 2, 3)
-    assert "+10.0 points [-5.0, +25.0]" in text and "95% interval for one comparison)" in text
-    assert "for 2 comparisons together)" in sentence(best, ["ds_lr"], 3, 3)
-    by_gold = {"labels": 50, "right": 0.9, "right_low": 0.79, "right_high": 0.96}
-    by_gold |= {"difference": 0.02, "difference_low": -0.01, "difference_high": 0.05}
-    # Only one figure is called accuracy: that on true labels.
-    assert "accuracy is" not in text
-    assert gold_sentence(by_gold, ["ds_lr"]) == (
-        "On 50 gold labels its accuracy is 90% [79%, 96%], +2.0 points [-1.0, +5.0] compared with"
-        " mv_lr."
+def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
+    """Features of noise: the model is no better than the commonest class, and the text says so."""
+    _, crowd, _ = _crowd(spam=0)
+    features = np.random.default_rng(5).normal(size=(160, 2)).astype(np.float32)
+    recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_
+    assert recommended["better_than_commonest_class"] is False
+    assert "do not use this model" in recommended["text"]
+
+
+def test_the_recommendation_has_one_accuracy() -> None:
+    accuracy = Estimate(0.8, 0.7, 0.9)
+    assert sentence("average", ["mv_lr", "ds_lr"], accuracy, 0) == (
+        "Recommended: the average of mv_lr, ds_lr. Its accuracy on items that it has not seen is"
+        " 0.800 [0.700, 0.900] (80% interval; expected, without gold labels)."
     )
-    votes = gold_sentence(by_gold, ["mv_lr"], validation=True)  # they may be majority votes
-    assert votes == "It agrees with 90% [79%, 96%] of the 50 gold and validation labels."
+    assert "balanced accuracy" in sentence("ds_lr", [], accuracy, 30, balanced=True)
+    assert "30 gold labels" in sentence("ds_lr", [], accuracy, 30)
+
+
+def test_gold_labels_measure_the_accuracy() -> None:
+    features, crowd, truth = _crowd(spam=2)
+    gold = {str(name): ["no", "yes"][truth[name]] for name in range(0, 160, 4)}
+    recommended = Auto(FAST, gold=gold).fit(features, crowd).recommendation_
+    assert recommended["gold_labels"] == 40 and "Gold labels of 50" not in recommended["text"]
+    assert "40 gold labels" in recommended["text"]

@@ -42,8 +42,9 @@ def test_a_models_labels_are_counted_apart() -> None:
     )
     found = agreement(crowd, ["gpt"])
     alone = Annotations.from_dense(people)
-    assert found.kappa == pytest.approx(statistics.fleiss_kappa(alone)) and found.kappa > 0.5
-    assert found.alpha == pytest.approx(statistics.krippendorff_alpha(alone))
+    kappa, alpha = found.coefficients["fleiss"], found.coefficients["krippendorff"]
+    assert kappa.value == pytest.approx(statistics.fleiss_kappa(alone)) and kappa.low > 0.5
+    assert alpha.value == pytest.approx(statistics.krippendorff_alpha(alone))
     (model,) = found.models
     assert (model.first, model.shared) == (3, 60) and 0.3 < model.same < 0.7
     assert model.kappa == pytest.approx(0.0)
@@ -57,7 +58,7 @@ def test_too_few_instances_with_two_labels_are_not_judged() -> None:
     dense[:, 0] = np.arange(200) % 2
     dense[:8, 1] = dense[:8, 0]
     found = agreement(Annotations.from_dense(dense))
-    assert (found.overlap, found.kappa, found.enough) == (8, 1.0, False)
+    assert (found.overlap, found.coefficients["fleiss"].value, found.enough) == (8, 1.0, False)
     dense[:30, 1] = dense[:30, 0]
     assert agreement(Annotations.from_dense(dense)).enough
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,13 +13,13 @@ from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import (
-    annotator_table,
+    annotators_csv,
     informedness,
     leave_one_out_agreement,
     leave_one_out_posteriors,
-    notes,
     spam_scores,
 )
+from neucrowd_tf.evaluation.consensus import inferred
 
 
 def _crowd(
@@ -139,32 +141,12 @@ def test_refusals_and_generated_labels() -> None:
     assert rank_annotators(more).equals(rank_annotators(crowd))
 
 
-@pytest.mark.parametrize(
-    ("changes", "noted"),
-    [
-        ({}, ""),
-        ({"num_labels": 4}, "few labels"),
-        ({"overlap": 4, "informedness": 0.0}, "few labels that others checked"),
-        ({"accuracy_high": 0.3}, "worse than chance"),
-        ({"informedness": 0.17}, "like a spammer"),
-        ({"informedness": 0.19}, ""),
-    ],
-)
-def test_what_stands_out(changes: dict[str, float], noted: str) -> None:
-    """Good annotators have an informedness of .6: below .3 * .6 = .18 is like a spammer; chance is
-    one third.
-    """
-    row = {"num_labels": 50, "overlap": 40, "accuracy_high": 0.8, "informedness": 0.5, **changes}
-    assert notes(pd.DataFrame([row]), good=0.6, chance=1 / 3).tolist() == [noted]
-    useless = pd.DataFrame([{**row, "num_labels": 50, "overlap": 40, "informedness": 0.04}])
-    assert notes(useless, good=0.03, chance=0.2).tolist() == ["like a spammer"]
-
-
-def test_annotators_without_labels_have_a_row_and_no_figures() -> None:
-    crowd = Annotations.from_dense(
-        [[0, 0, 1, -1], [1, 1, 1, -1]] * 5, annotator_names=["a", "b", "c", "new"]
-    )
-    header, rows = annotator_table(crowd)
-    new = dict(zip(header, rows[3], strict=True))
-    assert (new["annotator"], new["num_labels"], new["note"]) == ("new", 0, "few labels")
-    assert np.isnan(new["accuracy"]) and np.isnan(new["agreement_others"])
+def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -> None:
+    crowd, _ = _crowd(7, 4, spammers=6, adversaries=2)
+    frame = pd.read_csv(io.StringIO(annotators_csv(inferred(crowd))))
+    assert set(frame.index[frame["note"] == "unreliable"]) == set(range(8))
+    dense = [[0, 0, 1, -1], [1, 1, 1, -1]] * 5
+    idle = Annotations.from_dense(dense, annotator_names=["a", "b", "c", "new"])
+    new = pd.read_csv(io.StringIO(annotators_csv(inferred(idle)))).iloc[3]
+    assert (new["annotator"], new["num_labels"]) == ("new", 0)
+    assert np.isnan(new["skill"]) and np.isnan(new["agreement_others"])

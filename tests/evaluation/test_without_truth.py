@@ -7,11 +7,14 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills
+from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import HEADER, infer_labels
+from neucrowd_tf.evaluation.scoring import score_test
 from neucrowd_tf.evaluation.without_truth import (
     expected_metrics,
-    informed_posterior,
+    judge,
+    scaled_predictions,
     score_without_truth,
 )
 from neucrowd_tf.metrics import classification_metrics
@@ -42,14 +45,62 @@ def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
         assert value == pytest.approx(known[name], abs=1e-5), name
 
 
-def test_certain_labels_are_believed_and_silent_ones_leave_the_prediction() -> None:
-    """Labels that say nothing (the same likelihood of all classes) leave the calibrated model; with
-    none that say something it is the model as it is, t = 1 and b = 0.
-    """
+def test_labels_that_say_nothing_leave_the_predictions_as_they_are() -> None:
+    """With the same likelihood of all classes, t = 1 and b = 0."""
     predictions = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    np.testing.assert_allclose(informed_posterior(np.ones((50, 3)), predictions), predictions)
-    sure = np.eye(3)[np.arange(50) % 3] + 1e-30
-    assert (informed_posterior(sure, predictions).argmax(axis=1) == np.arange(50) % 3).all()
+    found = scaled_predictions(np.ones((50, 3)), predictions)
+    np.testing.assert_allclose(np.exp(found), predictions, atol=1e-5)
+
+
+def certainty(votes: list[list[int]], gold: list[int] | None = None) -> Certainty:
+    counts = np.array(votes)
+    probas = (counts + 1e-9) / (counts + 1e-9).sum(axis=1, keepdims=True)
+    codes = None if gold is None else np.array(gold)
+    return Calibration.learned("majority_vote").apply(probas, counts, codes)
+
+
+def test_instances_without_labels_have_the_predictions_alone() -> None:
+    votes, rows = [[3, 0], [0, 3], [0, 0]] * 20, np.arange(60)
+    model = np.tile([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3]], (20, 1))
+    posterior = judge(certainty(votes), rows, model).posterior
+    assert (posterior[:2].argmax(axis=1) == [0, 1]).all()
+    # The scale t is fitted to the crowd, which the model always agrees with: it is surer than .7.
+    assert 0.7 < posterior[2, 0] < 1.0
+    alone = judge(certainty([[0, 0]] * 60), rows, model).posterior
+    np.testing.assert_allclose(alone, model, atol=1e-5)
+
+
+def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
+    """40 of 100 instances have gold labels, of which the model predicts 30: the crowd agrees with
+    all of its predictions, and no mistake of these shows without gold labels.
+    """
+    votes, rows = [[3, 0], [0, 3]] * 50, np.arange(100)
+    model = np.where(np.array(votes) > 0, 0.8, 0.2)
+    gold = np.full(100, -1)
+    gold[:40] = np.arange(40) % 2
+    gold[:10] = 1 - gold[:10]
+    found = judge(certainty(votes), rows, model, gold=gold)
+    assert found.posterior[0].tolist() == [0.0, 1.0]
+    value, low, high = found.accuracy("model")
+    assert value == pytest.approx(0.75, abs=1e-6) and 0.6 < low < 0.7 and 0.8 < high < 0.9
+    none = judge(certainty(votes), rows, model).accuracy("model")
+    assert none.value > 0.85 and none.low < none.value < none.high
+    right = judge(certainty(votes), rows, model, gold=np.arange(100) % 2).accuracy("model")
+    assert right.value == 1.0 and right.low < 1.0  # Wilson's: no mistake is not certainty
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+def test_the_commonest_class_and_differences(balanced: bool) -> None:
+    """90 of 100 instances are of class 0: the balanced accuracy of always answering 0 is 1/2."""
+    votes = [[9, 0]] * 90 + [[0, 9]] * 10
+    model = np.where(np.array(votes) > 0, 0.9, 0.1)
+    predicted = {"model": model.argmax(axis=1), "constant": np.zeros(100, dtype=np.int64)}
+    found = judge(certainty(votes), np.arange(100), model, predicted, balanced=balanced)
+    constant = found.accuracy("constant").value
+    assert constant == pytest.approx(0.5 if balanced else 0.9, abs=0.1)
+    difference = found.accuracy("model", minus="constant")
+    expected = found.accuracy("model").value - constant
+    assert difference.value == pytest.approx(expected) and difference.low > 0
 
 
 def simulated(
@@ -76,6 +127,7 @@ def simulated(
 def test_it_is_nearer_the_truth_than_majority_votes_are(seed: int) -> None:
     crowd, truth, predictions, rows = simulated(seed)
     scores, posterior = score_without_truth(crowd, rows, predictions[rows])
+    assert scores["accuracy_low"] < scores["accuracy"] < scores["accuracy_high"]
     known = classification_metrics(truth[rows], predictions[rows])
     voted = classification_metrics(consensus_labels(crowd, seed)[rows], predictions[rows])
     for name, limit in (("accuracy", 0.06), ("log_loss", 0.15), ("ece", 0.05)):
@@ -91,7 +143,10 @@ class Model:
 
 
 def test_labels_of_all_instances_by_crowd_and_model() -> None:
-    """Annotators a and b agree wherever they meet; the row without labels is the model's alone."""
+    """Annotators a and b agree wherever they meet; the row without labels is the model's alone.
+
+    The model has learned the labels of the other training rows, whose label is the crowd's.
+    """
     crowd = Annotations.from_dense(
         [[0, 0], [1, 1], [0, -1], [-1, -1]],
         instance_names=["t0", "t1", "t2", "t3"],
@@ -111,15 +166,47 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     assert rows[0]["votes"] == "no: 2" and rows[0]["annotators"] == "no: ann, bob"
     assert rows[3]["num_labels"] == 0 and rows[3]["annotators"] == ""
     assert 0.5 < rows[3]["probability"] < 1
-    assert [row["model_held_out"] for row in rows] == ["no"] * 4 + ["yes"]
+    assert [row["model_held_out"] for row in rows] == ["no"] * 3 + ["yes"] * 2
     np.testing.assert_allclose(inferred.probas.sum(axis=1), 1.0)
+    assert [line.split(",")[0] for line in inferred.held_out_csv().splitlines()] == [
+        *("task", "t3", "t4")
+    ]
+    gold = np.array([1, -1, -1, 0, -1])  # they are never contradicted
+    labels = infer_labels(dataset, Model(), features, gold)
+    assert labels.labels[[0, 3]].tolist() == [1, 0] and labels.probas[0].tolist() == [0.0, 1.0]
 
 
 def test_votes_alone_have_labels_too() -> None:
-    """Two votes for no, one for yes, and the model's .8 for yes: (1 + .8) / 4 = .45."""
     crowd = Annotations.from_votes([[2, 1], [0, 3]])
     features = np.array([[0.2, 0.8], [0.5, 0.5]], dtype=np.float32)
     split = Split(features[:1], np.array([1]), np.array(["x"], dtype=object))
     inferred = infer_labels(CrowdDataset("table", features, crowd, split), Model(), features)
-    np.testing.assert_allclose(inferred.probas[0], [0.55, 0.45])
+    assert inferred.labels.tolist() == [0, 1] and inferred.probas[1, 1] > inferred.probas[0, 0]
     assert next(inferred.rows())[5] == ""
+
+
+class Head(Model):
+    """Predicts that annotator 0 gives class 0 and annotator 1 class 1, whatever the instance."""
+
+    def predict_annotators(self, features: np.ndarray) -> np.ndarray:
+        return np.tile(np.eye(2), (len(features), 1, 1))
+
+
+def test_soft_scores_of_test_rows_with_several_labels() -> None:
+    """Shares (.5, .5) and (0, 1) against (.5, .5) and (.5, .5): distances 0 and 1. Annotator b is
+    right once of twice, a once of twice, and c is not in training.
+    """
+    train = Annotations.from_dense([[0, 1]], annotator_names=["a", "b"], num_classes=2)
+    test = Annotations.from_dense(
+        [[0, -1, 1], [1, 1, -1], [-1, 0, -1]],
+        annotator_names=["a", "b", "c"],
+        num_classes=2,
+        instance_names=["x", "y", "z"],
+    )
+    features = np.full((3, 2), 0.5, dtype=np.float32)
+    split = Split(features, np.array([0, 1, 0]), test.instance_names, test)
+    dataset = CrowdDataset("table", features[:1], train, split, test_is_truth=True)
+    _, scores = score_test(dataset, features, Head())
+    assert scores["test"]["soft_manhattan"] == pytest.approx(0.5)
+    assert scores["test"]["perspectivist_error"] == pytest.approx(0.5)
+    assert "perspectivist_error" not in score_test(dataset, features, Model())[1]["test"]

@@ -7,9 +7,11 @@ import types
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.annotators import annotators_csv
+from neucrowd_tf.evaluation.consensus import inferred
 from neucrowd_tf.io.predictions import predictions_csv
 
 
@@ -41,34 +43,25 @@ def test_annotators_by_hand() -> None:
         annotator_accuracy_=np.array([0.9, 0.8, 0.5, np.nan]),
         confusion_matrices_=np.tile([[0.7, 0.3], [0.4, 0.6]], (4, 1, 1)),
     )
-    text = annotators_csv(crowd, np.array([0, 1, 1]), fitted)
-    # a: (1 + 1 + .5) / 3 with the consensus, 2/3 with the model; b: all; c: (0 + 1 + .5) / 3 and
-    # 2/3.
+    text = annotators_csv(inferred(crowd), np.array([0, 1, 1]), fitted)
+    # The consensus of task 2, a tie of two, is a's or c's label; the model's is c's. 2/3 of a's
+    # labels are the model's.
     frame = pd.read_csv(io.StringIO(text)).set_index("annotator")
     assert frame.columns.tolist() == [
-        *("num_labels", "agreement_consensus", "agreement_model", "skill", "recall_0", "recall_1"),
-        *(
-            "rank",
-            "accuracy",
-            "accuracy_low",
-            "accuracy_high",
-            "agreement_others",
-            "knows",
-            "knows_by_others",
-            "note",
-        ),
+        *("num_labels", "skill", "skill_low", "skill_high", "note", "agreement_consensus"),
+        *("agreement_others", "agreement_model", "method_skill", "recall_0", "recall_1"),
     ]
     assert frame.index.tolist() == ["'+a", "b", "c", "idle"]
     assert frame["num_labels"].tolist() == [3, 2, 3, 0]
     consensus, model = frame["agreement_consensus"], frame["agreement_model"]
-    np.testing.assert_allclose(consensus, [2.5 / 3, 1, 0.5, np.nan], atol=1e-8)
+    assert consensus["b"] == 1.0 and consensus["'+a"] + consensus["c"] == pytest.approx(4 / 3)
     np.testing.assert_allclose(model, [2 / 3, 1, 2 / 3, np.nan], atol=1e-8)
-    np.testing.assert_allclose(frame["skill"], [0.9, 0.8, 0.5, np.nan])
+    np.testing.assert_allclose(frame["method_skill"], [0.9, 0.8, 0.5, np.nan])
     assert set(frame["recall_0"]) == {0.7} and set(frame["recall_1"]) == {0.6}
     # a: labels beside its own are 0, 1 of task 0, 1, 1 of task 1, 1 of task 2: 3 of 5 are its own.
-    assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"]) == {"few labels"}
+    assert frame["agreement_others"]["'+a"] == 0.6 and set(frame["note"][:3]) == {"few labels"}
 
 
 def test_votes_alone_give_a_header() -> None:
-    text = annotators_csv(Annotations.from_votes([[1, 2]]), np.array([0]), object())
-    assert text == "annotator,num_labels,agreement_consensus,agreement_model\n"
+    text = annotators_csv(inferred(Annotations.from_votes([[1, 2]])), np.array([0]), object())
+    assert text.startswith("annotator,num_labels,skill,") and text.count("\n") == 1

@@ -17,6 +17,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.report import build, build_report, refresh_comparison, write_report
 from neucrowd_tf.report.results import siblings
 
@@ -78,27 +79,26 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     page = build_report(annotations, truth=truth, title="A crowd")
     found = _check_harmless(page)
     text = " ".join(found.text)
-    for piece in ("A crowd", "Fleiss' kappa", "GLAD difficulty", "pairs that agree least"):
+    for piece in ("A crowd", "Fleiss' kappa", "Gwet's AC1", "pairs that agree least"):
         assert piece in text
     assert "Agreement among annotators on these items is" in text
+    assert "Mistakes that annotators share cannot be seen without gold labels" in text
     assert found.links == dict(found.headings) and list(found.links.values()) == [
-        *("Data", "Agreement", "Annotator reliability", "Labels to collect next"),
-        *("Doubtful items", "How to read this page"),
+        *("Data", "Consensus labels", "Agreement", "Annotator reliability"),
+        *("Labels to collect next", "Doubtful items", "How to read this page"),
     ]
     rows = _download(page, "annotators.csv")
-    assert rows[0][:2] == ["annotator", "num_labels"] and rows[0][-1] == "note" and len(rows) == 12
-    knows = {row[0]: float(row[rows[0].index("knows")]) for row in rows[1:]}
+    assert rows[0][:3] == ["annotator", "num_labels", "skill"] and len(rows) == 12
+    knows = {row[0]: float(row[2]) for row in rows[1:]}
     suspects = {"spam0", "spam1", "adversary"}
     assert suspects == set(sorted(knows, key=lambda name: knows[name])[:3])
     ranked = text[text.rindex("Annotator reliability") :]
     assert max(ranked.index(f" {name} ") for name in suspects) < min(
         ranked.index(f" {name} ") for name in knows if name not in suspects
     )
-    assert {
-        row[0] for row in rows if row[-1] in ("like a spammer", "worse than chance")
-    } == suspects
+    assert {row[0] for row in rows if "unreliable" in row} == suspects
     doubts = _download(page, "doubtful_items.csv")
-    columns = ["task", "consensus", "doubt_score", "votes", "share", "entropy", "difficulty"]
+    columns = ["task", "consensus", "doubt_score", "votes", "share", "probability"]
     assert doubts[0] == columns
     scores = [float(row[2]) for row in doubts[1:]]
     assert scores == sorted(scores, reverse=True)
@@ -112,7 +112,7 @@ def test_few_items_with_two_labels_are_said_first() -> None:
     text = " ".join(_check_harmless(build_report(Annotations.from_dense(dense))).text)
     section = text[text.rindex("Agreement") :]
     assert section.index("8 of 200 items") < section.index("too few to judge agreement")
-    assert "almost perfect" not in text and "like a spammer" not in text[: text.rindex("Notes")]
+    assert "almost perfect" not in text and "No annotator of 3 is shown to be unreliable" in text
 
 
 def test_vote_counts_have_no_annotators_to_rank() -> None:
@@ -129,9 +129,26 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
     instances = np.concatenate([np.repeat(np.arange(20), 4), np.arange(20, 40)])
     annotators = np.concatenate([np.tile(np.arange(4), 20), np.full(20, 4)])
     page = build_report(Annotations(instances, annotators, instances % 2))
-    notes = {row[0]: row[-1] for row in _download(page, "annotators.csv")[1:]}
-    assert notes == {"0": "", "1": "", "2": "", "3": "", "4": "few labels that others checked"}
-    assert "0 of 5 annotators stand out" in " ".join(_check_harmless(page).text)
+    notes = {row[0]: row[5] for row in _download(page, "annotators.csv")[1:]}
+    assert notes == {"0": "", "1": "", "2": "", "3": "", "4": "no shared items"}
+    assert "No annotator of 5 is shown to be unreliable" in " ".join(_check_harmless(page).text)
+
+
+def test_gold_labels_are_kept_and_scales_have_weights() -> None:
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 80)
+    dense = np.clip(truth[:, None] + rng.choice([-1, 0, 0, 0, 1], (80, 4)), 0, 2)
+    crowd = Annotations.from_dense(dense, class_names=[1, 2, 4])
+    gold = np.full(80, -1)
+    gold[:30] = truth[:30]
+    page = build_report(crowd, gold=gold, scale="interval")
+    text = " ".join(" ".join(_check_harmless(page).text).split())
+    assert "30 gold labels are kept as they are" in text and "of 30 items: " in text
+    assert "Gwet's AC2" in text and "interval scale" in text
+    assert len(_download(page, "doubtful_items.csv")) == 51
+    assert "use --scale=ordinal" in " ".join(" ".join(_Page(build_report(crowd)).text).split())
+    with pytest.raises(DataError, match="--scale=interval: a class is not a number"):
+        build_report(Annotations.from_dense(dense, class_names=["a", "b", "c"]), scale="interval")
 
 
 def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray]) -> None:
