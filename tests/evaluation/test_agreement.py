@@ -49,7 +49,7 @@ def test_a_models_labels_are_counted_apart() -> None:
     assert (model.first, model.shared) == (3, 60) and 0.3 < model.same < 0.7
     assert model.kappa == pytest.approx(0.0)
     assert {pair.first for pair in found.pairs} | {pair.second for pair in found.pairs} == {0, 1, 2}
-    assert agreement(crowd).kappa < 0.5
+    assert agreement(crowd).coefficients["fleiss"].value < 0.5
     assert found.overlap == 60 and found.enough
 
 

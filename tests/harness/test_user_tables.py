@@ -67,14 +67,14 @@ def test_texts_to_a_model_that_takes_strings(
     assert "No true labels are available" in said
     folder = tmp_path / "table" / "mv_lr" / "seed-0"
     metrics = json.loads((folder / "metrics.json").read_text())
-    assert metrics["test_labels"] == "Dawid-Skene posterior"
+    assert metrics["test_labels"] == "expected by the crowd"
     assert metrics["test"]["accuracy"] > 0.8 and "annotators share" in metrics["test_meaning"]
     labels = pd.read_csv(folder / "labels.csv")
     assert len(labels) == 90 and set(labels["label"]) == {"no", "yes"}
     assert (labels["num_labels"] == 4).all() and labels["annotators"].str.contains("gpt").all()
     assert (labels["model_held_out"] == "yes").sum() == 18
     assert len(pd.read_csv(folder / "annotators.csv")) == 6
-    assert "is a model and counted apart" in (folder / "report.html").read_text()
+    assert "is a model and is left out" in (folder / "report.html").read_text()
     scored = tmp_path / "scored.csv"
     texts = f"--texts={tables / 'texts.csv'}"
     assert predict([f"--model={folder / 'saved_model'}", texts, f"--output={scored}"]) == 0
