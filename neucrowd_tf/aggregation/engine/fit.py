@@ -142,6 +142,11 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     write_sealed(request.output / DONE, result)
     shutil.rmtree(request.output / WORK)
     request.report(f"labels written: {seconds:.1f} s in all")
+    if not result["converged"]:
+        request.report(
+            f"warning: {request.method} did not converge in {len(state.history)} iterations. Raise"
+            " --max_iter or --tol."
+        )
     return result
 
 
