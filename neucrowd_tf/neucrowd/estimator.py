@@ -24,6 +24,7 @@ from neucrowd_tf.training.representation import (
     SECOND_SEED,
     EmbeddingData,
     RepresentationEstimator,
+    adadelta,
     similarities,
 )
 from neucrowd_tf.training.run import Run
@@ -224,6 +225,17 @@ _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
     "neucrowd_no_sa_ra_sn": (
         "NeuCrowd without safety-aware sampling, robust anchors and sampling network (table 3)",
         {"safety_aware": False, "anchor": "none", "sampling_network": False},
+    ),
+    "neucrowd_printed": (
+        "NeuCrowd as published: anchors summed, unsafe examples excluded, Adadelta at 1e-3, raw"
+        " features, normal initialiser",
+        {
+            "anchor": "sum",
+            "unsafe_weight": 0.0,
+            "optimizer": adadelta(1e-3),
+            "standardise": False,
+            "initializer": "normal",
+        },
     ),
 }
 SPACE: dict[str, tuple[Any, ...]] = {
