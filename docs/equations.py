@@ -20,7 +20,7 @@ WANTED = {
         "section 3.3.4",
         "section 3.4",
     ),
-    "RLL": ("section III-A", "eq. 1", "eq. 2", "eq. 3"),
+    "RLL": ("section III-A", "section III-B", "eq. 1", "eq. 2", "eq. 3"),
     "CrowdInG": (
         *(f"eq. {number}" for number in range(1, 7)),
         "section 3.2.1",
@@ -34,7 +34,8 @@ WANTED = {
         *(f"eq. 2.{number}" for number in range(1, 6)),
         "definition 2",
         "algorithm 1",
-        "section 2.5",
+        "algorithm 2",
+        *(f"section 2.{number}" for number in range(2, 6)),
     ),
 }
 # "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".

@@ -431,7 +431,8 @@ class ICED(EmbeddingEstimator):
                 `group_<g>_largest`, the size of each certainty group and the share of its most
                 frequent label; `permuted`, how often the inference permuted the classes; with the
                 truth of the training instances also `rounds`, lists of `label_accuracy`,
-                `balanced_label_accuracy` and `candidate_purity`, and `label_original`,
+                `balanced_label_accuracy`, `candidate_purity` and the classes' shares of inferred
+                labels, candidates and synthetic instances, and `label_original`,
                 `label_first` and `label_final`, the label accuracies that figure 2 compares.
 
         References:
@@ -450,6 +451,10 @@ class ICED(EmbeddingEstimator):
         table = score_rounds(self, dataset.truth)
         names = ("label_accuracy", "balanced_label_accuracy", "candidate_purity")
         scores["rounds"] = {name: table[name].tolist() for name in names}
+        for kind in ("inferred", "candidates", "synthetic"):
+            counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
+            shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
+            scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
         labels = scores["rounds"]["label_accuracy"]
         scores |= {
             "label_original": labels[0],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -110,9 +110,14 @@ class NeuCrowd(RepresentationEstimator):
             prepared,
             run,
             lambda epoch: self._sample_safely(model, prepared.labels, epoch),
-            lambda: {"fixed_tuplet_loss": model.fixed_loss()},
+            self._watch(model, prepared),
         )
         self._classify(model, prepared, run)
+
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns what is logged after each epoch."""
+        del data
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss()}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
@@ -146,7 +151,8 @@ class NeuCrowd(RepresentationEstimator):
         """Returns scores of safety, hardness and linearity for evaluation.json.
 
         Returns:
-            `unsafe_precision` and `unsafe_recall` of wrong consensus labels among unsafe instances;
+            `mislabelled`, the share of wrong consensus labels; `unsafe_precision` and
+                `unsafe_recall` of these among unsafe instances;
                 `safe_share` and `hardness_correlation` (of predicted hardness with the loss) in the
                 last epoch; `logit_linearity`, see `_linearity`.
         """
@@ -155,6 +161,7 @@ class NeuCrowd(RepresentationEstimator):
             rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
             scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
             figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
+            figures["mislabelled"] = scores["mislabelled"]
         for name in ("safe_share", "hardness_correlation"):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
@@ -181,18 +188,33 @@ class NeuCrowd(RepresentationEstimator):
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
         from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-        from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+        from neucrowd_tf.training.tuplets import uniform_batches
 
         shape, sampler = data.features.shape[1:], None
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
+        encoder = self._make_encoder(shape, self.seed)
+        model = self._model(encoder, sampler, data.features, data.labels, self.assurance_)
+        return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
+
+    def _model(
+        self,
+        encoder: Any,
+        sampler: Any,
+        features: NDArray[np.float32],
+        labels: NDArray[np.int64],
+        assurance: NDArray[np.float32],
+    ) -> NeuCrowdModel:
+        """Returns the networks with the instances that they are trained on."""
+        from neucrowd_tf.training.tuplets import TupletIndex
+
         # Deviation: the posterior's sum leaves the anchor out.
-        model = self._model_class()(
-            self._make_encoder(shape, self.seed),
-            data.features,
-            TupletIndex(data.labels, self.n - 2),
-            self.assurance_,
+        return self._model_class()(
+            encoder,
+            features,
+            TupletIndex(labels, self.n - 2),
+            assurance,
             sampler=sampler,
             anchor=self.anchor,
             pool_factor=self.pool_factor,
@@ -203,7 +225,6 @@ class NeuCrowd(RepresentationEstimator):
             weight_inside=self.weight_inside,
             slot_dropout=self.slot_dropout,
         )
-        return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
 
     def _model_class(self) -> type[NeuCrowdModel]:
         from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,18 +12,38 @@ from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.estimator import PAPER, SPACE, NeuCrowd
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.representation import RELEASED
+from neucrowd_tf.training.representation import EmbeddingData, adadelta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
+# The values of src/trainRLL.py; of two rates and two widths those with the lower validation loss on
+# hotel (docs/methods/neucrowd_sources.md). Its penalty of 2, halved by TensorFlow, is added to the
+# sum over a batch.
+BATCH, PENALTY, TUPLETS = 256, 2.0, 60_000
+RELEASED: dict[str, Any] = {
+    "hidden_units": (256, 32),
+    "normal_biases": True,
+    "embedding_dropout": True,
+    "l2": PENALTY / 2 / BATCH,
+    "batch_size": BATCH,
+    "steps_per_epoch": TUPLETS // BATCH,
+    "epochs": 50,
+    "eta": 2.0,
+    "optimizer": adadelta(0.05),
+    "standardise": False,
+    "Cs": (1.0,),
+    "weight_inside": False,
+    "unsafe_weight": 0.02,
+}
+
 
 @register_method(
     "neucrowd_released",
-    summary="NeuCrowd with the settings of its released code",
-    defaults={**RELEASED, "weight_inside": False, "unsafe_weight": 0.02},
+    summary="NeuCrowd as its released code trains it, with the values of its training script",
+    defaults=RELEASED,
     space=SPACE,
     paper=PAPER,
 )
@@ -33,7 +54,7 @@ class ReleasedNeuCrowd(NeuCrowd):
     The assurance is the share of votes for the label; an example is its own neighbour among
     sqrt(N) + 1, equal sums are safe, and safety counts from the second epoch on; the robust anchor
     is the sum over the number of tuplets; the sampling network learns the probability of the
-    positive.
+    positive; the epoch is chosen by the loss of validation tuplets.
     """
 
     slot_dropout: ClassVar[bool] = True
@@ -45,6 +66,22 @@ class ReleasedNeuCrowd(NeuCrowd):
         one_of("scaled", "none"),
         'the robust anchor: "scaled" (the sum over the number of tuplets) or "none".',
     )
+
+    monitor: str = argument(
+        "loss",
+        one_of("loss", "auc", "accuracy", "log_loss"),
+        'the validation figure that chooses the epoch: the "loss" of validation tuplets, "auc",'
+        ' "accuracy" or "log_loss".',
+    )
+
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        # Deviation: the votes of validation instances are not known here; their labels count fully.
+        full = np.ones(len(data.held), np.float32)
+        held = self._model(model.encoder, None, data.held, data.held_labels, full)
+        return lambda: {
+            "fixed_tuplet_loss": model.fixed_loss(),
+            "loss": held.fixed_loss(4096, as_trained=True),
+        }
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         return label_assurance(votes, "share")

@@ -85,14 +85,15 @@ def mislabel_detection(
         truth: `[N]` true class codes, -1 where unknown; such rows count only in `safe_share`.
 
     Returns:
-        `safe_share`, and `precision` and `recall` of wrong labels among unsafe instances (NaN if
-        there is none).
+        `safe_share`; `mislabelled`, the share of wrong labels; and `precision` and `recall` of
+        wrong labels among unsafe instances (NaN if there is none).
     """
     labelled = truth >= 0
     unsafe, wrong = ~safe[labelled], (labels != truth)[labelled]
     both = float((unsafe & wrong).sum())
     return {
         "safe_share": float(safe.mean()),
+        "mislabelled": float(wrong.mean()) if labelled.any() else float("nan"),
         "precision": both / unsafe.sum() if unsafe.any() else float("nan"),
         "recall": both / wrong.sum() if wrong.any() else float("nan"),
     }

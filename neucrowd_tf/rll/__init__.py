@@ -1,5 +1,6 @@
-"""RLL: label confidence (section III-B) and the estimator (III-A, III-C)."""
+"""RLL: label confidence (section III-B), the estimator (III-A, III-C) and the released code's."""
 
 from neucrowd_tf.rll.estimator import RLL
+from neucrowd_tf.rll.released import ReleasedRLL
 
-__all__ = ["RLL"]
+__all__ = ["RLL", "ReleasedRLL"]

@@ -35,7 +35,7 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
         labels: `[N]` class codes that the examples are trained with.
 
     References:
-        RLL, eq. (1).
+        RLL, section III-B, eq. (1).
     """
     # Deviation: eq. (1) is the share of positive votes, which would make a sure negative example
     # weigh nothing.
@@ -117,7 +117,7 @@ def bayesian_confidence(
         parameters: from `beta_parameters`.
 
     References:
-        RLL, eq. (2).
+        RLL, section III-B, eq. (2).
     """
     # Deviation: for a negative example the paper's formula would give its "positiveness"; here it
     # is the confidence in the label that the example is used with, own label against the rest,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
-    RELEASED,
     EmbeddingData,
     RepresentationEstimator,
     similarities,
@@ -42,6 +41,8 @@ from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from neucrowd_tf.training.tuplet_model import TupletModel
 
 
 @estimator
@@ -107,7 +108,7 @@ class RLL(RepresentationEstimator):
         )
         with run.scope():
             model, groups = self._network(prepared)
-        self._train_embedding(model, groups, prepared, run)
+        self._train_embedding(model, groups, prepared, run, watch=self._watch(model, prepared))
         self._classify(model, prepared, run)
 
     def _confidence(
@@ -134,22 +135,44 @@ class RLL(RepresentationEstimator):
         used = parameters[0] / (parameters[0] + parameters[1])
         return bayesian_confidence(votes, labels, parameters), used
 
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns what is logged after each epoch."""
+        del model, data
+        return dict
+
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
-        from neucrowd_tf.training.tuplet_model import TupletModel
-        from neucrowd_tf.training.tuplets import TupletIndex, uniform_batches
+        from neucrowd_tf.training.tuplets import uniform_batches
 
-        model = TupletModel(
-            self._make_encoder(data.features.shape[1:], self.seed),
-            data.features,
-            TupletIndex(data.labels, self.k),
-            self.confidence_,
+        encoder = self._make_encoder(data.features.shape[1:], self.seed)
+        model = self._model(encoder, data.features, data.labels, self.confidence_)
+        return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
+
+    def _model(
+        self,
+        encoder: Any,
+        features: NDArray[np.float32],
+        labels: NDArray[np.int64],
+        confidence: NDArray[np.float32],
+    ) -> TupletModel:
+        """Returns the network with the instances that it is trained on."""
+        from neucrowd_tf.training.tuplets import TupletIndex
+
+        return self._model_class()(
+            encoder,
+            features,
+            TupletIndex(labels, self.k),
+            confidence,
             eta=self.eta,
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
             slot_dropout=self.slot_dropout,
         )
-        return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
+
+    def _model_class(self) -> Callable[..., TupletModel]:
+        from neucrowd_tf.training.tuplet_model import TupletModel
+
+        return TupletModel
 
 
 # Parts the draw of annotations from whatever else the seed draws.
@@ -164,6 +187,10 @@ _CONFIDENCES = {
     "rll_mle": ("mle", "RLL with the share of agreeing votes as label confidence"),
     "rll_bayesian": ("bayesian", "RLL with the Beta posterior mean as label confidence"),
 }
+PAPER = (
+    "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
+    " Labels: An Educational Case Study"
+)
 for _name, (_confidence, _summary) in _CONFIDENCES.items():
     _space = {"k": (2, 3, 4, 5), "eta": (2.0, 5.0, 10.0, 20.0), **ENCODER_SPACE}
     register_method(
@@ -172,33 +199,5 @@ for _name, (_confidence, _summary) in _CONFIDENCES.items():
         defaults={"confidence": _confidence},
         presets=EQUAL_PRESETS,
         space=_space | ({"prior_mass": (0.5, 1.0, 2.0, 5.0)} if _name == "rll_bayesian" else {}),
-        paper=(
-            "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
-            " Labels: An Educational Case Study"
-        ),
+        paper=PAPER,
     )(RLL)
-
-
-@register_method(
-    "rll_released",
-    summary="RLL-Bayesian with the settings of its released code",
-    defaults={
-        **RELEASED,
-        "confidence": "bayesian",
-        "weight_inside": False,
-        "alpha": 3.0,
-        "beta": 2.0,
-    },
-    max_classes=2,
-    paper=(
-        "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
-        " Labels: An Educational Case Study"
-    ),
-)
-@estimator
-class ReleasedRLL(RLL):
-    """RLL with the released code's Beta prior, which is one for two classes."""
-
-    max_classes: ClassVar[int | None] = 2
-    slot_dropout: ClassVar[bool] = True
-    raw_head: ClassVar[bool] = True

@@ -57,23 +57,6 @@ ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
 # What a dataset asks of the encoder of all these methods alike, whichever the loss. On Syn1's
 # validation rows NeuCrowd has .621 so and .616 by the default 1e-2 (results/neucrowd_choice.csv).
 EQUAL_PRESETS: dict[str, dict[str, Any]] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
-# NeuCrowd's released code, where it departs from what the paper prints, and RLL's likewise: Xavier
-# kernels and normal biases, dropout on the embedding too and a mask a slot, an epoch of 60,000
-# tuplets, a penalty added to a summed loss (here divided by the batch), features as they are, a
-# balanced logistic regression (C = 1) on the embedding as it is. The rate of Adadelta is an
-# argument there without a value; at the paper's 1e-3 it hardly moves.
-RELEASED: dict[str, Any] = {
-    "normal_biases": True,
-    "embedding_dropout": True,
-    "batch_size": 512,
-    "steps_per_epoch": 60_000 // 512,
-    "epochs": 10,
-    "l2": 1e-2 / 2 / 512,
-    "standardise": False,
-    "optimizer": "adadelta",
-    "learning_rate": 1.0,
-    "Cs": (1.0,),
-}
 similarities = one_of("cosine", "euclidean")
 
 
@@ -255,15 +238,16 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
             figures = ranking_metrics(data.held_labels, head.predict_proba(model.embed(data.held)))
             return {**figures, **watch()}
 
+        steps = self._steps(data)
         history = train(
-            self._compiled(model, run),
+            self._compiled(model, run, steps),
             batches,
             epochs=self.epochs,
-            steps_per_epoch=self.steps_per_epoch,
+            steps_per_epoch=steps,
             run=run,
             evaluate=evaluate,
             monitor=self.monitor,
-            mode="min" if self.monitor == "log_loss" else "max",
+            mode="max" if self.monitor in ("auc", "accuracy") else "min",
             tie_break="log_loss",
             patience=self.patience,
             epoch_start=epoch_start,
@@ -271,13 +255,18 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_ = history.best_epoch
 
-    def _compiled(self, model: Any, run: Run) -> Any:
+    def _steps(self, data: EmbeddingData) -> int:
+        """Returns the batches of an epoch."""
+        del data
+        return self.steps_per_epoch
+
+    def _compiled(self, model: Any, run: Run, steps: int) -> Any:
         from neucrowd_tf.nn.encoders import make_optimizer
 
         with run.scope():
             model.compile(
                 optimizer=make_optimizer(self.optimizer, self.learning_rate),
-                steps_per_execution=run.steps_per_call(self.steps_per_epoch),
+                steps_per_execution=run.steps_per_call(steps),
                 jit_compile=False,
             )
         return model

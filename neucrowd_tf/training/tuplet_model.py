@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -71,11 +72,30 @@ class EncoderModel(keras.Model):
         Each distinct instance is embedded once.
         """
         if self.slot_dropout and training:
-            flat = tf.gather(self.instances, tf.reshape(rows, [-1]))
-            embedded = tf.cast(self.encoder(flat, training=True), tf.float32)
-            return tf.reshape(embedded, [*rows.shape, embedded.shape[-1]])
+            return self.embed_slots(self.encoder, rows)
         features, places = self.distinct(rows)
         return tf.cast(tf.gather(self.encoder(features, training=training), places), tf.float32)
+
+    def embed_slots(self, network: keras.Model, rows: Any) -> Any:
+        """Returns embeddings `[..., h]` of instances `[...]`, each with a dropout mask of its own.
+
+        Of a chain of layers, those before the first dropout see each distinct instance once.
+        """
+        layers = [x for x in network.layers if not isinstance(x, keras.layers.InputLayer)]
+        masks = [isinstance(layer, keras.layers.Dropout) for layer in layers]
+        first = 0
+        if all(isinstance(layer, keras.layers.Dense | keras.layers.Dropout) for layer in layers):
+            first = masks.index(True) if any(masks) else len(layers)
+        features, places = self.distinct(rows)
+        for layer in layers[:first]:
+            features = layer(features)
+        embedded = tf.gather(features, tf.reshape(places, [-1]))
+        if first:
+            for layer, mask in zip(layers[first:], masks[first:], strict=True):
+                embedded = layer(embedded, training=True) if mask else layer(embedded)
+        else:
+            embedded = network(embedded, training=True)
+        return tf.reshape(tf.cast(embedded, tf.float32), [*rows.shape, embedded.shape[-1]])
 
     def batch_losses(self, data: Any) -> Any:
         """Returns the losses `[B]` of one batch of the pipeline, in float32.
@@ -184,21 +204,26 @@ class TupletModel(EncoderModel):
         """
         return self.index.draw(uniforms, tf.convert_to_tensor(self.cumulative))
 
-    def fixed_loss(self, size: int = 1024) -> float:
-        """Returns the mean loss of the same uniformly drawn tuplets with their own anchors.
+    def fixed_loss(self, size: int = 1024, *, as_trained: bool = False) -> float:
+        """Returns the mean loss of the same uniformly drawn tuplets.
 
-        It does not depend on how the model draws, selects and replaces anchors, so that models
-        which train on different tuplets can be compared. Dropout is off.
+        It does not depend on how the model draws and selects. Dropout is off.
+
+        Args:
+            size: how many tuplets.
+            as_trained: whether `anchors` replaces their anchors, as in training. Models with other
+                anchors can be compared only without.
         """
-        return float(self._fixed_loss(size))
+        return float(self._fixed_loss(size, as_trained))
 
     @tf.function(reduce_retracing=True, autograph=False)
-    def _fixed_loss(self, size: int) -> Any:
+    def _fixed_loss(self, size: int, as_trained: bool) -> Any:
         width = self.index.negatives + 2
         uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)
-        tuplets, _ = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
         embeddings = self.embed_rows(tuplets, training=False)
-        return tf.reduce_mean(self.losses_to(embeddings[:, 0], embeddings, tuplets))
+        anchors = self.anchors(embeddings, tuplets, classes) if as_trained else embeddings[:, 0]
+        return tf.reduce_mean(self.losses_to(anchors, embeddings, tuplets))
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
@@ -225,3 +250,39 @@ class TupletModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         return self.tuplet_losses(*self.draw(data))
+
+
+class TwoTowerModel(TupletModel):
+    """A tuplet model in which a second network, the members' tower, embeds all but the anchor.
+
+    Predictions take the anchor's network, `encoder`.
+    """
+
+    def __init__(
+        self, *arguments: Any, make_tower: Callable[[tuple[int, ...]], keras.Model], **options: Any
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            arguments: of `TupletModel`.
+            make_tower: returns the second network for a shape of features.
+            options: of `TupletModel`.
+        """
+        super().__init__(*arguments, **options)
+        self.members = make_tower(tuple(self.instances.shape[1:]))
+
+    def embed_rows(self, rows: Any, training: bool) -> Any:
+        """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
+        embeddings = []
+        for network, part in ((self.encoder, rows[:, :1]), (self.members, rows[:, 1:])):
+            if training:
+                embeddings.append(self.embed_slots(network, part))
+            else:
+                features, places = self.distinct(part)
+                embedded = tf.cast(network(features, training=False), tf.float32)
+                embeddings.append(tf.gather(embedded, places))
+        return tf.concat(embeddings, axis=1)
+
+    def penalty(self, network: keras.Model) -> Any:
+        """Returns the penalty on the weights of both networks."""
+        return super().penalty(network) + super().penalty(self.members)

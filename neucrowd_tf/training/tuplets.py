@@ -42,6 +42,45 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
     return make
 
 
+def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
+    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that stand for all
+    pairs of two positives, shuffled, each with negatives of its own; every pass has the same ones.
+
+    They are functions of (seed, step) alone, and mean this to a `TupletIndex` that draws uniformly.
+    A pass leaves out the pairs that do not fill a batch.
+
+    Args:
+        seed: draws the order and the negatives.
+        positives: how many instances have the positive class, at least 2.
+        batch: tuplets a batch.
+        width: n.
+    """
+    pairs = positives * (positives - 1)
+    passes = max(1, pairs // batch)
+
+    def make(first_step: int) -> tf.data.Dataset:
+        @tf.autograph.experimental.do_not_convert
+        def draw(step: tf.Tensor) -> tf.Tensor:
+            place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
+            order = tf.constant([seed, pairs], tf.int64)
+            pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
+            # The middle of the interval of an anchor, and of one of the others as its positive.
+            first, second = pair // (positives - 1), pair % (positives - 1)
+            members = [(first, positives), (second, positives - 1)]
+            chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
+            negatives = tf.random.stateless_uniform(
+                [batch, width - 2],
+                seed=tf.stack([tf.constant(seed, tf.int64), step % passes]),
+                dtype=tf.float64,
+            )
+            return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
+
+        steps = step_numbers(first_step)
+        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
+
+    return make
+
+
 def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
     """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions.
 

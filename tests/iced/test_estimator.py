@@ -222,6 +222,8 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     assert scores["label_original"] == scores["label_final"] == (model.labels_ == truth).mean()
     groups = certainty_groups(model.certainty_)
     assert scores["warm_up_samples"] == (groups <= 3).sum()
+    counts = np.bincount(model.labels_, minlength=2)
+    assert scores["rounds"]["inferred_shares"] == [(counts / 26).tolist()]
 
 
 def test_the_printed_factors_one_by_one() -> None:
@@ -314,4 +316,7 @@ def test_registered_methods() -> None:
     }  # fmt: skip
     literal = registry.method("iced_literal").make(rounds=2).get_params()
     assert {name: literal[name] for name in printed} == printed
+    # Sections 2.4, 3.2 and 3.3 and figure 2: the prior is uniform.
+    uniform = registry.method("iced_printed").make(rounds=2).get_params()
+    assert uniform == literal | {"prior": "uniform"}
     assert neucrowd_tf.iced.ICED is ICED

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from scipy.special import expit
 
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd, ReleasedNeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
@@ -71,7 +72,7 @@ def test_mislabels_among_unsafe_rows() -> None:
     safe = np.array([True, False, True, False, False, True])
     labels, truth = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 1, 0, 1, -1])
     result = mislabel_detection(safe, labels, truth)
-    assert result == {"safe_share": 0.5, "precision": 2 / 3, "recall": 2 / 3}
+    assert result == {"safe_share": 0.5, "mislabelled": 0.6, "precision": 2 / 3, "recall": 2 / 3}
 
 
 def test_evaluation_looks_at_the_rows_trained_on() -> None:
@@ -87,6 +88,7 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
     assert model.evaluation(SimpleNamespace(truth=truth)) == {
         "unsafe_precision": 1.0,
         "unsafe_recall": 1.0,
+        "mislabelled": 1 / 3,
         "safe_share": 2 / 3,
         "hardness_correlation": None,
     }
@@ -147,3 +149,27 @@ def test_the_released_sampling_network_predicts_probabilities() -> None:
     assert 0.0 < model.history_["predicted_hardness"][-1] < 1.0
     shares = annotations.vote_counts().max(axis=1) / 5
     np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
+
+
+def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
+    x, annotations = crowd()
+    model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)
+    losses = model.history_["val_loss"]
+    assert model.best_epoch_ == int(np.argmin(losses)) and np.isfinite(losses).all()
+
+
+def test_named_presets() -> None:
+    # src/trainRLL.py: batch 256, penalty 2 on half the squares over a summed loss, gamma 2, 50
+    # epochs; src/model.py: groupSize 6e4. Section 4.3 and definition 4: the published words.
+    released = registry.method("neucrowd_released").make().get_params()
+    encoder = released["encoder"]
+    assert encoder["l2"] * 2 * 256 == 2.0 and encoder["normal_biases"]
+    assert (released["eta"], released["epochs"], released["steps_per_epoch"]) == (2.0, 50, 234)
+    printed = registry.method("neucrowd_printed").make().get_params()
+    assert printed["optimizer"]["config"] == {"learning_rate": 1e-3, "rho": 0.95, "epsilon": 1e-8}
+    assert printed["encoder"]["initializer"] == "normal"
+    assert (printed["anchor"], printed["unsafe_weight"], printed["standardise"]) == (
+        "sum",
+        0,
+        False,
+    )

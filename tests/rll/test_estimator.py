@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
-from neucrowd_tf.rll import RLL
+from neucrowd_tf.rll import RLL, ReleasedRLL
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 
@@ -181,3 +182,42 @@ def test_wrong_arguments() -> None:
     few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
     with pytest.raises(DataError, match="instances of other classes"):
         RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], np.array([0, 1, 1, 0, 1, 1])))
+
+
+def test_the_released_code_by_hand() -> None:
+    # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
+    model = ReleasedRLL()
+    votes, labels = np.array([[0, 5], [4, 1]]), np.array([1, 0])
+    confidence, prior = model._confidence(votes, labels)
+    np.testing.assert_allclose(confidence, [8 / 10, 7 / 10], rtol=1e-6)
+    np.testing.assert_allclose(prior, [0.6, 0.6])
+    # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
+    data = SimpleNamespace(labels=np.arange(90) % 2)
+    assert ReleasedRLL(batch_size=32)._steps(data) == 610
+    assert ReleasedRLL(steps_per_epoch=7)._steps(data) == 7
+
+
+def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
+    x, crowd, _ = crowd_data(2)
+    model = ReleasedRLL(**{**QUICK, "epochs": 4}, seed=1).fit(x, crowd)
+    losses = model.history_["val_loss"]
+    assert len(losses) == 4 and model.best_epoch_ == int(np.argmin(losses))
+    again = ReleasedRLL(**{**QUICK, "epochs": 4}, seed=1).fit(x, crowd)
+    assert np.array_equal(model.predict_proba(x), again.predict_proba(x))
+
+
+def test_two_towers_embed_anchors_and_members() -> None:
+    x = np.random.default_rng(0).normal(size=(12, 6)).astype(np.float32)
+    labels = np.arange(12) % 2
+    model = ReleasedRLL(encoder={"hidden_units": (4, 3), "dropout": 0.5}, standardise=False)
+    network = model._model(model._make_encoder((6,), 0), x, labels, np.ones(12, np.float32))
+    rows = tf.constant([[0, 2, 1], [2, 0, 3]])
+    embedded = network.embed_rows(rows, training=False)
+    first, others = network.encoder(x), network.members(x)
+    np.testing.assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
+    np.testing.assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
+    # Each place has a dropout mask of its own: equal rows, unequal embeddings.
+    masked = network.embed_slots(network.members, tf.zeros((64, 1), tf.int32))
+    assert len(np.unique(masked.numpy(), axis=0)) > 1
+    weights = (*network.encoder.losses, *network.members.losses)
+    assert float(network.penalty(network.encoder)) == pytest.approx(float(sum(weights)))

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from benchmarks.memory import graphs
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.tuplets import TupletIndex, step_numbers, uniform_batches
+from neucrowd_tf.training.tuplets import TupletIndex, all_pairs, step_numbers, uniform_batches
 
 
 def draw(
@@ -124,3 +124,19 @@ def test_a_pipeline_leaves_no_graph() -> None:
     for first in range(3):
         next(iter(uniform_batches(0, 4, 3)(first)))
     assert graphs() <= before
+
+
+def test_a_pass_has_all_pairs_once_and_the_next_one_the_same_groups() -> None:
+    # Five positives make 20 pairs, five batches of four; negatives are rows of class 0.
+    labels = np.array([1, 0, 1, 1, 0, 0, 1, 0, 1])
+    index = TupletIndex(labels, negatives=2)
+    cumulative = tf.constant(index.cumulative(None))
+    batches = list(all_pairs(3, 5, 4, 4)(0).take(10))
+    groups = np.concatenate([index.draw(batch, cumulative)[0].numpy() for batch in batches])
+    pairs = {tuple(pair) for pair in groups[:20, :2]}
+    rows = np.flatnonzero(labels)
+    assert pairs == {(a, b) for a in rows for b in rows if a != b}
+    assert (labels[groups[:, 2:]] == 0).all() and (groups[:, 2] != groups[:, 3]).all()
+    np.testing.assert_array_equal(groups[:20], groups[20:])
+    later = next(iter(all_pairs(3, 5, 4, 4)(7)))
+    np.testing.assert_array_equal(later, batches[7])
