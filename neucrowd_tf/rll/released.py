@@ -53,8 +53,8 @@ RELEASED: dict[str, Any] = {
 class ReleasedRLL(RLL):
     """RLL as its authors' code trains it; see `RLL`.
 
-    Groups have all pairs of positives, each with the same negatives in every pass; a network of its
-    own embeds the members of a group other than the anchor; the Beta prior is the same for positive
+    Groups have all pairs of positives, each with the same negatives in every pass; the anchors have
+    a network of their own, and the other one makes the embedding; the Beta prior is the same for positive
     and negative labels; the epoch is chosen by the loss of validation groups.
     """
 
@@ -97,7 +97,7 @@ class ReleasedRLL(RLL):
 
         return functools.partial(
             TwoTowerModel,
-            make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "members"),
+            make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "query"),
         )
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
@@ -106,5 +106,5 @@ class ReleasedRLL(RLL):
         # fully, and the penalty is left out.
         full = np.ones(len(data.held), np.float32)
         held = self._model(model.encoder, data.held, data.held_labels, full)
-        held.members = model.members
+        held.query = model.query
         return lambda: {"loss": held.fixed_loss(4096)}

@@ -253,9 +253,9 @@ class TupletModel(EncoderModel):
 
 
 class TwoTowerModel(TupletModel):
-    """A tuplet model in which a second network, the members' tower, embeds all but the anchor.
+    """A tuplet model in which a second network, the query tower, embeds the anchors.
 
-    Predictions take the anchor's network, `encoder`.
+    Anchors are positive examples alone, so predictions take `encoder`, which learns from both.
     """
 
     def __init__(
@@ -269,12 +269,12 @@ class TwoTowerModel(TupletModel):
             options: of `TupletModel`.
         """
         super().__init__(*arguments, **options)
-        self.members = make_tower(tuple(self.instances.shape[1:]))
+        self.query = make_tower(tuple(self.instances.shape[1:]))
 
     def embed_rows(self, rows: Any, training: bool) -> Any:
         """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
         embeddings = []
-        for network, part in ((self.encoder, rows[:, :1]), (self.members, rows[:, 1:])):
+        for network, part in ((self.query, rows[:, :1]), (self.encoder, rows[:, 1:])):
             if training:
                 embeddings.append(self.embed_slots(network, part))
             else:
@@ -285,4 +285,4 @@ class TwoTowerModel(TupletModel):
 
     def penalty(self, network: keras.Model) -> Any:
         """Returns the penalty on the weights of both networks."""
-        return super().penalty(network) + super().penalty(self.members)
+        return super().penalty(network) + super().penalty(self.query)

@@ -213,11 +213,11 @@ def test_two_towers_embed_anchors_and_members() -> None:
     network = model._model(model._make_encoder((6,), 0), x, labels, np.ones(12, np.float32))
     rows = tf.constant([[0, 2, 1], [2, 0, 3]])
     embedded = network.embed_rows(rows, training=False)
-    first, others = network.encoder(x), network.members(x)
+    first, others = network.query(x), network.encoder(x)
     np.testing.assert_allclose(embedded[:, 0], tf.gather(first, rows[:, 0]), rtol=1e-5)
     np.testing.assert_allclose(embedded[:, 1:], tf.gather(others, rows[:, 1:]), rtol=1e-5)
     # Each place has a dropout mask of its own: equal rows, unequal embeddings.
-    masked = network.embed_slots(network.members, tf.zeros((64, 1), tf.int32))
+    masked = network.embed_slots(network.encoder, tf.zeros((64, 1), tf.int32))
     assert len(np.unique(masked.numpy(), axis=0)) > 1
-    weights = (*network.encoder.losses, *network.members.losses)
+    weights = (*network.encoder.losses, *network.query.losses)
     assert float(network.penalty(network.encoder)) == pytest.approx(float(sum(weights)))
