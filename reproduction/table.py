@@ -296,6 +296,8 @@ def _draw_dataset(axis: Any, row: list[Cell], title: str) -> None:
     places = np.arange(len(row))
     means, low, high = np.array([cell.interval for cell in row]).T
     errors = np.nan_to_num(np.array([means - low, high - means]))
+    for cell, place in zip(row, places, strict=True):  # each seed
+        axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
     axis.errorbar(means, places, xerr=errors, fmt="o", capsize=2, label="ours, 95 % interval")
     printed = [(c.paper, y) for c, y in zip(row, places, strict=True) if c.paper is not None]
     if printed:
