@@ -54,8 +54,8 @@ class ReleasedRLL(RLL):
     """RLL as its authors' code trains it; see `RLL`.
 
     Groups have all pairs of positives, each with the same negatives in every pass; the anchors have
-    a network of their own, and the other one makes the embedding; the Beta prior is the same for positive
-    and negative labels; the epoch is chosen by the loss of validation groups.
+    a network of their own, and the other one makes the embedding; the Beta prior is the same for
+    positive and negative labels; the epoch is chosen by the loss of validation groups.
     """
 
     max_classes: ClassVar[int | None] = 2

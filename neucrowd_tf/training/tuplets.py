@@ -43,11 +43,11 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
 
 
 def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers that stand for all
-    pairs of two positives, shuffled, each with negatives of its own; every pass has the same ones.
+    """Returns `make(first_step)`, batches of uniform numbers that stand for all pairs of positives.
 
-    They are functions of (seed, step) alone, and mean this to a `TupletIndex` that draws uniformly.
-    A pass leaves out the pairs that do not fill a batch.
+    They are `[batch, width]`, functions of (seed, step) alone, and mean this to a `TupletIndex`
+    that draws uniformly. Pairs are shuffled, each has negatives of its own, and every pass has the
+    same ones. A pass leaves out the pairs that do not fill a batch.
 
     Args:
         seed: draws the order and the negatives.
