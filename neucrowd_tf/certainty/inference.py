@@ -62,6 +62,8 @@ class Inference:
 
     def lines(self) -> list[str]:
         """Returns what a command prints about its labels, one sentence or two per line."""
+        if self.crowd.num_classes < 2:
+            return ["All labels are of one class: how often they are right cannot be estimated."]
         accuracy = self.certainty.accuracy()
         lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
         if self.certainty.notes:

@@ -212,6 +212,8 @@ class Certainty:
         The other classes share the rest in proportion to their posteriors, but none gets more
         than the label.
         """
+        if self.posteriors.shape[1] < 2:
+            return np.ones_like(self.posteriors)
         rows, labels = np.arange(len(right)), self.posteriors.argmax(axis=1)
         others = np.maximum(self.posteriors, 1e-9)
         others[rows, labels] = 0.0
@@ -237,6 +239,8 @@ class Certainty:
             rows = np.flatnonzero((self.votes.sum(axis=1) > 0) | (self.gold >= 0))
         if not len(rows):
             return Estimate(float("nan"), float("nan"), float("nan"))
+        if self.posteriors.shape[1] < 2:  # no label could differ: this says nothing
+            return Estimate(1.0, 0.0, 1.0)
         rng, draws = np.random.default_rng(1), []
         for shift in self.shifts[: draws_for(len(rows))]:
             chances = self.right(shift)[rows]

@@ -9,6 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
+from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
 
 def crowd(seed: int = 0) -> tuple[Annotations, np.ndarray]:
@@ -61,3 +62,41 @@ def _nearly_alone() -> Annotations:
     _, first = np.unique(items * 300 + annotators, return_index=True)
     columns = (each[first].astype(np.int32) for each in (items, annotators, labels))
     return Annotations(*columns, num_instances=800, num_annotators=300, num_classes=12)
+
+
+def test_one_class_says_nothing() -> None:
+    labels = Annotations.from_dense(np.zeros((20, 3), dtype=int), num_classes=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = infer(labels)
+    assert "cannot be estimated" in result.lines()[0]
+    assert result.certainty.accuracy() == (1.0, 0.0, 1.0)
+    assert result.skills is not None and set(result.skills.note) == {"one class only"}
+
+
+def test_ties_are_decided_once() -> None:
+    labels = Annotations.from_dense(np.array([[0, 1], [1, 0]] * 20))
+    result = infer(labels, "majority_vote")
+    assert len(set(result.labels.tolist())) == 2
+    assert (result.probas.argmax(axis=1) == result.labels).all()
+
+
+def test_estimates_from_random_gold_labels() -> None:
+    labels, truth = crowd(2)
+    chosen = np.random.default_rng(0).permutation(300)[:40]
+    gold = np.full(300, -1)
+    gold[chosen] = truth[chosen]
+    result = infer(labels, gold=gold)
+    assert result.estimates is not None
+    accuracy, shares = result.estimates
+    right = float((infer(labels).labels == truth).mean())
+    assert accuracy.low < right < accuracy.high
+    assert sum(share.value for share in shares.values()) == pytest.approx(1.0, abs=0.05)
+    assert "If the 40 gold items were drawn at random" in result.lines()[-1]
+    few = np.where(np.arange(300) == np.flatnonzero(gold >= 0)[0], gold, -1)
+    assert infer(labels, gold=few).estimates is None
+
+
+def test_a_share_of_equal_values_has_an_interval() -> None:
+    share = prediction_powered_share(np.ones(20), np.full(20, 0.9), np.full(100, 0.9))
+    assert share.value == 1.0 and share.low < 0.97 and share.high == 1.0
