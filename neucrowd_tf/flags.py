@@ -171,7 +171,7 @@ class _Parser(absl_flags.ArgumentParser):
         if kind.startswith(("int", "float")):
             return self._number(text, float if kind.startswith("float") else int)
         if kind.startswith("tuple[tuple"):
-            return _pair(text)
+            return pair(text)
         if kind.startswith("tuple"):
             return tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
         if kind.startswith("Path"):
@@ -197,7 +197,8 @@ def _expect(value: Any, expected: str) -> Any:
     return value
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def pair(text: str) -> tuple[str, Any]:
+    """Returns the name and the value of `name=value`; ValueError for any other text."""
     name, sign, rest = (side.strip() for side in text.partition("="))
     if not sign or not re.fullmatch(r"(\w+\.)?[A-Za-z]\w*", name):
         raise ValueError("must be name=value")

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf import registry
-from neucrowd_tf.errors import one_line, printable
+from neucrowd_tf.errors import UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.command_line import run as run_to_exit_code
 from neucrowd_tf.io.command_line import say
+from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.quiet import quiet
 from neucrowd_tf.stopping import RESUME, hinted
 
@@ -67,19 +68,27 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     if options.suite:
         return _run_suites(options, modules)
     from neucrowd_tf.harness import runner
-    from neucrowd_tf.harness.results import summary_table
+    from neucrowd_tf.harness.results import read_results, summary_table
 
+    before = {row["method"] for row in read_results(options.output_dir / "results.csv")}
+    for name in sorted({*options.baseline} - {*options.method} - before):
+        raise UsageError(f"--baseline={name}: no runs in {options.output_dir}. Add it to --method.")
     # Several processes show no progress of their fits.
     works = runner.works(options, False if options.jobs > 1 or options.scheduler else None)
     if not process.first_worker(options):
         return runner.exit_code(runner.follow(options, works, _print))
     rows, outcomes = runner.run_all(options, works, _print, modules)
     asked = [
-        row for row in rows if row["dataset"] in options.dataset and row["method"] in options.method
+        row
+        for row in rows
+        if row["dataset"] in options.dataset
+        and row["method"] in (*options.method, *options.baseline)
     ]
     folders = [work.folder for work in works]
-    table = summary_table(asked, options.output_dir)
-    say("\n".join([table, *_notes(outcomes), *_places(options.output_dir, folders)]))
+    table = summary_table(asked, options.output_dir, options.baseline, options.table)
+    if options.table:
+        write_text(options.output_dir / f"summary.{options.table}", f"{table}\n")
+    say("\n".join([table, *_notes(outcomes), *_places(options, folders)]))
     from neucrowd_tf.report.build import refresh_comparison
 
     for folder in folders:  # a report was written before the later runs had finished
@@ -121,9 +130,11 @@ def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     return notes
 
 
-def _places(out: Path, folders: Sequence[Path]) -> Iterator[str]:
+def _places(options: flags.Options, folders: Sequence[Path]) -> Iterator[str]:
     """Yields where the results, TensorBoard logs, reports and SavedModels of these runs are."""
-    yield f"\nResults:     {out / 'results.csv'}, {out / 'summary.csv'}"
+    out, forms = options.output_dir, ["csv", *filter(None, [options.table])]
+    tables = [out / "results.csv", *(out / f"summary.{form}" for form in forms)]
+    yield f"\nResults:     {', '.join(str(path) for path in tables)}"
     yield f"TensorBoard: tensorboard --logdir {out}"
     for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
         places = [folder / name for folder in folders if (folder / name).exists()]

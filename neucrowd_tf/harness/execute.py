@@ -27,7 +27,7 @@ from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
-from neucrowd_tf.harness.work import Work, locked
+from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked
 from neucrowd_tf.io import run_files
 from neucrowd_tf.io.command_line import model_names
 from neucrowd_tf.io.files.arrays import array_digest
@@ -235,6 +235,7 @@ class _Execution:
                 work.key.seed,
                 work.options.tune_by,
                 self.strategy,
+                work.space,
             )
             best = search.best(work.options.tune, self.folder / run_files.TUNING)
             estimator = self._configured(work.hparams | best)
@@ -338,6 +339,9 @@ class _Execution:
         evaluation = evaluate(dataset, estimator, training, key.seed)
         write_json(folder / run_files.EVALUATION, evaluation)
         metrics = key.record() | scored
+        if dataset.truth is not None and (rows := dataset.truth >= 0).any():
+            right = training.argmax(axis=1)[rows] == dataset.truth[rows]
+            metrics[TRAIN_ACCURACY] = float(right.mean())
         metrics["digests"] = {name: digest(folder / name) for name in written}
         # Runs with equal digests were tested on the same instances.
         metrics["test_digest"] = array_digest(dataset.test.features)

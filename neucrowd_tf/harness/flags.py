@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import flag, parse_value
+from neucrowd_tf.flags import flag, pair, parse_value
 from neucrowd_tf.flags import parse as parse_flags
 from neucrowd_tf.io.command_line import LabelFlags, table_options
 from neucrowd_tf.io.run_files import TABLES
@@ -25,8 +25,25 @@ LAYOUT = ("image_size", "max_pixels", "unmatched", "ignore_columns")
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
     *("target", "gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
-    *("tune", "tune_by", *TABLES, *LAYOUT, *NAMES),
+    *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
 )
+
+
+def _tries(text: str) -> int | str:
+    """Returns the value of --tune."""
+    if text == "grid":
+        return text
+    if not text.isdecimal() or int(text) > 1_000_000:
+        raise ValueError("must be grid or a whole number from 0 to 1000000")
+    return int(text)
+
+
+def _space(text: str) -> tuple[str, tuple[Any, ...]]:
+    """Returns a name and its values: of a list, or of a text separated by commas."""
+    name, value = pair(text)
+    if isinstance(value, str):
+        value = [parse_value(item.strip()) for item in value.split(",")]
+    return name, tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +55,12 @@ class Options(LabelFlags):
 
     dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
     method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
-    suite: tuple[str, ...] = flag((), help="Tables and figures of the papers; `all` or `smoke`.")
+    suite: tuple[str, ...] = flag(
+        (), help="Tables and figures of the papers, `all`, `smoke`, or FILE.toml with your own."
+    )
+    rows: tuple[str, ...] = flag(
+        (), help="Rows of --suite to run: dataset/method or dataset/setting/method; * matches any."
+    )
     list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
     output_dir: Path = flag(Path("runs"), help="Folder of results.csv, summary.csv and the runs.")
     data_dir: Path | None = flag(
@@ -62,7 +84,16 @@ class Options(LabelFlags):
         help="CSV task,label: true labels of some items. They score and calibrate; auto also"
         " chooses by them.",
     )
+    baseline: tuple[str, ...] = flag(
+        (), help="Methods that all others are compared with, besides mv_lr and ds_lr."
+    )
+    table: str | None = flag(
+        None, choices=("md", "tex"), help="Prints the summary in this format, and writes it."
+    )
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
+    reuse: Path | None = flag(
+        None, help="Another --output_dir, whose finished runs with the same settings are copied."
+    )
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     refit_all: bool = flag(
         False, help="Exports a fit to all annotated items, test items included (with --export)."
@@ -102,7 +133,14 @@ class Options(LabelFlags):
     )
     folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
     repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
-    tune: int = flag(0, least=0, most=1_000_000, help="Settings to try before each run.")
+    tune: int | str = flag(
+        0, parse=_tries, help="Number of settings to try before each run; `grid` tries all."
+    )
+    space: tuple[tuple[str, Any], ...] = flag(
+        (),
+        parse=_space,
+        help="Values that --tune tries, name=a,b,c, in place of the method's own. May be repeated.",
+    )
     tune_by: str = flag(
         "validation",
         choices=("validation", "crowd"),
@@ -202,7 +240,7 @@ def _problems(o: Options) -> Iterator[str]:
     if o.seeds[-1] > MAX_SEED:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
-        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "logical_cpus")
+        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "reuse", "logical_cpus")
         yield from (
             f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
         )
@@ -210,6 +248,10 @@ def _problems(o: Options) -> Iterator[str]:
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
     if o.scheduler is not None and o.jobs > 1:
         yield "--jobs: not with --scheduler, each of whose workers makes one run at a time."
+    if o.rows and not o.suite:
+        yield "--rows: only with --suite."
+    if o.space and not o.tune:
+        yield "--space: only with --tune."
     if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
         yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
     if o.refit_all and (not o.export or o.evaluation == "cv"):
@@ -222,7 +264,7 @@ def _problems(o: Options) -> Iterator[str]:
             yield "--annotations is missing: --dataset=table needs a file of labels."
     elif tables and not o.suite:
         yield f"--{tables[0]}: only with --dataset=table."
-    folders = ("data_dir", "images")
+    folders = ("data_dir", "images", "reuse")
     for name in ("weights", "gold", *tables, *folders):
         path = getattr(o, name)
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export

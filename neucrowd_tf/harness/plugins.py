@@ -61,13 +61,14 @@ def listing() -> str:
 
 
 def hyper_parameters(
-    methods: Iterable[str], chosen: Iterable[tuple[str, Any]]
+    methods: Iterable[str], chosen: Iterable[tuple[str, Any]], flag: str = "hparam"
 ) -> dict[str, dict[str, Any]]:
     """Returns each method's hyper-parameters from those of the command line.
 
     Args:
         methods: names.
         chosen: name or method.name, and value. A plain name goes to each method that has it.
+        flag: the flag's name, for messages.
 
     Raises:
         UsageError: a name that no method has; suggests the closest one.
@@ -77,9 +78,9 @@ def hyper_parameters(
     for full, value in chosen:
         owner, dot, name = full.rpartition(".")
         if dot and owner not in names:
-            raise UsageError(f"--hparam={full}: {owner} is not among --method.")
+            raise UsageError(f"--{flag}={full}: {owner} is not among --method.")
         if name == "seed":
-            raise UsageError("--hparam=seed: use --seed.")
+            raise UsageError(f"--{flag}=seed: use --seed.")
         takers = [owner] if dot else list(names)
         users = [method for method in takers if name in (names[method] or [name])]
         if not users:
@@ -87,7 +88,7 @@ def hyper_parameters(
             close = difflib.get_close_matches(name, every, n=1)
             has = f"{', '.join(takers)}: {', '.join(sorted(every)) or 'no hyper-parameters'}"
             hint = f"Did you mean {close[0]}?" if close else f"These exist for {has}."
-            raise UsageError(f"--hparam={name}: no method of this command has it. {hint}")
+            raise UsageError(f"--{flag}={name}: no method of this command has it. {hint}")
         for method in users:
             result[method][name] = value
     return result

@@ -201,6 +201,18 @@ def versions() -> dict[str, str]:
 
 
 @functools.cache
+def machine() -> dict[str, Any]:
+    """Returns what rounding depends on besides versions and threads: processor and oneDNN."""
+    name = platform.processor()
+    with contextlib.suppress(OSError):  # of Linux; elsewhere it does not exist
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next((line.partition(": ")[2] for line in lines if "model name" in line), name)
+    # TensorFlow's default is on for x86; other values are those of the environment.
+    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default")
+    return {"processor": name or platform.machine(), "cpus": os.cpu_count(), "onednn": onednn}
+
+
+@functools.cache
 def git_revision() -> str | None:
     """Returns the checkout's commit, with "+changes" if files differ; None without git."""
     root = Path(__file__).resolve().parent.parent.parent

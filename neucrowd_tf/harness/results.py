@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,14 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.harness.work import METRICS, RunKey, locked
+from neucrowd_tf.harness.work import METRICS, TRAIN_ACCURACY, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_bytes
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.registry import printed
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
-FOLD_COLUMNS = ("fold", "repeat")
+FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
 GROUPED = ("dataset", "method")  # the first columns of summary.csv
 OK, SKIPPED, FAILED = "ok", "skipped", "failed"
 RIVALS = ("mv_lr", "ds_lr")
@@ -36,6 +37,7 @@ def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None)
     test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
     row = {name: str(value) for name, value in key.record().items()} | {"status": status}
     row |= {name: number_cell(test.get(name)) for name in METRICS}
+    row[TRAIN_ACCURACY] = number_cell((metrics or {}).get(TRAIN_ACCURACY))
     for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
         value = timings.get(name)
         row[name] = "" if value is None else f"{value:.{digits}f}"
@@ -88,8 +90,10 @@ def _check_summary(path: Path) -> None:
         )
 
 
-def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
+def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()) -> list[Row]:
     """Adds rows to results.csv, replaces those of the same runs, and writes summary.csv.
+
+    `baselines` are methods that summary.csv compares all others with, besides `RIVALS`.
 
     Returns:
         all rows.
@@ -99,11 +103,11 @@ def add_rows(output_dir: Path, new: Iterable[Row]) -> list[Row]:
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
-        folded = any(row.get("fold") for row in ordered)
-        header = [*COLUMNS, *(FOLD_COLUMNS if folded else ())]
+        further = (name for name in FURTHER_COLUMNS if any(row.get(name) for row in ordered))
+        header = [*COLUMNS, *further]
         cells = ([row.get(name, "") for name in header] for row in ordered)
         write_text(output_dir / "results.csv", to_csv(header, cells))
-        write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir))
+        write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
     return ordered
 
 
@@ -117,17 +121,20 @@ def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
     return {
         (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
         for row in rows
-        if row["status"] == OK and row[metric]
+        if row["status"] == OK and row.get(metric)
     }
 
 
-def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[str, Any]]:
+def summarise(
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Returns a record per dataset, method and kind of evaluation; see `summary_csv`.
 
     Args:
         rows: of results.csv.
         output_dir: folder of the runs, whose predictions give the intervals over seeds and
             instances; without it these intervals are NaN.
+        baselines: further methods that all others are compared with.
     """
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
@@ -138,13 +145,13 @@ def summarise(rows: Sequence[Row], output_dir: Path | None = None) -> list[dict[
         record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
         record["runs"] = sum(row["status"] == OK for row in mine)
         record["not_run"] = len(mine) - record["runs"]
-        for metric in METRICS:
+        for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
             if metric in COMPARED:
                 record[f"{metric}_paper"] = printed(dataset, method).get(metric, math.nan)
         seconds = list(_values(mine, "fit_seconds").values())
         record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
-        for rival in RIVALS:
+        for rival in dict.fromkeys((*RIVALS, *baselines)):
             theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
             for metric in COMPARED:
                 record |= _comparison(mine, theirs, metric, rival, output_dir)
@@ -201,16 +208,19 @@ def _comparison(
     }
 
 
-def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
+def summary_csv(
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+) -> str:
     """Returns summary.csv.
 
     It has the mean, standard deviation and 95% interval over runs, the paper's value, and paired
-    differences from `RIVALS`. Their intervals are over seeds (`_low`, `_high`) and, if all runs
-    share one test set, over seeds and test instances (`_instances_low`, `_instances_high`).
+    differences from `RIVALS` and `baselines`. Their intervals are over seeds (`_low`, `_high`)
+    and, if all runs share one test set, over seeds and test instances (`_instances_low`,
+    `_instances_high`).
     `<metric>_beats_<rival>` is "yes" if the latter interval, or without it the former, is above
     zero, and empty for fewer than two pairs of runs.
     """
-    records = summarise(rows, output_dir)
+    records = summarise(rows, output_dir, baselines)
     header = list(records[0]) if records else [*GROUPED]
     return to_csv(
         header,
@@ -221,28 +231,67 @@ def summary_csv(rows: Sequence[Row], output_dir: Path | None = None) -> str:
     )
 
 
-def summary_table(rows: Sequence[Row], output_dir: Path | None = None) -> str:
-    """Returns the summary as a table for a terminal, without empty columns, and its legend."""
+def summary_table(
+    rows: Sequence[Row],
+    output_dir: Path | None = None,
+    baselines: Sequence[str] = (),
+    form: str | None = None,
+) -> str:
+    """Returns the summary as a table without empty columns, and its legend.
+
+    Args:
+        rows: of results.csv.
+        output_dir: see `summarise`.
+        baselines: methods whose differences are shown; without any, whether a method beats mv_lr.
+        form: "md" or "tex" for a table in Markdown or LaTeX, None for a terminal.
+    """
+    compared = [(f"{metric}_minus_{name}", name) for name in baselines for metric in COMPARED]
     head = (
         *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
-        *("paper acc/AUC", "beats mv_lr (acc/AUC)"),
+        "paper acc/AUC",
+        *(f"{stem.partition('_')[0]} minus {name}" for stem, name in compared),
+        *(() if baselines else ("beats mv_lr (acc/AUC)",)),
     )
-    columns = list(zip(head, *map(_cells, summarise(rows, output_dir)), strict=True))
+    stems = [stem for stem, _ in compared]
+    cells = (_cells(record, stems) for record in summarise(rows, output_dir, baselines))
+    columns = list(zip(head, *cells, strict=True))
     columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
-    widths = [max(map(len, column)) for column in columns]
-    lines = [
+    lines, notes = list(zip(*columns, strict=True)), []
+    if any("±" in cell for line in lines for cell in line):
+        notes.append("±: half of the 95% interval over runs")
+    if any(name.startswith("beats") for name in lines[0]):
+        notes.append("beats: whether the interval of the paired difference is above 0")
+    if any("[" in cell for line in lines for cell in line):
+        notes.append("minus: paired difference [95% interval over runs] {over runs and instances}")
+    return "\n".join(aligned(lines, form, "; ".join(notes)))
+
+
+def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list[str]:
+    """Returns the lines of a table, the first of which is its head; see `summary_table`."""
+    if form == "tex":
+        first, *rest = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+        columns = "l" * len(lines[0])
+        begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule"]
+        return [*[f"% {note}"] * bool(note), *begin, *rest, r"\bottomrule", r"\end{tabular}"]
+    if form == "md":
+        first, *rest = (f"| {' | '.join(line)} |" for line in lines)
+        return [first, "|" + "---|" * len(lines[0]), *rest, *["", note] * bool(note)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in zip(*columns, strict=True)
+        for line in lines
     ]
-    if any("±" in line for line in lines):
-        lines.append("±: half of the 95% interval over runs")
-    if any(name.startswith("beats") for name, *_ in columns):
-        lines[-1] += "; beats: whether the interval of the paired difference is above 0"
-    return "\n".join(lines)
+    return [*shown, *[note] * bool(note)]
 
 
-def _cells(record: dict[str, Any]) -> tuple[str, ...]:
-    """Returns the cells of a record for the terminal's table."""
+def _latex(cell: str) -> str:
+    """Returns a cell with the characters that LaTeX reads as commands escaped."""
+    plain = re.sub(r"([_%&#${}])", r"\\\1", cell).replace("±", r"$\pm$")
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain)
+
+
+def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
+    """Returns the cells of a record for `summary_table`."""
 
     def shown(value: float, text: str) -> str:
         return "-" if math.isnan(value) else text
@@ -251,7 +300,15 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
         mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
         return shown(mean, f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
 
+    def difference(stem: str) -> str:
+        value, text = record[stem], f"{record[stem]:+.3f}"
+        for infix, (opening, closing) in (("", "[]"), ("_instances", "{}")):
+            low, high = record[f"{stem}{infix}_low"], record[f"{stem}{infix}_high"]
+            text += shown(low, f" {opening}{low:+.3f}, {high:+.3f}{closing}").removesuffix("-")
+        return shown(value, text)
+
     seconds, paper = record["fit_seconds_mean"], [record[f"{name}_paper"] for name in COMPARED]
+    beats = "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED)
     return (
         record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
         record["method"],
@@ -259,5 +316,5 @@ def _cells(record: dict[str, Any]) -> tuple[str, ...]:
         *map(spread, ("accuracy", "auc", "f1", "log_loss")),
         shown(seconds, f"{seconds:.1f}"),
         "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper),
-        "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED),
+        *(map(difference, compared) if compared else (beats,)),
     )

@@ -53,12 +53,22 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     """
     for name in options.dataset:
         plugins.check_dataset_options(registry.dataset(name), dataset_options(options, name))
+    for name in options.baseline:
+        registry.method(name, "--baseline")
     hparams = plugins.hyper_parameters(options.method, options.hparam)
+    spaces = plugins.hyper_parameters(options.method, options.space, "space")
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
         folds = list(product(range(options.repeats), range(options.folds)))
     return [
-        Work(RunKey(dataset, method, seed, *fold), hparams[method], options, progress, label=label)
+        Work(
+            RunKey(dataset, method, seed, *fold),
+            hparams[method],
+            options,
+            progress,
+            label=label,
+            space=spaces[method],
+        )
         for dataset, seed, fold, method in product(
             options.dataset, options.seeds, folds, options.method
         )
@@ -136,6 +146,21 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     return finished, to_run + lacking
 
 
+def reused(
+    finished: Sequence[Work], left: Sequence[Work], report: Report
+) -> tuple[list[Work], list[Work]]:
+    """Returns `plan`'s lists after copying the finished runs of `--reuse`."""
+    copied = []
+    for work in left:
+        other = work.options.reuse
+        if other is not None and not work.only_complete and work.copy_from(other):
+            copied.append(work)
+    if copied:
+        report(f"{len(copied)} finished runs copied from {copied[0].options.reuse}")
+    lacking = [dataclasses.replace(work, only_complete=True) for work in copied if work.lacks()]
+    return [*finished, *copied], [work for work in left if work not in copied] + lacking
+
+
 def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
     """Trains together with the first worker of --distribute=multi_worker and writes nothing."""
     outcomes = {}
@@ -151,7 +176,8 @@ def keep_finished(finished: Sequence[Work]) -> dict[RunKey, Outcome]:
     outcomes = {work.key: Outcome(OK, work.metrics().content) for work in finished}
     if finished:
         rows = [make_row(key, OK, outcome.metrics) for key, outcome in outcomes.items()]
-        add_rows(finished[0].options.output_dir, rows)
+        options = finished[0].options
+        add_rows(options.output_dir, rows, options.baseline)
     return outcomes
 
 
@@ -169,7 +195,7 @@ def run_all(
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
-    finished, left = plan(options, works)
+    finished, left = reused(*plan(options, works), report)
     alone = len({(work.key.dataset, work.key.method) for work in works}) == 1
     outcomes = keep_finished(finished)
     for work, outcome in make_all(left, options, report, modules, alone=alone):
@@ -222,7 +248,7 @@ def make_all(
                 work.discard()
                 raise UsageError(outcome.reason)
             row = make_row(work.key, outcome.status, outcome.metrics)
-            add_rows(work.options.output_dir, [row])
+            add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
             left = f", about {minutes:.0f} min left" if keep_going else ""
             bar.clear()

@@ -1,4 +1,4 @@
-"""--tune: random search over a method's declared space, scored without test rows."""
+"""--tune: random or grid search for hyper-parameters, scored without test instances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.model_selection import KFold, ParameterSampler, StratifiedKFold
+from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, StratifiedKFold
 
 from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
@@ -32,17 +32,19 @@ FOLDS = 3
 
 
 def candidates(
-    space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int, seed: int
+    space: Mapping[str, tuple[Any, ...]], fixed: Mapping[str, Any], trials: int | str, seed: int
 ) -> list[dict[str, Any]]:
     """Returns up to `trials` different settings: the defaults, then random draws.
 
     Args:
         space: values by hyper-parameter.
-        trials: the largest number of settings.
+        trials: the largest number of settings; "grid" for all of the space, in its order.
         fixed: hyper-parameters that the user set; they are not searched.
         seed: of the draws.
     """
     searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
+    if trials == "grid":
+        return list(ParameterGrid(searched))
     total = math.prod(map(len, searched.values())) if searched else 0
     drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed) if total else ()
     return [{}, *drawn]
@@ -79,6 +81,7 @@ class Search:
         by: "validation" (the validation split, where there is one) or "crowd" (held-out
             annotations even so).
         strategy: a `tf.distribute.Strategy`, or None.
+        space: values by hyper-parameter; empty for the method's declared space.
     """
 
     method: Method
@@ -88,6 +91,7 @@ class Search:
     seed: int
     by: str = "validation"
     strategy: Any = None
+    space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
 
     def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns a fitted estimator with these settings."""
@@ -123,11 +127,12 @@ class Search:
         names = sorted({name for name, _ in scores})
         return "/".join(names), float(np.mean([value for _, value in scores]))
 
-    def best(self, trials: int, path: Path) -> dict[str, Any]:
+    def best(self, trials: int | str, path: Path) -> dict[str, Any]:
         """Returns the best setting.
 
         Args:
-            trials: how many settings to try; the defaults are the first.
+            trials: how many settings to try, of which the defaults are the first; "grid" for all
+                of the space.
             path: of tuning.csv, which contains the finished trials; a resumed run continues it.
 
         Raises:
@@ -135,7 +140,7 @@ class Search:
         """
         done, rows, problem = _finished(path), [], None
         best: tuple[float, dict[str, Any]] | None = None
-        settings = candidates(self.method.space, self.hparams, trials, self.seed)
+        settings = candidates(self.space or self.method.space, self.hparams, trials, self.seed)
         for number, setting in enumerate(settings):
             text = json.dumps(setting, sort_keys=True, default=repr)
             row = done.get(text)

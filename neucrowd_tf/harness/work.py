@@ -24,6 +24,7 @@ from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.io.schema import TableOptions
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
+TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
 SETTINGS = (
     *("keep_annotations", "keep_one", "tune", "threads", "device", "mixed_precision"),
@@ -91,6 +92,7 @@ class Work:
         progress: whether its fit shows progress bars; None shows them on a terminal.
         only_complete: whether only missing files of a finished run are made.
         label: printed before the run's name.
+        space: the values that --tune tries; empty for the method's declared space.
     """
 
     key: RunKey
@@ -99,6 +101,7 @@ class Work:
     progress: bool | None = None
     only_complete: bool = False
     label: str = ""
+    space: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -158,6 +161,26 @@ class Work:
         """Whether a finished run lacks a file that can be made from its checkpoints."""
         return self.lacks_export() or self.lacks_results()
 
+    def copy_from(self, other: Path) -> bool:
+        """Copies the finished run of the same name and settings from another --output_dir.
+
+        Returns:
+            whether there is one.
+        """
+        options = dataclasses.replace(self.options, output_dir=other)
+        source = dataclasses.replace(self, options=options)
+        if not source.finished:
+            return False
+        with contextlib.suppress(UsageError):
+            source.check_settings()
+            with locked(self.folder):
+                self.prepare()
+                ignore = shutil.ignore_patterns(FINISHED, ".*")
+                shutil.copytree(source.folder, self.folder, ignore=ignore, dirs_exist_ok=True)
+                shutil.copy2(source.folder / FINISHED, self.folder / FINISHED)
+            return True
+        return False
+
     # ----------------------------------------------------------------- continuing a run
 
     def check(self) -> bool:
@@ -166,7 +189,7 @@ class Work:
         Raises:
             UsageError: a finished run without --resume, or a run with other settings.
         """
-        resume = self.options.resume
+        resume = self.options.resume or self.options.reuse is not None
         if self.finished and not resume:
             raise UsageError(
                 f"--output_dir: {self.folder} contains a finished run. Choose another folder, or"
@@ -245,6 +268,7 @@ class Work:
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
+            "space": bool(options.space),
             "refit_all": options.refit_all,
             "model_annotator": options.model_annotator,
             "logical_cpus": options.distribute == "mirrored",
@@ -282,6 +306,7 @@ class Work:
             "settings": self.settings(),
             "flags": jsonable(flags, repr),
             "threads": dict.fromkeys(THREAD_COUNTS, self.options.threads),
+            "machine": process.machine(),
             "versions": process.versions(),
             "git_revision": process.git_revision(),
             "card": {**dataclasses.asdict(dataset.card), "statistics": data_statistics(dataset)},
