@@ -115,6 +115,7 @@ _METHODS: dict[str, Method] = {}
 _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
+_SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
 _PRINTED: dict[tuple[str, str], dict[str, float]] = {}
 
 
@@ -155,6 +156,11 @@ def register_suite(suite: Suite) -> None:
     if suite.name in _SUITES and _SUITES[suite.name] != suite:
         raise ValueError(f"suite {suite.name!r} is registered already")
     _SUITES[suite.name] = suite
+
+
+def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
+    """Registers what reads the suites of `--suite=FILE.toml`."""
+    _SUITE_FILES[:] = [reader]
 
 
 def register_printed(dataset: str, method: str, figures: Mapping[str, float]) -> None:
@@ -216,13 +222,19 @@ def suites() -> list[Suite]:
 
 
 def chosen_suites(names: Sequence[str]) -> list[Suite]:
-    """Returns the suites of those names, each once; "all" is every one that `--list` shows.
+    """Returns the suites of those names, each once.
+
+    "all" is every one that `--list` shows; FILE.toml is those of a file.
 
     Raises:
         UsageError: an unknown name.
+        DataError: a file without suites.
     """
     chosen: dict[str, Suite] = {}
     for name in names:
+        if name.endswith(".toml") and _SUITE_FILES:
+            chosen |= {suite.name: suite for suite in _SUITE_FILES[0](Path(name))}
+            continue
         if name not in _SUITES and (name != "all" or not _SUITES):
             hint = f"Suites: {', '.join([*_SUITES, 'all'])}." if _SUITES else "There are no suites."
             raise UsageError(f"--suite: no suite is named {name!r}. {hint}")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
+from neucrowd_tf.errors import DataError, one_line
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite
@@ -31,7 +32,27 @@ OPTIONS = (
     *("tune", "tune_by"),
 )
 _CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
-_SUITE = tuple(field.name for field in dataclasses.fields(Suite))
+_SUITE = tuple(field.name for field in dataclasses.fields(Suite) if field.name != "file")
+
+
+def read_file(path: Path) -> list[registry.Suite]:
+    """Returns the suites of a user's file, as `--suite=FILE.toml` runs them.
+
+    Raises:
+        DataError: no such file, or not a file of suites.
+    """
+    try:
+        suites = [dataclasses.replace(suite, file=str(path)) for suite in read(path)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{path}: not a file of suites ({type(error).__name__}: {one_line(error)})."
+            " docs/adding_a_method.md shows one."
+        ) from None
+    return [_registered(suite) for suite in suites]
+
+
+def _registered(suite: Suite) -> registry.Suite:
+    return registry.Suite(suite.name, partial(run_suite, suite), suite.title)
 
 
 def read(path: Path) -> Iterator[Suite]:
@@ -111,5 +132,6 @@ def register() -> None:
     The methods of `smoke` are those that are registered when it runs.
     """
     for suite in SUITES:
-        registry.register_suite(registry.Suite(suite.name, partial(run_suite, suite), suite.title))
+        registry.register_suite(_registered(suite))
     registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
+    registry.register_suite_files(read_file)

@@ -16,19 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
+from reproduction.verdicts import FEWER, SEEDS, UNTOLD, WIDEST, prediction_interval, value_verdict
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 RESULTS = Path(__file__).parents[1] / "results"
-# A verdict needs this many seeds, and an interval at most this wide to either side.
-SEEDS, WIDEST = 10, 0.03
-FEWER = ", fewer than ten seeds"
-UNTOLD, READING, NO_FIGURE = "cannot be told", "a reading", "measured"
+READING = "a reading"
 _GENERATED = ("ours", "verdict")
 
 
@@ -109,29 +106,6 @@ def read(path: Path = CLAIMS) -> list[Claim]:
         except TypeError as error:
             raise DataError(f"{path.name}: {name}: {error}") from error
     return claims
-
-
-def prediction_interval(mean: float, deviation: float, runs: int) -> Interval:
-    """Returns the 95% interval of one more run: mean +- t sd sqrt(1 + 1/n); NaN for one run."""
-    if runs < 2:
-        return Interval(mean, math.nan, math.nan)
-    half = float(stats.t.ppf(0.975, runs - 1)) * deviation * math.sqrt(1 + 1 / runs)
-    return Interval(mean, mean - half, mean + half)
-
-
-def value_verdict(printed: float | None, interval: Interval, runs: int) -> str:
-    """Returns what the prediction interval of one run says of a printed single run."""
-    if printed is None:
-        return NO_FIGURE
-    few = "" if runs >= SEEDS else FEWER
-    if math.isnan(interval.low) or (interval.high - interval.low) / 2 > WIDEST:
-        return UNTOLD + few
-    # Equal runs have no width; half of the last printed digit is then the tolerance.
-    low = min(interval.low, interval.estimate - 5e-4)
-    high = max(interval.high, interval.estimate + 5e-4)
-    if low <= printed <= high:
-        return "within" + few
-    return ("above" if interval.estimate > printed else "below") + few
 
 
 def gain_verdict(interval: Interval, runs: int) -> str:

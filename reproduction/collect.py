@@ -42,6 +42,7 @@ class FinishedRun:
         """Returns a figure of the test split, of the run's times, or of evaluation.json."""
         finished = self.read(FINISHED)
         value = finished["test"].get(name, finished.get("timings", {}).get(name))
+        value = finished.get(name) if value is None else value
         value = self.evaluation.get(name) if value is None else value
         return None if value is None else float(value)
 

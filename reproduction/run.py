@@ -16,15 +16,24 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import process, runner
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.results import FAILED
+from neucrowd_tf.harness.results import FAILED, aligned
 from neucrowd_tf.harness.runner import Report
 from neucrowd_tf.harness.work import Work
+from neucrowd_tf.io.command_line import say
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import write_json
 from reproduction.collect import case_folder, suite_runs
 from reproduction.printed import ELSEWHERE
 from reproduction.suite import FIRST_SEED, Case, Suite
-from reproduction.table import cells, draw, markdown, outcome_counts, write_csv
+from reproduction.table import (
+    cells,
+    draw,
+    markdown,
+    outcome_counts,
+    rows_shown,
+    write_csv,
+    write_seeds,
+)
 
 RESULTS = "results"
 WRITE_SECONDS = 60.0
@@ -43,6 +52,7 @@ def case_options(options: Options, case: Case) -> Options:
         num_runs=min(case.seeds, options.num_runs or case.seeds),
         hparam=tuple(case.hparams.items()),
         output_dir=case_folder(options.output_dir, case),
+        reuse=None if options.reuse is None else case_folder(options.reuse, case),
         resume=True,
         report=bool(options.report),
         **case.options,
@@ -87,9 +97,11 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
         absent = set(case.methods) - set(command.method)
         if absent:
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
+            failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
         label = f"{case.setting}/" if case.setting else ""
         try:
-            finished, left = runner.plan(command, runner.works(command, False, label))
+            plan = runner.plan(command, runner.works(command, False, label))
+            finished, left = runner.reused(*plan, report)
         except (UsageError, DataError) as error:
             failures.append(f"{case.folder}: {one_line(error)}")
             report(failures[-1])
@@ -112,7 +124,10 @@ def run_suite(
         a line for each run that failed and each case that could not be run.
     """
     started = written = time.monotonic()
-    works, failures = planned(suite, options, report)
+    asked = suite.with_rows(options.rows) if options.rows else suite
+    if options.rows and not asked.cases:
+        return [f"--rows={','.join(options.rows)}: no such row. See results/{suite.name}.csv."]
+    works, failures = planned(asked, options, report)
     if works:
         report(f"{suite.name}: {len(works)} runs to make")
     for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
@@ -125,6 +140,12 @@ def run_suite(
     write_tables(suite, options, failures)
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
+    if options.rows or options.table:
+        shown = rows_shown(asked, cells(asked, options.output_dir, only_rows=True))
+        text = "\n".join(aligned(shown, options.table, ""))
+        say(text)
+        if options.table == "tex":
+            write_text(options.output_dir / RESULTS / f"{suite.name}.tex", f"{text}\n")
     return failures
 
 
@@ -135,21 +156,19 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
     """
     root, folder = options.output_dir, options.output_dir / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    command = (
-        f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT --jobs=2"
-    )
     record: dict[str, Any] = {
         "title": suite.title,
-        "command": command,
+        "command": suite.command,
         "failures": sorted(failures),
     }
     files = [folder / f"{suite.name}.{ending}" for ending in ("csv", "md")]
     table = cells(suite, root)
     if suite.cases:
         write_csv(files[0], table)
+        write_seeds(folder / f"{suite.name}_seeds.csv", table)
         files += draw(suite, table, folder / f"{suite.name}.png")
     record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
-    write_text(folder / f"{suite.name}.md", markdown(suite, table, command))
+    write_text(folder / f"{suite.name}.md", markdown(suite, table, suite.command))
     if suite.analysis:
         try:
             files += suite.analysis(suite, options)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,7 @@ class Suite:
             all others.
         analysis: makes further tables or pictures from the finished runs.
         note: what a reader has to know.
+        file: the user's file that the suite was read from; "" for one of the project.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Suite:
     baseline: str = ""
     analysis: Analysis | None = None
     note: str = ""
+    file: str = ""
 
     @property
     def figures(self) -> Table:
@@ -95,6 +99,27 @@ class Suite:
         """Returns what a method's gain is measured over; "" where the suite has no baseline."""
         first, *others = self.baseline.split() or [""]
         return next((name for name in others if method.endswith(f"_{name}")), first)
+
+    @property
+    def command(self) -> str:
+        """The command that makes the table."""
+        program = Path(sys.argv[0]).name if self.file else "run_experiment.py"
+        flags = f"--suite={self.file or self.name} --data_dir=DATA --output_dir=OUT --jobs=2"
+        return f"python {program} {flags}"
+
+    def with_rows(self, patterns: Sequence[str]) -> Suite:
+        """Returns the suite with those rows whose `dataset/row name` matches a pattern."""
+        cases = []
+        for case in self.cases:
+            for dataset in case.datasets:
+                methods = tuple(
+                    method
+                    for method in case.methods
+                    if any(fnmatchcase(f"{dataset}/{case.row_name(method)}", p) for p in patterns)
+                )
+                if methods:
+                    cases.append(dataclasses.replace(case, datasets=(dataset,), methods=methods))
+        return dataclasses.replace(self, cases=tuple(cases))
 
     @property
     def paper(self) -> str:

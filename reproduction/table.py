@@ -15,17 +15,23 @@ import numpy as np
 from neucrowd_tf.evaluation.influence import VALUES
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
+from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE
 from reproduction.suite import Case, Suite
+from reproduction.verdicts import prediction_interval, value_verdict
 
 COLUMNS = (
     *("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference"),
-    *("status", "gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high"),
+    *("status", "one_run_low", "one_run_high", "worst", "verdict"),
+    *("gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high"),
 )
+SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
+# Metrics whose smallest value is the worst; of others no worst seed is shown.
+HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
 PUBLIC_DATA = "not reproduced: public data, not in data_dir"
@@ -38,9 +44,9 @@ NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does
 class Cell:
     """One figure of a table.
 
-    `values` has our values, one per run. `gain` is the paired gain over the suite's baseline with
-    its interval over seeds; `gain_instances` has the interval over seeds and instances, if all runs
-    share one test set.
+    `values` has our values, one per run, and `runs` their seeds and folders. `gain` is the paired
+    gain over the suite's baseline with its interval over seeds; `gain_instances` has the interval
+    over seeds and instances, if all runs share one test set.
     """
 
     dataset: str
@@ -52,6 +58,7 @@ class Cell:
     reason: str = ""
     gain: Interval | None = None
     gain_instances: Interval | None = None
+    runs: tuple[tuple[int, str], ...] = ()
 
     @property
     def interval(self) -> tuple[float, float, float]:
@@ -60,6 +67,38 @@ class Cell:
             return math.nan, math.nan, math.nan
         interval = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
         return interval.estimate, interval.low, interval.high
+
+    @property
+    def by_seed(self) -> tuple[float, ...]:
+        """Our values, one per seed: means over the folds of a cross-validation."""
+        if not self.runs:
+            return self.values
+        seeds: dict[int, list[float]] = {}
+        for (seed, _), value in zip(self.runs, self.values, strict=True):
+            seeds.setdefault(seed, []).append(value)
+        return tuple(sum(values) / len(values) for values in seeds.values())
+
+    @property
+    def one_run(self) -> Interval:
+        """The 95% prediction interval of one more seed."""
+        values = self.by_seed
+        if len(values) < 2:
+            return Interval(values[0], math.nan, math.nan) if values else _NONE
+        return prediction_interval(
+            float(np.mean(values)), float(np.std(values, ddof=1)), len(values)
+        )
+
+    @property
+    def worst(self) -> float | None:
+        """The worst seed's value; None for a metric whose smallest value is not the worst."""
+        return min(self.by_seed, default=None) if self.metric in HIGHER else None
+
+    @property
+    def verdict(self) -> str:
+        """What `one_run` says of the published value as that of a single run; "" without both."""
+        if not self.by_seed or self.paper is None:
+            return ""
+        return value_verdict(self.paper, self.one_run, len(self.by_seed))
 
     @property
     def status(self) -> str:
@@ -94,6 +133,8 @@ class Cell:
             "difference": difference,
         }
         numbers |= {"gain": gain.estimate, "gain_low": gain.low, "gain_high": gain.high}
+        one = self.one_run
+        numbers |= {"one_run_low": one.low, "one_run_high": one.high, "worst": self.worst}
         numbers |= {"gain_instances_low": wider.low, "gain_instances_high": wider.high}
         shown = {
             name: "" if value is None or math.isnan(value) else number_cell(round(value, 6))
@@ -106,6 +147,7 @@ class Cell:
             **shown,
             "runs": str(len(self.values)),
             "status": self.status,
+            "verdict": self.verdict,
         }
 
 
@@ -160,7 +202,7 @@ def _ratio(folds: int | None) -> float:
     return 0.0 if folds is None else 1.0 / (folds - 1)
 
 
-def cells(suite: Suite, root: Path) -> list[Cell]:
+def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
     """Returns a suite's table.
 
     Its own runs come first, then the published values of datasets that are not available.
@@ -173,12 +215,17 @@ def cells(suite: Suite, root: Path) -> list[Cell]:
             reason = "" if runs else absent_reason(root, case, dataset, method)
             gains = _gain(suite, root, case, dataset, method)
             for metric in suite.metrics:
-                values = tuple(_by_run(runs, metric).values())
+                values = _by_run(runs, metric)
                 paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
-                table.append(Cell(dataset, name, metric, paper, values, case.folds, reason, *gains))
+                table.append(
+                    Cell(
+                        *(dataset, name, metric, paper, tuple(values.values()), case.folds),
+                        *(reason, *gains, tuple(values)),
+                    )
+                )
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
-    for (dataset, name), printed in suite.figures.items():
+    for (dataset, name), printed in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
             reason = "" if dataset in PRIVATE | ELSEWHERE else NO_IDENTITIES
             table += [
@@ -194,23 +241,39 @@ def write_csv(path: Path, table: Iterable[Cell]) -> None:
     write_text(path, to_csv(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]))
 
 
+def write_seeds(path: Path, table: Iterable[Cell]) -> None:
+    """Writes our values, one line per run and metric, so that a single run can be checked."""
+    rows = []
+    for cell in table:
+        for (seed, folder), value in zip(cell.runs, cell.values, strict=True):
+            fold = folder.partition("fold-")[2]
+            place = [cell.dataset, cell.method, cell.metric, str(seed), fold]
+            rows.append([*place, number_cell(value)])
+    write_text(path, to_csv(SEED_COLUMNS, rows))
+
+
 def markdown(suite: Suite, table: list[Cell], command: str) -> str:
     """Returns a suite's table as Markdown: one row a dataset and method, one column a metric."""
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
     lines += [suite.note, ""] if suite.note else []
-    if not table:
-        return "\n".join(lines)
+    return "\n".join([*lines, *aligned(rows_shown(suite, table), "md", ""), ""] if table else lines)
+
+
+def rows_shown(suite: Suite, table: list[Cell]) -> list[list[str]]:
+    """Returns the head and the rows of a suite's table as it is shown."""
     printed = {cell.metric for cell in table if cell.paper is not None}
     head = ["dataset", "method"]
     for metric in suite.metrics:
         ours = f"{metric}, ours [95 % interval] (runs)"
-        head += [f"{metric}, paper", ours, "outcome"] if metric in printed else [ours]
+        one_run = "one run of ours [95% prediction interval] (worst seed)"
+        compared = [f"{metric}, paper", ours, "outcome", one_run, "verdict"]
+        head += compared if metric in printed else [ours]
     if suite.baseline:
         head.append(
             f"{suite.metrics[0]}, gain over {_over(suite)} [95 % interval over seeds] {{over"
             " seeds and instances}"
         )
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = [head]
     rows: dict[tuple[str, str], dict[str, Cell]] = {}
     for cell in table:
         rows.setdefault((cell.dataset, cell.method), {})[cell.metric] = cell
@@ -221,13 +284,14 @@ def markdown(suite: Suite, table: list[Cell], command: str) -> str:
             if metric in printed:
                 paper = "" if cell.paper is None else f"{cell.paper:.3f}"
                 items += [paper, _ours(cell), "" if cell.status == NO_FIGURE else cell.status]
+                items += [_one_run(cell), cell.verdict]
             else:
                 items.append(_ours(cell) or cell.reason)
         if suite.baseline:
             first = cells_.get(suite.metrics[0])
             items.append("" if first is None else _shown_gain(first))
-        lines.append("| " + " | ".join(items) + " |")
-    return "\n".join([*lines, ""])
+        lines.append(items)
+    return lines
 
 
 def _over(suite: Suite) -> str:
@@ -240,6 +304,14 @@ def _over(suite: Suite) -> str:
 def _ours(cell: Cell) -> str:
     mean, low, high = cell.interval
     return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else ""
+
+
+def _one_run(cell: Cell) -> str:
+    one, worst = cell.one_run, cell.worst
+    if math.isnan(one.low):
+        return ""
+    shown = _between(one.low, one.high).strip()
+    return shown if worst is None else f"{shown} ({worst:.3f})"
 
 
 def _shown_gain(cell: Cell) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness import cli
+from neucrowd_tf.harness import cli, flags
 
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 
@@ -451,5 +451,9 @@ def test_more_places_than_are_listed_are_counted(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
         (folder / "report.html").touch()
-    listed = [line for line in cli._places(tmp_path, folders) if line.startswith("Report")]
+    listed = [
+        line
+        for line in cli._places(flags.Options(output_dir=tmp_path), folders)
+        if line.startswith("Report")
+    ]
     assert len(listed) == cli.MOST_PLACES + 1 and listed[-1].endswith("and 2 more")

@@ -1,0 +1,113 @@
+"""One run against a published value, rows of a suite, suites of a user's file, values by seed."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.errors import DataError
+from reproduction import catalogue, run
+from reproduction.suite import Case, Suite
+from reproduction.table import Cell, markdown, write_seeds
+from reproduction.verdicts import FEWER, UNTOLD
+
+SUITE = """
+[mine]
+title = "My comparison"
+baseline = "mean"
+datasets = "tiny"
+methods = "mean oracle"
+first_seed = 3
+cases = [{ seeds = 2 }, { setting = "low", methods = "mean", shift = 0.1, seeds = 1 }]
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "paper", "verdict"),
+    # Ten values .80 and .82 by turns: mean .81, sd .0105, t(9) = 2.262: .81 +- .0250.
+    [
+        ((0.80, 0.82) * 5, 0.83, "within"),
+        ((0.80, 0.82) * 5, 0.84, "below"),
+        ((0.80, 0.82) * 5, 0.78, "above"),
+        ((0.80, 0.83) * 5, 0.81, UNTOLD),  # .0374
+        ((0.81, 0.811, 0.809), 0.81, "within" + FEWER),
+        ((0.81,) * 10, 0.8104, "within"),
+        ((0.81,) * 10, None, ""),
+    ],
+)
+def test_verdict_by_hand(values: tuple[float, ...], paper: float | None, verdict: str) -> None:
+    cell = Cell("d", "m", "accuracy", paper, values)
+    assert cell.verdict == verdict and cell.worst == min(values)
+    if values == (0.80, 0.82) * 5:
+        assert cell.row()["one_run_low"] == "0.784991"
+        shown = markdown(Suite("s", "S", ()), [cell], "x")
+        assert f"[0.785, 0.835] (0.800) | {verdict} |" in shown
+
+
+def test_folds_are_one_value_per_seed(tmp_path: Path) -> None:
+    runs = ((0, "fold-0"), (0, "fold-1"), (1, "fold-0"), (1, "fold-1"))
+    cell = Cell("d", "m", "accuracy", 0.7, (0.6, 0.8, 0.5, 0.7), 2, runs=runs)
+    assert cell.by_seed == pytest.approx((0.7, 0.6)) and cell.worst == pytest.approx(0.6)
+    assert Cell("d", "m", "log_loss", None, (0.6,)).worst is None
+    write_seeds(tmp_path / "s.csv", [cell])
+    assert (tmp_path / "s.csv").read_text().splitlines()[:2] == [
+        "dataset,method,metric,seed,fold,value",
+        "d,m,accuracy,0,0,0.6",
+    ]
+
+
+def test_rows_of_a_suite() -> None:
+    suite = Suite("s", "S", (Case(("d", "e"), ("a", "b")), Case(("d",), ("a",), "k=3")))
+    assert suite.with_rows(["e/b"]).cases == (Case(("e",), ("b",)),)
+    assert suite.with_rows(["d/k=3/*"]).cases == (Case(("d",), ("a",), "k=3"),)
+    assert suite.with_rows(["e/nothing"]).cases == ()
+
+
+@pytest.mark.ci
+def test_a_suite_of_a_file(
+    command: Callable[..., int],
+    tiny: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(registry, "_SUITE_FILES", [catalogue.read_file])
+    monkeypatch.setattr(run, "draw", lambda *_: [])
+    monkeypatch.setattr("sys.argv", ["/somewhere/mine.py"])
+    file, out = tmp_path / "mine.toml", tmp_path / "out"
+    file.write_text(SUITE)
+    base = [f"--suite={file}", f"--output_dir={out}"]
+    assert command(*base, "--rows=tiny/oracle", "--table=tex") == 0 and tiny.calls == 2
+    shown = capsys.readouterr().out
+    assert r"tiny & oracle &" in shown and "mean &" not in shown
+    assert (out / "results" / "mine.tex").read_text() == shown
+    assert command(*base) == 0 and tiny.calls == 2 + 3
+    table = (out / "results" / "mine.md").read_text()
+    assert f"`python mine.py --suite={file} --data_dir=DATA" in table
+    with (out / "results" / "mine_seeds.csv").open() as lines:
+        rows = [(row["method"], row["seed"]) for row in csv.DictReader(lines)]
+    assert rows == [
+        ("mean", "3"),
+        ("mean", "4"),
+        ("oracle", "3"),
+        ("oracle", "4"),
+        ("low/mean", "3"),
+    ]
+    # Another folder takes the finished runs.
+    other = [f"--suite={file}", f"--output_dir={tmp_path / 'b'}", f"--reuse={out}"]
+    assert command(*other) == 0 and tiny.calls == 2 + 3
+    assert command(*base, "--rows=tiny/nothing") == 1
+    assert "no such row" in capsys.readouterr().err
+    file.write_text(SUITE.replace("mean oracle", "mean absent"))
+    assert command(*base) == 1
+    assert "absent: no such method" in capsys.readouterr().err
+    for text in ("[a]\nseeds = 3\n", "not toml"):
+        file.write_text(text)
+        with pytest.raises(DataError, match="not a file of suites"):
+            catalogue.read_file(file)
+    assert command(*base) == 2
