@@ -140,9 +140,9 @@ def aggregate(flags: Flags) -> list[str]:
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
     written = {flags.output: to_csv(header, rows)}
-    rows, lines = _models(inference, models, method) if models else ([], [])
+    compared, lines = _models(inference, models, method) if models else ([], [])
     if flags.annotators is not None:
-        written[flags.annotators] = annotators_csv(inference, models, rows)
+        written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
     return [*notes, f"method: {method}", *inference.lines(), *lines]

@@ -122,7 +122,7 @@ def coded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
     if len(set(map(type, items))) == 1:
         return encode(items)
     kinds, codes = encode((type(item), item) for item in items)  # type: ignore[misc]
-    return [name for _, name in kinds], codes
+    return [typed[1] for typed in kinds], codes
 
 
 def occurrences(codes: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

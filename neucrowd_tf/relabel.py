@@ -164,7 +164,7 @@ def _costs(
 ) -> NDArray[np.float64]:
     """Returns the price of a label of each annotator; of those that are not asked, any."""
     costs = read_costs(path, annotators, options)
-    missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free)]
+    missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free).tolist()]
     if missing:
         raise DataError(
             f"{path}: {len(missing)} annotators that can be asked have no cost, such as"

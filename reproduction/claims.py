@@ -146,9 +146,9 @@ def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
         interval = prediction_interval(float(row["mean"]), deviation, runs)
         verdict = value_verdict(claim.printed, interval, runs)
         worst = min(seeds.values()) if seeds else None
-    figures = [round(number, 4) for number in dataclasses.astuple(interval)]
+    mean, low, high = (round(number, 4) for number in dataclasses.astuple(interval))
     lowest = None if worst is None else round(worst, 4)
-    ours = Ours(*figures, runs=runs, seeds=_span(seeds), worst=lowest)
+    ours = Ours(mean, low, high, runs=runs, seeds=_span(seeds), worst=lowest)
     return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 

@@ -240,7 +240,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
-    for task, label in gold_labels.items():
+    for task, label in gold_labels.items():  # type: ignore[union-attr]
         if task not in tasks:
             raise DataError(
                 f"gold labels: expected tasks of the annotations, received task {task!r}"

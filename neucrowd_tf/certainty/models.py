@@ -101,7 +101,7 @@ def model_annotators(
         agreed = np.bincount(
             labels[answered], votes[answered, labels[answered]], minlength=crowd.num_classes
         )
-        by_class = _ratio(agreed, votes[answered].sum(axis=0))
+        by_class = _ratio(agreed, votes[answered].sum(axis=0).astype(np.float64))
         worth = label_worth(votes, labels, seed)
         rows.append(ModelAnnotator(code, test, note, by_class, people, worth))
     return rows

@@ -95,10 +95,10 @@ def load(
     for name, value in paths.items():
         if value is not None and not isinstance(value, (str, Path)):
             raise UsageError(f"--{name}: expected a path, received {value!r}")
-    for name, value in (("image_size", image_size), ("max_pixels", max_pixels)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise UsageError(f"--{name}: expected a whole number from 1, received {value!r}")
-        if value is not None and images is None:
+    for name, size in (("image_size", image_size), ("max_pixels", max_pixels)):
+        if size is not None and (type(size) is not int or size < 1):
+            raise UsageError(f"--{name}: expected a whole number from 1, received {size!r}")
+        if size is not None and images is None:
             raise UsageError(f"--{name}: needs --images. Remove it.")
     if unmatched not in ("error", "drop"):
         raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")

@@ -324,6 +324,8 @@ class _Values:
     def __init__(self, columns: LabelColumns, options: TableOptions, path: Path) -> None:
         self.columns, self.options, self.path = columns, options, path
         self.notes: list[str] = []
+        self.item_codes: Any
+        self.annotator_codes: Any
         self.items, self.item_codes = columns.codes.get("task") or encode(columns.items)
         self.names, self.codes = self._labels()
         self.pairs: tuple[tuple[str, str], ...] | None = None
@@ -349,7 +351,7 @@ class _Values:
             return self.columns.codes["label"]
         if list not in set(map(type, labels)):
             return encode(labels)  # type: ignore[arg-type]
-        cells = []
+        cells: list[Any] = []
         for label in labels:
             if isinstance(label, list):
                 several = len(label) != 1 or self.options.multi_label is not None

@@ -207,8 +207,10 @@ def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:
     return field.metadata["parse"](value)
 
 
-LISTS = ("task_column", "worker_column", "label_column", "missing", "classes", "bins")
-LISTS += ("votes_columns",)
+LISTS: tuple[str, ...] = (
+    *("task_column", "worker_column", "label_column", "missing", "classes", "bins"),
+    "votes_columns",
+)
 FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}
 SWITCHES = tuple(f.name for f in dataclasses.fields(TableOptions) if isinstance(f.default, bool))
 DEFAULTS = TableOptions()

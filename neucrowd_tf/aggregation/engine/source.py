@@ -133,7 +133,7 @@ def find_source(path: Path, options: TableOptions | None = None) -> Source:
         f"{word} {JOINT.join(names)}"
         for word, names in zip(("item", "annotator", "label"), columns, strict=True)
     )
-    reason = f" ({roles.reason})" if roles.reason else ""
+    reason = f" ({roles.reason})" if roles is not None and roles.reason else ""
     lines = (f"{path.name}: long table; {words}{reason}",)
     return Source(
         _merged(parts), rows, tuple(files), state_of(files), options, _others(path, files), lines

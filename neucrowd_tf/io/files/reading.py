@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, Any, TextIO
 
 from neucrowd_tf.io.checks import error
 
@@ -168,7 +168,8 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
         DataError: see `open_bytes`; other bytes, with their line.
     """
     with open_bytes(path) as stream:
-        buffered = stream if hasattr(stream, "peek") else io.BufferedReader(stream)  # type: ignore[arg-type]
+        raw: Any = stream
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
         start = buffered.peek(4)[:4]
         encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
         text = io.TextIOWrapper(buffered, encoding, newline="")
