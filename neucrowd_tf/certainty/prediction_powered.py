@@ -83,7 +83,8 @@ def prediction_powered_share(
         Agresti and Coull (1998), The American Statistician 52 (values that are added).
     """
     estimate = prediction_powered_mean(values, predicted, others, level=level)
-    more = np.append(values, [0.0, 1.0]), np.append(predicted, [np.mean(np.asarray(predicted, dtype=np.float64))] * 2)
+    middle = float(np.mean(np.asarray(predicted, dtype=np.float64)))
+    more = np.append(values, [0.0, 1.0]), np.append(predicted, [middle, middle])
     wider = prediction_powered_mean(*more, others, level=level)
     value = float(np.clip(estimate.value, 0.0, 1.0))
     low, high = min(estimate.low, wider.low, value), max(estimate.high, wider.high, value)
