@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    confusion_counts,
-    normalise_counts,
-    normalise_log,
-    vote_shares,
-)
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
+from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
@@ -49,7 +45,7 @@ def bootstrapped_posterior(
     References:
         Khetan, Lipton and Anandkumar (2018), equations 2 to 4 (algorithm 1).
     """
-    errors = normalise_counts(confusion_counts(annotations, predicted), smoothing)
+    errors = normalise_counts(annotator_confusion(annotations, predicted), smoothing)
     counts = np.bincount(predicted, minlength=annotations.num_classes).astype(np.float64)
     prior = counts / counts.sum()
     posterior = log_likelihoods(annotations.one_hot(), np.maximum(errors, _TINY))

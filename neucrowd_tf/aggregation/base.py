@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
+from neucrowd_tf.annotations.statistics import known_codes
 from neucrowd_tf.arguments import (
     Constraint,
     argument,
@@ -223,20 +224,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
     if gold_labels is None:
         return None
     if not is_mapping(gold_labels):
-        codes = np.asarray(gold_labels)
-        if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
-            raise DataError(
-                "gold labels: expected {task: label}, a Series indexed by task, or integer class"
-                f" codes of shape [{annotations.num_instances}] with -1 for unknown, received"
-                f" {codes.dtype} of shape {codes.shape}"
-            )
-        bad = np.flatnonzero((codes < MISSING) | (codes >= annotations.num_classes))
-        if len(bad):
-            raise DataError(
-                f"gold labels: row {bad[0]}: expected a class code from -1 to"
-                f" {annotations.num_classes - 1}, received {codes[bad[0]]}"
-            )
-        return codes.astype(np.int64)
+        return known_codes(annotations, gold_labels, "gold labels")  # type: ignore[arg-type]
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
@@ -270,26 +258,8 @@ def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> N
     return probas
 
 
-def confusion_counts(
-    annotations: Annotations, labels: NDArray[np.integer[Any]]
-) -> NDArray[np.float64]:
-    """Returns counts `[R, C true, C observed]` of labels, if `labels` are the true ones.
-
-    Args:
-        annotations: with identities.
-        labels: `[N]` class codes; -1 leaves an instance out.
-    """
-    size, num_classes = annotations.num_annotators, annotations.num_classes
-    truth = np.asarray(labels)[annotations.instances]
-    keys = (
-        annotations.annotators.astype(np.int64) * num_classes + truth
-    ) * num_classes + annotations.labels
-    counts = np.bincount(keys[truth >= 0], minlength=size * num_classes * num_classes)
-    return counts.reshape(size, num_classes, num_classes).astype(np.float64)
-
-
 def normalise_counts(
-    counts: NDArray[np.float64], smoothing: float | NDArray[np.float64]
+    counts: NDArray[Any], smoothing: float | NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Returns error matrices from counts `[R, C, C]` plus pseudo-counts.
 
@@ -429,9 +399,7 @@ def without_convergence_warnings() -> Iterator[None]:
         _quiet.reset(token)
 
 
-def warn_not_converged(
-    name: str, max_iter: int, change: float, tol: float, *, stacklevel: int = 4
-) -> None:
+def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
     """Warns that an iterative method ran out of iterations."""
     if _quiet.get():
         return
@@ -441,5 +409,5 @@ def warn_not_converged(
         f"{name} did not converge in {max_iter} iterations: the objective still rose by"
         f" {change:.3g} an annotation, expected less than tol={tol:g}; raise max_iter or tol",
         ConvergenceWarning,
-        stacklevel=stacklevel,
+        stacklevel=4,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -143,8 +143,8 @@ class BWA(IterativeAggregator):
         """Returns BWA as sums."""
         return BwaModel(self.shape, self.pull, self.corrected)
 
-    def _store(self, result: Fit[Weights], shard: Shard) -> None:
-        super()._store(result, shard)
+    def _store(self, result: Fit[Weights], shard: Shard, model: Any) -> None:
+        super()._store(result, shard, model)
         size = shard.num_classes
         self.weights_ = result.parameters.precisions
         right = right_counts(shard, result.beliefs.argmax(axis=1))

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import (
-    GoldLabels,
-    apply_gold,
-    as_numbers,
-    coin_errors,
-    resolve_prior,
-    warn_not_converged,
-)
+from neucrowd_tf.aggregation.base import as_numbers, coin_errors, resolve_prior
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Shard, Sums, keep_gold_only, run
+from neucrowd_tf.aggregation.sums import (
+    TINY,
+    ConfusionModel,
+    Fit,
+    Shard,
+    Sums,
+    keep_gold_only,
+    run,
+    shares_of,
+)
 from neucrowd_tf.arguments import argument, estimator, flag
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.aggregation.base import Prior
-    from neucrowd_tf.annotations import Annotations
-
-InitialErrors: TypeAlias = "Mapping[Hashable, ArrayLike] | ArrayLike | None"
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.
@@ -105,9 +103,15 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def m_step(self, sums: Sums, parameters: Confusion | None) -> Confusion:
         """Returns equations 2.3 and 2.4."""
-        errors = _m_step_errors(sums["counts"], self.pseudo, self.one_coin)
         priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
-        return Confusion(priors, errors)
+        smoothed = sums["counts"] + self.pseudo
+        size = smoothed.shape[-1]
+        if self.one_coin:
+            counts = np.stack([np.einsum("rcc->r", smoothed), smoothed.sum(axis=(1, 2))], axis=1)
+            return Confusion(priors, coin_errors(shares_of(counts, 1.0 / size), size))
+        total = smoothed.sum(axis=1, keepdims=True)
+        even = np.full_like(smoothed, 1.0 / size)
+        return Confusion(priors, np.divide(smoothed, total, out=even, where=total > 0))
 
     def objective(self, sums: Sums, parameters: Confusion) -> float:
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
@@ -126,27 +130,6 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
     def soft(self) -> DawidSkeneModel:
         """Returns the model that gives posteriors."""
         return dataclasses.replace(self, hard=False)
-
-
-def _m_step_errors(
-    counts: NDArray[np.float64], smoothing: NDArray[np.float64], one_coin: bool
-) -> NDArray[np.float64]:
-    """Returns error matrices `[R, C observed, C true]` from expected counts of that layout.
-
-    Args:
-        counts: `[R, C observed, C true]`.
-        smoothing: pseudo-counts that broadcast to this.
-        one_coin: one probability of being right for each annotator.
-    """
-    smoothed = counts + smoothing
-    size = counts.shape[-1]
-    if one_coin:
-        right = np.einsum("rcc->r", smoothed)
-        total = smoothed.sum(axis=(1, 2))
-        skill = np.divide(right, total, out=np.full(len(total), 1.0 / size), where=total > 0)
-        return coin_errors(skill, size)
-    total = smoothed.sum(axis=1, keepdims=True)
-    return np.divide(smoothed, total, out=np.full_like(smoothed, 1.0 / size), where=total > 0)
 
 
 def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> NDArray[np.float64]:
@@ -237,12 +220,6 @@ class DawidSkene(IterativeAggregator):
         "whether an instance counts for its most probable class alone while estimating (Fast"
         " Dawid-Skene): fewer iterations.",
     )
-    initial_errors: InitialErrors = argument(
-        None,
-        None,
-        "error matrices to start from instead of the majority vote: `[R, C true, C observed]`, or"
-        " `{annotator: [C, C]}`, where annotators left out start from majority vote.",
-    )
     tol: float = 1e-7
 
     def latent_model(self, num_classes: int) -> DawidSkeneModel:
@@ -250,44 +227,18 @@ class DawidSkene(IterativeAggregator):
         pseudo = _pseudo_counts(self.smoothing, num_classes, self.one_coin)
         return DawidSkeneModel(pseudo, None, self.one_coin, self.hard)
 
-    def fit(
-        self,
-        annotations: Annotations | ArrayLike,
-        gold_labels: GoldLabels = None,
-        weights: ArrayLike | None = None,
-    ) -> Self:
-        """Estimates labels, prior and confusion matrices.
+    def _model(self, shard: Shard) -> DawidSkeneModel:
+        size = shard.num_classes
+        self._check_smoothing((shard.num_annotators, size, size))
+        prior = resolve_prior(self.prior, self.classes_)
+        return dataclasses.replace(self.latent_model(size), prior=prior)
 
-        Args:
-            annotations: `Annotations` with identities, or a dense `[N, R]` matrix with -1 for
-                missing.
-            gold_labels: see `gold_codes`; these instances keep their labels and teach the confusion
-                matrices.
-            weights: `[A]` weight of each annotation, or None for one each.
-
-        Raises:
-            IdentitiesError: vote counts only.
-            DataError: no annotation, or gold labels, weights, prior or initial errors that cannot
-                be used.
-            UsageError: an argument out of range.
-        """
-        crowd, gold = self._start(annotations, gold_labels)
-        size, prior = crowd.num_classes, resolve_prior(self.prior, crowd.class_names)
-        self._check_smoothing((crowd.num_annotators, size, size))
-        model = dataclasses.replace(self.latent_model(size), prior=prior)
-        one_hot = crowd.one_hot() if weights is None else _weighted_one_hot(crowd, weights)
-        shard = Shard(one_hot, size, gold)
-        start = (
-            None if self.initial_errors is None else self._start_from_errors(crowd, shard, model)
-        )
-        result = run(model, shard, max_iter=self.max_iter, tol=self.tol, start=start)
-        if self.hard:
-            posteriors = model.soft().e_step(shard, result.parameters)[0]
-            result = dataclasses.replace(result, beliefs=posteriors)
-        self._finish(result, shard)
-        if not result.converged:
-            warn_not_converged("DawidSkene", self.max_iter, result.change, self.tol, stacklevel=3)
-        return self
+    def _run(self, shard: Shard, model: DawidSkeneModel) -> Fit[Confusion]:
+        result = super()._run(shard, model)
+        if not self.hard:
+            return result
+        posteriors = model.soft().e_step(shard, result.parameters)[0]
+        return dataclasses.replace(result, beliefs=posteriors)
 
     def _check_smoothing(self, shape: tuple[int, int, int]) -> None:
         pseudo = as_numbers(self.smoothing, "smoothing")
@@ -303,62 +254,3 @@ class DawidSkene(IterativeAggregator):
                 "smoothing: expected numbers from 0, received"
                 f" {pseudo.min() if pseudo.size else pseudo}"
             )
-
-    def _start_from_errors(
-        self, crowd: Annotations, shard: Shard, model: DawidSkeneModel
-    ) -> NDArray[np.float64]:
-        """Returns posteriors under `initial_errors`.
-
-        Annotators that it leaves out have the errors that follow from majority vote.
-        """
-        start, size = shard.votes(), crowd.num_classes
-        shape = (crowd.num_annotators, size, size)
-        if isinstance(self.initial_errors, Mapping):
-            counts = model.sums(shard, start)["counts"]
-            errors = _m_step_errors(counts, model.pseudo, self.one_coin)
-            position = {name: code for code, name in enumerate(crowd.annotator_names.tolist())}
-            for name, matrix in self.initial_errors.items():
-                if name not in position:
-                    raise DataError(
-                        f"initial_errors: expected annotators of the data, received {name!r}"
-                    )
-                errors[position[name]] = _error_matrix(
-                    matrix, (size, size), f"initial_errors[{name!r}]"
-                ).T
-        else:
-            errors = _error_matrix(self.initial_errors, shape, "initial_errors").transpose(0, 2, 1)
-        prior = start[crowd.annotated].mean(axis=0) if model.prior is None else model.prior
-        return apply_gold(model.soft().e_step(shard, Confusion(prior, errors))[0], shard.gold)
-
-
-def _weighted_one_hot(crowd: Annotations, weights: ArrayLike) -> sparse.csr_matrix:
-    array = as_numbers(weights, "weights")
-    if (
-        array.shape != crowd.labels.shape
-        or not np.isfinite(array).all()
-        or (array < 0).any()
-        or not array.any()
-    ):
-        raise DataError(
-            f"weights: expected {len(crowd.labels)} finite numbers from 0, not all 0, received"
-            f" shape {array.shape}"
-        )
-    columns = crowd.annotators.astype(np.int64) * crowd.num_classes + crowd.labels
-    return sparse.csr_matrix(
-        (array, (crowd.instances, columns)),
-        shape=(crowd.num_instances, crowd.num_annotators * crowd.num_classes),
-    )
-
-
-def _error_matrix(values: Any, shape: tuple[int, ...], title: str) -> NDArray[np.float64]:
-    """Returns matrices `[..., C true, C observed]` whose rows sum to one; counts are normalised."""
-    array = as_numbers(values, title)
-    if array.shape != shape:
-        raise DataError(
-            f"{title}: expected shape {shape} (true class, observed class), received {array.shape}"
-        )
-    total = array.sum(axis=-1, keepdims=True)
-    if not np.isfinite(array).all() or (array < 0).any() or (total <= 0).any():
-        raise DataError(f"{title}: expected numbers from 0 with a positive sum in each row")
-    normalised: NDArray[np.float64] = array / total
-    return normalised

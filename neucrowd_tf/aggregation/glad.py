@@ -10,7 +10,6 @@ from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
     apply_gold,
-    as_numbers,
     coin_errors,
     normalise_log,
     resolve_prior,
@@ -20,8 +19,7 @@ from neucrowd_tf.aggregation.glad_integrated import IntegratedGladModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
-from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.arguments import argument, estimator, fitted, one_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,6 +32,8 @@ if TYPE_CHECKING:
 # conjugate gradients to the end of each M-step; EM climbs as long as the M-step does.
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
+# Mean and standard deviation of a_r, and of b_i, the logarithm of the inverse difficulty.
+ABILITY = EASINESS = (1.0, 1.0)
 
 
 def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -60,15 +60,10 @@ class _Model:
         easiness: tuple[float, float],
     ) -> None:
         order = np.argsort(crowd.instances, kind="stable")
-        self.instances, self.annotators = (
-            crowd.instances[order].astype(np.intp),
-            crowd.annotators[order].astype(np.intp),
-        )
-        self.num_instances, self.num_annotators, self.num_classes = (
-            crowd.num_instances,
-            crowd.num_annotators,
-            crowd.num_classes,
-        )
+        self.instances = crowd.instances[order].astype(np.intp)
+        self.annotators = crowd.annotators[order].astype(np.intp)
+        self.num_instances, self.num_annotators = crowd.shape
+        self.num_classes = crowd.num_classes
         self.cells = self.instances * crowd.num_classes + crowd.labels[order]
         self.gold = gold
         self.log_others = float(np.log(max(crowd.num_classes - 1, 1)))
@@ -126,9 +121,8 @@ class _Model:
         """
         ability, inverse, x = self.strengths(theta)
         value = np.sum(right * x) + np.sum(_log_wrong(x))  # log s(x) = x + log s(-x)
-        residual = right - 0.5 * (
-            1.0 + np.tanh(0.5 * x)
-        )  # d/dx; the logistic function by tanh, which is the fastest
+        # d/dx; the logistic function by tanh, which is the fastest.
+        residual = right - 0.5 * (1.0 + np.tanh(0.5 * x))
         residual *= inverse
         offset = theta - self.mean
         gradient = self.precision * offset
@@ -146,7 +140,7 @@ class _Model:
     ) -> NDArray[np.float64]:
         """Returns parameters with a higher expected log likelihood (equation 4 of the paper).
 
-        They are found by L-BFGS from `theta`.
+        L-BFGS starts from `theta`.
         """
         from scipy import optimize
 
@@ -170,8 +164,8 @@ class Glad(IterativeAggregator):
     """Generative model of Labels, Abilities and Difficulties for C classes.
 
     The probability that annotator r labels instance i rightly is s(a_r * exp(b_i)), s the logistic
-    function; wrong labels are equally likely. a_r ~ N(ability_prior), b_i ~ N(easiness_prior):
-    pairs (mean, standard deviation).
+    function; wrong labels are equally likely. a_r and b_i are normal with mean and standard
+    deviation 1.
 
     Attributes: see `IterativeAggregator` (`history_` is the log likelihood plus the parameters' log
     priors; `errors_` have `skills_` on the diagonal and equal errors elsewhere), and
@@ -187,20 +181,13 @@ class Glad(IterativeAggregator):
     """
 
     needs_identities: ClassVar[str | None] = "GLAD"
+    m_step_iter: ClassVar[int] = 5  # most steps of L-BFGS in an M-step
 
     prior: Prior = argument(
         "uniform",
         None,
         '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or'
         " `{class: probability}` holds that.",
-    )
-    ability_prior: tuple[float, float] = argument(
-        (1.0, 1.0), None, "mean and standard deviation of a_r."
-    )
-    easiness_prior: tuple[float, float] = argument(
-        (1.0, 1.0),
-        None,
-        "mean and standard deviation of b_i, the logarithm of the inverse difficulty.",
     )
     easiness: Literal["estimated", "integrated"] = argument(
         "estimated",
@@ -210,23 +197,31 @@ class Glad(IterativeAggregator):
         " time and an M-step sums over them.",
     )
     tol: float = 1e-5
-    m_step_iter: int = argument(5, whole(1), "most L-BFGS steps in an M-step.")
     abilities_: NDArray[np.float64] = fitted()
     difficulties_: NDArray[np.float64] = fitted()
 
     def latent_model(self, num_classes: int) -> IntegratedGladModel:
         """Returns the method with integrated easiness as sums, under a uniform class prior."""
         even = np.full(num_classes, 1.0 / num_classes)
-        return IntegratedGladModel(num_classes, self.ability_prior, self.easiness_prior, even)
+        return IntegratedGladModel(num_classes, ABILITY, EASINESS, even)
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         prior = resolve_prior(self.prior, crowd.class_names)
-        self._check_arguments()
         estimate = self._integrate if self.easiness == "integrated" else self._estimate
         theta, probas, priors, change = estimate(crowd, gold, prior)
         self.converged_ = change < self.tol
         self.n_iter_ = len(self.history_)
-        self._set(apply_gold(probas, gold), priors, theta, crowd)
+        self.probas_, self.priors_ = apply_gold(probas, gold), priors
+        self.labels_ = majority_labels(probas, self.ties, self.seed)
+        self.abilities_ = theta[: crowd.num_annotators].copy()
+        easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
+        self.difficulties_ = np.exp(-easiness)
+        # A mean over quantiles stands for the mean over all instances, which would be R x N.
+        levels = np.exp(np.quantile(easiness[self.annotated_], (np.arange(200) + 0.5) / 200))
+        with np.errstate(over="ignore"):
+            self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
+        size = crowd.num_classes
+        self.errors_ = coin_errors(self.skills_ if size > 1 else np.ones_like(self.skills_), size)
         if not self.converged_:
             warn_not_converged("Glad", self.max_iter, change, self.tol)
 
@@ -252,7 +247,7 @@ class Glad(IterativeAggregator):
 
         Returns parameters, posteriors, class prior and the last change of the objective.
         """
-        model = _Model(crowd, gold, self.ability_prior, self.easiness_prior)
+        model = _Model(crowd, gold, ABILITY, EASINESS)
         theta, size = model.mean.copy(), crowd.num_classes
         priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
@@ -269,31 +264,3 @@ class Glad(IterativeAggregator):
                 break
         self.history_ = np.array(history)
         return theta, probas, priors, change
-
-    def _check_arguments(self) -> None:
-        for name in ("ability_prior", "easiness_prior"):
-            pair = as_numbers(getattr(self, name), name)
-            if pair.shape != (2,) or not np.isfinite(pair).all() or pair[1] <= 0:
-                raise UsageError(
-                    f"{name}: expected (mean, standard deviation > 0), received"
-                    f" {getattr(self, name)!r}"
-                )
-
-    def _set(
-        self,
-        probas: NDArray[np.float64],
-        priors: NDArray[np.float64],
-        theta: NDArray[np.float64],
-        crowd: Annotations,
-    ) -> None:
-        self.probas_, self.priors_ = probas, priors
-        self.labels_ = majority_labels(probas, self.ties, self.seed)
-        self.abilities_ = theta[: crowd.num_annotators].copy()
-        easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
-        self.difficulties_ = np.exp(-easiness)
-        # A mean over quantiles stands for the mean over all instances, which would be R x N.
-        levels = np.exp(np.quantile(easiness[self.annotated_], (np.arange(200) + 0.5) / 200))
-        with np.errstate(over="ignore"):
-            self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
-        size = crowd.num_classes
-        self.errors_ = coin_errors(self.skills_ if size > 1 else np.ones_like(self.skills_), size)

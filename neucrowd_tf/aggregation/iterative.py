@@ -52,29 +52,25 @@ class IterativeAggregator(Aggregator):
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
-        result = self._run(shard, self._model(shard))
-        self._finish(result, shard)
+        model = self._model(shard)
+        result = self._run(shard, model)
+        self.history_, self.n_iter_ = result.history, len(result.history)
+        self.converged_ = result.converged
+        self._store(result, shard, model)
+        self.probas_[~self.annotated_] = self.priors_
+        apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         if not result.converged:
             warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 
     def _model(self, shard: Shard) -> LatentModel[Any]:
         return self.latent_model(shard.num_classes)
 
-    def _run(self, shard: Shard, model: LatentModel[Any]) -> Fit[Any]:
+    def _run(self, shard: Shard, model: Any) -> Fit[Any]:
         return run(model, shard, max_iter=self.max_iter, tol=self.tol)
 
-    def _finish(self, result: Fit[Any], shard: Shard) -> None:
-        """Sets the results of a run."""
-        self.history_, self.n_iter_ = result.history, len(result.history)
-        self.converged_ = result.converged
-        self._store(result, shard)
-        self.probas_[~self.annotated_] = self.priors_
-        apply_gold(self.probas_, shard.gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
-
-    def _store(self, result: Fit[Any], shard: Shard) -> None:
+    def _store(self, result: Fit[Any], shard: Shard, model: LatentModel[Any]) -> None:
         """Sets `probas_`, `priors_`, `errors_` and `skills_`."""
-        model = self._model(shard)
         self.probas_ = model.probas(result.beliefs, result.parameters)
         self.priors_ = model.priors(result.parameters)
         self.errors_ = model.errors(result.parameters)

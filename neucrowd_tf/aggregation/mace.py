@@ -180,6 +180,6 @@ class Mace(IterativeAggregator):
         fits = [run(one, shard, max_iter=self.max_iter, tol=self.tol) for one in starts]
         return max(fits, key=lambda fit: float(fit.history[-1]))
 
-    def _store(self, result: Fit[Habits], shard: Shard) -> None:
-        super()._store(result, shard)
+    def _store(self, result: Fit[Habits], shard: Shard, model: Any) -> None:
+        super()._store(result, shard, model)
         self.competences_, self.habits_ = shares_of_habits(result.parameters)

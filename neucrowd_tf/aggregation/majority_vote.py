@@ -6,14 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    Aggregator,
-    Ties,
-    apply_gold,
-    confusion_counts,
-    normalise_counts,
-)
-from neucrowd_tf.arguments import argument, estimator, flag, one_of
+from neucrowd_tf.aggregation.base import Aggregator, Ties, apply_gold, normalise_counts
+from neucrowd_tf.aggregation.sums import shares_of
+from neucrowd_tf.annotations.statistics import annotator_confusion
+from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,9 +57,8 @@ class MajorityVote(Aggregator):
     """The label that most annotators gave; works on vote counts alone.
 
     Attributes: see `Aggregator`. `errors_` and `skills_` count agreement with `labels_`, without
-    smoothing. Where there is no
-        evidence (a class that an annotator never met, an annotator without labels) the row is
-        uniform and the skill 1 / C.
+    smoothing. Where there is no evidence (a class that an annotator never met, an annotator without
+    labels) the row is uniform and the skill 1 / C.
     """
 
     needs_identities: ClassVar[str | None] = None
@@ -74,11 +69,6 @@ class MajorityVote(Aggregator):
         'what decides between classes with equally many votes: "random" (with `seed`), "first" (the'
         ' lowest class code) or "prior" (the class that is commoner over all annotations).',
     )
-    soft: bool = argument(
-        True,
-        flag,
-        "whether `probas_` are shares of votes (True) or certainty in `labels_` (False).",
-    )
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         """Counts the votes; gold labels replace them."""
@@ -86,21 +76,13 @@ class MajorityVote(Aggregator):
         self.labels_ = majority_labels(votes, self.ties, self.seed)
         self.priors_ = votes.sum(axis=0) / votes.sum()
         cast = votes.sum(axis=1, keepdims=True)
-        if self.soft:
-            self.probas_ = np.where(cast > 0, votes / np.maximum(cast, 1), self.priors_)
-        else:
-            self.probas_ = np.where(cast > 0, np.eye(crowd.num_classes)[self.labels_], self.priors_)
+        self.probas_ = np.where(cast > 0, votes / np.maximum(cast, 1), self.priors_)
         if gold is not None:
             self.labels_ = np.where(gold >= 0, gold, self.labels_)
             apply_gold(self.probas_, gold)
         self.errors_ = self.skills_ = None
         if crowd.has_identities:
-            counts = confusion_counts(crowd, self.labels_)
+            counts = annotator_confusion(crowd, self.labels_)
             self.errors_ = normalise_counts(counts, 0.0)
-            num_labels = counts.sum(axis=(1, 2))
-            self.skills_ = np.divide(
-                np.einsum("rcc->r", counts),
-                num_labels,
-                out=np.full(len(num_labels), 1.0 / crowd.num_classes),
-                where=num_labels > 0,
-            )
+            right = np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
+            self.skills_ = shares_of(right, 1.0 / crowd.num_classes)

@@ -1,5 +1,4 @@
-"""Dawid-Skene: one step by hand, EM by loops, the bound, gold labels, priors, weights,
-crowd-kit."""
+"""Dawid-Skene: one step by hand, EM by loops, the bound, gold labels, priors, crowd-kit."""
 
 from __future__ import annotations
 
@@ -186,39 +185,6 @@ def test_gold_labels_are_honoured_and_teach(crowd: Annotations, truth: np.ndarra
     assert flipped.skills_.mean() < 0.3
 
 
-def test_gold_of_unknown_task_or_class_is_one_clear_error(crowd: Annotations) -> None:
-    with pytest.raises(
-        DataError, match="task 5: expected one of the classes 0, 1, 2, received 'cat'"
-    ):
-        DawidSkene().fit(crowd, {5: "cat"})
-    with pytest.raises(DataError, match="received task 'nowhere'"):
-        DawidSkene().fit(crowd, {"nowhere": 0})
-
-
-def test_initial_errors_decide_where_em_starts() -> None:
-    # Two annotators that always disagree: majority vote cannot say who is right, what is known of
-    # one of them can.
-    dense = np.array([[c, 1 - c] for c in [0, 1] * 10])
-    crowd = Annotations.from_dense(dense, annotator_names=["ann", "bob"])
-    good, bad = [[0.9, 0.1], [0.1, 0.9]], [[1, 9], [9, 1]]  # counts are normalised
-    np.testing.assert_array_equal(
-        DawidSkene(initial_errors={"ann": good}).fit(crowd).labels_, dense[:, 0]
-    )
-    np.testing.assert_array_equal(
-        DawidSkene(initial_errors=[bad, good]).fit(crowd).labels_, dense[:, 1]
-    )
-    strong = np.zeros((2, 2, 2))
-    strong[1] = [[50, 0], [0, 50]]  # pseudo-counts by annotator do it too
-    np.testing.assert_array_equal(
-        DawidSkene(smoothing=strong + 0.01, initial_errors={"bob": good}).fit(crowd).labels_,
-        dense[:, 1],
-    )
-    with pytest.raises(DataError, match="received 'eve'"):
-        DawidSkene(initial_errors={"eve": good}).fit(crowd)
-    with pytest.raises(DataError, match=r"expected shape \(2, 2, 2\)"):
-        DawidSkene(initial_errors=good).fit(crowd)
-
-
 def test_prior_held(crowd: Annotations) -> None:
     np.testing.assert_array_equal(DawidSkene(prior="uniform").fit(crowd).priors_, np.full(3, 1 / 3))
     held = DawidSkene(prior={2: 0.5, 0: 0.3, 1: 0.2}).fit(crowd)
@@ -227,29 +193,6 @@ def test_prior_held(crowd: Annotations) -> None:
         DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
     with pytest.raises(UsageError, match="'flat'"):
         DawidSkene(prior="flat").fit(crowd)
-
-
-def test_weights_count_annotations_several_times(make_crowd: Callable) -> None:
-    crowd, _ = make_crowd(3, instances=60)
-    ones = DawidSkene().fit(crowd, weights=np.ones(len(crowd.labels)))
-    np.testing.assert_array_equal(ones.probas_, DawidSkene().fit(crowd).probas_)
-    # Weight 2 on every annotation of an annotator is a second annotator with the same labels and
-    # the same matrix: with a matrix shared, the counts double and the log likelihoods double.
-    weights = np.where(crowd.annotators == 0, 2.0, 1.0)
-    doubled = DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(crowd, weights=weights)
-    twins = np.flatnonzero(crowd.annotators == 0)
-    copied = Annotations(
-        np.concatenate([crowd.instances, crowd.instances[twins]]),
-        np.concatenate([crowd.annotators, np.full(len(twins), crowd.num_annotators)]),
-        np.concatenate([crowd.labels, crowd.labels[twins]]),
-    )
-    np.testing.assert_allclose(
-        doubled.probas_,
-        DawidSkene(smoothing=0.0, max_iter=500, tol=1e-12).fit(copied).probas_,
-        atol=1e-6,
-    )
-    with pytest.raises(DataError, match="weights"):
-        DawidSkene().fit(crowd, weights=-weights)
 
 
 def test_pure_function_equals_the_class(crowd: Annotations) -> None:
