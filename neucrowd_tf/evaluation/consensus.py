@@ -40,16 +40,16 @@ def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Infer
     digest = hashlib.blake2b(repr((crowd.num_instances, crowd.num_classes)).encode())
     parts = [crowd.vote_counts()] if not crowd.has_identities else []
     parts += [crowd.instances, crowd.annotators, crowd.labels] if crowd.has_identities else []
-    for part in [*parts, *([] if gold is None else [gold])]:
-        digest.update(b"|" + np.ascontiguousarray(part).tobytes())
+    for block in [*parts, *([] if gold is None else [gold])]:
+        digest.update(b"|" + np.ascontiguousarray(block).tobytes())
     key = digest.digest()
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")
-            made = infer(crowd, consensus_method(crowd), gold)
+            inference = infer(crowd, consensus_method(crowd), gold)
         for old in list(_inferred)[: max(0, len(_inferred) - REMEMBERED + 1)]:
             _inferred.pop(old, None)
-        _inferred[key] = made
+        _inferred[key] = inference
     # Crowds with equal labels may have other names.
     return dataclasses.replace(_inferred[key], crowd=crowd)
 

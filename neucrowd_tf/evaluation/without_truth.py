@@ -118,9 +118,9 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -
         crowd[silent] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
         logs = np.log(np.maximum(crowd, 1e-12))
-        for part in range(WEIGHTS):
+        for block in range(WEIGHTS):
             # Each shift has a weight in each quarter of the range.
-            weight = LARGEST_WEIGHT * (part + (7 * place % SHIFTS + 0.5) / SHIFTS) / WEIGHTS
+            weight = LARGEST_WEIGHT * (block + (7 * place % SHIFTS + 0.5) / SHIFTS) / WEIGHTS
             # Instances without labels have the predictions alone.
             weights = np.where(silent, 1.0, weight)[:, None]
             yield softmax(logs + weights * evidence, axis=1)

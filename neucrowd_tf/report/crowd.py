@@ -200,7 +200,7 @@ def _annotators(
         shares = counts / counts.sum(axis=2, keepdims=True)
     actual = None if truth is None else statistics.annotator_accuracy(crowd, truth)[0]
     classes = [shown(name, 24) for name in crowd.class_names.tolist()]
-    names, given = crowd.annotator_names.tolist(), crowd.labels_per_annotator()
+    names, label_counts = crowd.annotator_names.tolist(), crowd.labels_per_annotator()
     others = leave_one_out_agreement(crowd)
     rows = []
     for place, code in enumerate(codes.tolist()):
@@ -209,7 +209,7 @@ def _annotators(
             {
                 "annotator": names[code],
                 "rank": int(ranks[code]),
-                "num_labels": int(given[code]),
+                "num_labels": int(label_counts[code]),
                 **{name: getattr(skills, name)[code] for name in ("skill", "low", "high", "note")},
                 "agreement": others[code],
                 "heatmap": heatmap(shares[place]) if len(classes) <= MANY_CLASSES else None,

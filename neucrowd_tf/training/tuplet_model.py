@@ -274,11 +274,11 @@ class TwoTowerModel(TupletModel):
     def embed_rows(self, rows: Any, training: bool) -> Any:
         """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
         embeddings = []
-        for network, part in ((self.query, rows[:, :1]), (self.encoder, rows[:, 1:])):
+        for network, block in ((self.query, rows[:, :1]), (self.encoder, rows[:, 1:])):
             if training:
-                embeddings.append(self.embed_slots(network, part))
+                embeddings.append(self.embed_slots(network, block))
             else:
-                features, places = self.distinct(part)
+                features, places = self.distinct(block)
                 embedded = tf.cast(network(features, training=False), tf.float32)
                 embeddings.append(tf.gather(embedded, places))
         return tf.concat(embeddings, axis=1)
