@@ -14,7 +14,7 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest torture lint types docs results setup clean
+.PHONY: run test test-ci smoke test-all test-lowest torture peers lint types docs results setup clean
 
 setup: $(STAMP)
 
@@ -61,6 +61,10 @@ $(LOWEST)/.installed: requirements-lowest.lock setup.py
 # Malformed inputs and broken runs, counted: minutes; a sample is among the tests.
 torture: $(STAMP)
 	$(BIN)/python -m tests.torture --workers=$(JOBS)
+
+# What other packages compute from the same input; those that are not installed are named.
+peers: $(STAMP)
+	$(BIN)/python -m benchmarks.peers_agreement --output=results/peers.md
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

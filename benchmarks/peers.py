@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers [--json] [--data_dir=D] [--part=all] [--seeds=3] [--threads=1]
         [--maml_python=/path/to/env/bin/python --maml=FOLDER] [--keep=ROWS.json]
-        [--output=results/peers.md]
+        [--output=results/peers_speed.md]
 
 Truth inference: Dawid-Skene, GLAD, MACE and EBCC (which crowd-kit has not) on published benchmarks,
 beside crowd-kit's, each with its own defaults. Learning: CrowdLayer, UnionNet (B) and annot-mix on
@@ -186,7 +186,7 @@ def page(table: pd.DataFrame, missing: Sequence[str], options: argparse.Namespac
     lines = [
         "## The same methods in other packages\n",
         "`python -m benchmarks.peers --data_dir=DATA --maml_python=PYTHON --maml=CHECKOUT"
-        " --output=results/peers.md`\n",
+        " --output=results/peers_speed.md`\n",
         f"One process at a time, {options.threads} thread(s); seconds of a whole fit, compiling"
         " included, and of CPU time, which other work on the machine changes little; means over"
         " fits. Truth inference with each package's defaults; learning with"

@@ -1,0 +1,213 @@
+"""What other packages compute from the same input: what agrees, what differs, and who is right.
+
+    python -m benchmarks.peers_agreement [--output=results/peers.md]
+
+A package that is not installed is left out and named. maml's heads need torch alone: their
+formulas are called with the weights of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from neucrowd_tf.aggregation import make_aggregator
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.files.atomic import write_text
+
+Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
+HEAD = ("package", "what", "largest difference", "verdict")
+CLOSE = 1e-5
+CROWD_KIT = {"majority_vote": "MajorityVote", "dawid_skene": "DawidSkene", "glad": "GLAD"}
+ITERATIONS = "differs: other stopping rules and priors; the labels are compared"
+# Checks of scikit-learn that our estimators do not pass, and why.
+_LABELS = """check_fit_score_takes_y check_pipeline_consistency check_estimators_pickle
+check_supervised_y_2d check_estimators_overwrite_params check_estimators_fit_returns_self
+check_readonly_memmap_input check_dont_overwrite_parameters check_estimators_dtypes
+check_f_contiguous_array_estimator check_classifiers_classes check_methods_sample_order_invariance
+check_methods_subset_invariance check_dict_unchanged check_fit2d_predict1d
+check_n_features_in_after_fitting check_dtype_object check_classifier_data_not_an_array
+check_classifiers_train check_fit_idempotent check_fit_check_is_fitted check_n_features_in
+check_classifiers_one_label check_classifiers_regression_target check_estimator_sparse_tag
+check_estimator_sparse_array check_estimator_sparse_matrix check_positive_only_tag_during_fit
+check_estimators_nan_inf"""
+_WORDS = """check_complex_data check_estimators_empty_data_messages check_fit2d_1sample
+check_fit2d_1feature check_requires_y_none"""
+EXCEPTIONS = {
+    **dict.fromkeys(_LABELS.split(), "y is one class per instance, not labels of annotators"),
+    **dict.fromkeys(_WORDS.split(), "rejected, in other words than scikit-learn's"),
+}
+
+
+def crowd(seed: int = 0, instances: int = 120) -> tuple[Any, Any]:
+    """Returns labels `[N, R]` of uneven annotators, -1 for none, and a classifier's `[N, C]`."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, instances)
+    right = rng.random((instances, 8)) < np.linspace(0.5, 0.9, 8)
+    dense = np.where(right, truth[:, None], rng.integers(0, 3, (instances, 8)))
+    dense[rng.random(dense.shape) < 0.4] = -1
+    dense[:, 7] = np.where(right[:, 7], truth, dense[:, 7])
+    return dense, rng.dirichlet(np.ones(3), instances)
+
+
+def verdict(difference: float, otherwise: str) -> tuple[str, str]:
+    """Returns a difference as a cell and what it says."""
+    return f"{difference:.1e}", "agrees" if difference < CLOSE else otherwise
+
+
+def with_crowd_kit() -> Iterator[Row]:
+    """Compares truth inference with crowd-kit's, and shows that its MACE depends on row order."""
+    from crowdkit import aggregation
+
+    dense, _ = crowd()
+    rows, annotators = np.nonzero(dense >= 0)
+    table = pd.DataFrame({"task": rows, "worker": annotators, "label": dense[rows, annotators]})
+    labels = Annotations.from_dense(dense, num_classes=3)
+    for name, theirs in CROWD_KIT.items():
+        probas = getattr(aggregation, theirs)().fit(table).probas_
+        probas = probas.reindex(index=range(len(dense)), columns=range(3)).fillna(0).to_numpy()
+        ours = make_aggregator(name).fit(labels).probas_
+        same = float((ours.argmax(axis=1) == probas.argmax(axis=1)).mean())
+        yield "crowd-kit", name, *verdict(np.abs(ours - probas).max(), f"{ITERATIONS}: {same:.1%}")
+    shuffled = table.sample(frac=1, random_state=1)
+    kind = {"n_restarts": 1, "n_iter": 5, "random_state": 0}
+    first, second = (
+        aggregation.MACE(**kind).fit(data).probas_.sort_index() for data in (table, shuffled)
+    )
+    change = np.abs(first - second[first.columns]).to_numpy().max()
+    yield "crowd-kit", "MACE, rows in another order", *verdict(change, "their fault: order counts")
+    order = np.random.default_rng(1).permutation(len(rows))
+    ours, again = (
+        make_aggregator("mace").fit(Annotations(rows[i], annotators[i], dense[rows, annotators][i]))
+        for i in (np.arange(len(rows)), order)
+    )
+    change = np.abs(ours.probas_ - again.probas_).max()
+    yield "here", "MACE, rows in another order", *verdict(change, "our fault: order counts")
+
+
+def with_cleanlab() -> Iterator[Row]:
+    """Compares CROWDLAB and ActiveLab with cleanlab's, and its temperature with float labels."""
+    from cleanlab import multiannotator
+    from cleanlab.internal.multiannotator_utils import compute_soft_cross_entropy
+
+    from neucrowd_tf.aggregation import Crowdlab
+    from neucrowd_tf.labelling.activelab import activelab_scores
+
+    dense, probas = crowd()
+    labels = Annotations.from_dense(dense, num_classes=3)
+    table = pd.DataFrame(np.where(dense >= 0, dense, np.nan))
+    theirs = multiannotator.get_label_quality_multiannotator(table, probas, verbose=False)
+    quality = theirs["label_quality"]
+    ours = Crowdlab().fit(labels, probabilities=probas)
+    change = np.abs(ours.quality_ - quality["consensus_quality_score"].to_numpy()).max()
+    yield "cleanlab", "CROWDLAB, quality", *verdict(change, "differs")
+    scores, _ = multiannotator.get_active_learning_scores(table, probas)
+    change = np.abs(scores - activelab_scores(labels, probas)).max()
+    yield "cleanlab", "ActiveLab, scores", *verdict(change, "differs")
+    # By hand: minus the mean log-probability of an instance's labels, over log C.
+    floats = table.to_numpy()
+    by_hand = [
+        -np.log(p[row[row >= 0]]).mean() / np.log(3) for p, row in zip(probas, dense, strict=True)
+    ]
+    change = np.abs(compute_soft_cross_entropy(floats, probas) - by_hand).max()
+    what = "temperature's cross entropy, float labels, by hand"
+    yield "cleanlab", what, *verdict(change, "their fault: right only with integer labels")
+
+
+def with_scikit_learn() -> Iterator[Row]:
+    """Runs scikit-learn's checks of estimators, except those in `EXCEPTIONS`."""
+    from sklearn.utils.estimator_checks import check_estimator
+
+    from neucrowd_tf import registry
+    from neucrowd_tf.harness import plugins
+
+    plugins.register()
+    model = registry.method("mv_lr").make()
+    results = check_estimator(model, expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)
+    failed = [item["check_name"] for item in results if item["status"] == "failed"]
+    count = Counter(item["status"] for item in results)
+    shown = f"{count['passed']} pass, {count['xfail']} are left out; others: {failed or 'none'}"
+    yield "scikit-learn", "check_estimator of mv_lr", str(len(failed)), shown
+
+
+def with_torch() -> Iterator[Row]:
+    """Compares UnionNet B's output and one step's gradient with maml's formula in torch."""
+    import tensorflow as tf
+    import torch
+
+    from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
+
+    _, probas = crowd(instances=16)
+    weights = np.random.default_rng(2).normal(size=(4, 3, 3)).astype(np.float32)
+    head = UnionHead(4)
+    head.build((None, 3))
+    head.matrix.assign(weights)
+    with tf.GradientTape() as tape:
+        ours = head(probas.astype(np.float32))
+        loss = -tf.reduce_mean(ours[:, 1, 2])
+    gradient = tape.gradient(loss, head.matrix.value)
+    # maml: softmax over annotators and labels of `[R observed, true]`, stacked.
+    matrix = torch.tensor(weights.transpose(0, 2, 1).reshape(12, 3), requires_grad=True)
+    union = torch.tensor(probas, dtype=torch.float32) @ torch.softmax(matrix, dim=0).T
+    theirs = torch.log(union).reshape(-1, 4, 3)
+    (-theirs[:, 1, 2].mean()).backward()
+    change = np.abs(ours.numpy() - theirs.detach().numpy()).max()
+    yield "maml", "UnionNet B, output", *verdict(change, "differs")
+    back = matrix.grad.numpy().reshape(4, 3, 3).transpose(0, 2, 1)
+    change = np.abs(np.asarray(gradient) - back).max()
+    yield "maml", "UnionNet B, gradient of one step", *verdict(change, "differs")
+
+
+PEERS: dict[str, Callable[[], Iterator[Row]]] = {
+    "crowdkit": with_crowd_kit,
+    "cleanlab": with_cleanlab,
+    "sklearn": with_scikit_learn,
+    "torch": with_torch,
+}
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:  # also a library that it needs
+        return False
+    return True
+
+
+def page(rows: Sequence[Row], missing: Sequence[str]) -> str:
+    """Returns the table as Markdown."""
+    lines = ["## Agreement with other packages", "", "`make peers`", ""]
+    lines += [f"Not installed: {', '.join(missing)}.", ""] if missing else []
+    lines += [f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    lines += ["", "Checks of scikit-learn that are left out:", ""]
+    lines += [f"- `{name}`: {why}." for name, why in EXCEPTIONS.items()]
+    return "\n".join([*lines, ""])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, help="a Markdown file")
+    options = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    rows: list[Row] = []
+    missing = [name for name in PEERS if not _installed(name)]
+    for name in PEERS.keys() - {*missing}:
+        rows += PEERS[name]()
+    rows.sort()
+    text = page(rows, missing)
+    print(text)
+    if options.output is not None:
+        write_text(options.output, text)
+
+
+if __name__ == "__main__":
+    main()
