@@ -37,14 +37,6 @@ def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
     return array.astype(np.int32, copy=False)
 
 
-def check_range(codes: NDArray[np.int32], upper: int, title: str) -> None:
-    """Raises RowError for a code outside 0 to `upper` - 1."""
-    if codes.size and (codes.min() < 0 or codes.max() >= upper):
-        row = int(np.flatnonzero((codes < 0) | (codes >= upper))[0])
-        problem = f"expected a code from 0 to {upper - 1}, received {codes[row]}"
-        raise RowError(row, f"{title}: {problem}")
-
-
 def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
     """Returns instances, annotators and labels as codes of one length."""
     names = ("instances", "annotators", "labels")
@@ -70,7 +62,10 @@ def size_of(
     """
     if size is None:
         size = int(codes.max(initial=-1)) + 1 if names is None else len(names)
-    check_range(codes, size, title)
+    if codes.size and (codes.min() < 0 or codes.max() >= size):
+        row = int(np.flatnonzero((codes < 0) | (codes >= size))[0])
+        problem = f"expected a code from 0 to {size - 1}, received {codes[row]}"
+        raise RowError(row, f"{title}: {problem}")
     return size
 
 
@@ -248,36 +243,14 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
         DataError: not two-dimensional, not whole numbers, or a label below -1.
     """
     array = np.asarray(matrix)
-    if array.ndim != 2:
+    if array.ndim != 2 or array.dtype.kind not in "iubf":
         raise DataError(
-            f"dense annotations: expected shape [instances, annotators], received {array.shape}"
+            "dense annotations: expected whole numbers, with -1 for missing ones, of shape"
+            f" [instances, annotators], received {array.dtype} of shape {array.shape}"
         )
-    if array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            row, column = np.argwhere(~np.isfinite(array))[0]
-            raise RowError(
-                row,
-                f"annotator {column}: expected a label or -1, received {array[row, column]}; use"
-                " from_wide_frame for NaN",
-            )
-        if (array != np.round(array)).any():
-            row, column = np.argwhere(array != np.round(array))[0]
-            raise RowError(
-                row, f"annotator {column}: expected a whole number, received {array[row, column]}"
-            )
-    elif array.dtype.kind not in "iub":
-        raise DataError(
-            "dense annotations: expected whole numbers with -1 for missing, received dtype"
-            f" {array.dtype}"
-        )
+    expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
+    _check_cells(array, MISSING, "annotator", expected)
     codes: NDArray[np.int64] = array.astype(np.int64, copy=False)
-    if codes.size and codes.min() < MISSING:
-        row, column = np.argwhere(codes < MISSING)[0]
-        raise RowError(
-            row,
-            f"annotator {column}: expected a label from 0 or -1 for missing, received"
-            f" {codes[row, column]}",
-        )
     return codes
 
 
@@ -293,16 +266,7 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
             f"votes: expected whole numbers of shape [instances, classes], received {votes.dtype}"
             f" of shape {votes.shape}"
         )
-    bad = (
-        np.argwhere(~np.isfinite(votes) | (votes < 0) | (votes != np.round(votes)))
-        if votes.dtype.kind == "f"
-        else np.argwhere(votes < 0)
-    )
-    if len(bad):
-        row, column = bad[0]
-        raise RowError(
-            row, f"class {column}: expected a count from 0, received {votes[row, column]}"
-        )
+    _check_cells(votes, 0, "class", "a count from 0")
     total = votes.sum(axis=1, dtype=np.float64)
     if total.max(initial=0) > MOST_VOTES:
         row = int(total.argmax())
@@ -310,3 +274,13 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
             row, f"expected at most {MOST_VOTES:,} votes of an instance, received {total[row]:.9g}"
         )
     return votes
+
+
+def _check_cells(matrix: NDArray[Any], least: int, side: str, expected: str) -> None:
+    """Raises RowError for the first cell that is no whole number from `least`."""
+    bad = matrix < least
+    if matrix.dtype.kind == "f":
+        bad |= ~np.isfinite(matrix) | (matrix != np.round(matrix))
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise RowError(row, f"{side} {column}: expected {expected}, received {matrix[row, column]}")

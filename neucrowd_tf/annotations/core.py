@@ -9,7 +9,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -114,10 +114,13 @@ class Annotations(AnnotationViews):
         """Returns annotations from three `[A]` sequences of hashable ids.
 
         Args:
-            tasks, workers, labels: ids of any hashable type.
-            instance_names, annotator_names, class_names: the ids in the order wanted (those of a
-                feature table, for example); by default tasks and workers in order of appearance,
-                classes sorted.
+            tasks: `[A]` ids of instances.
+            workers: `[A]` ids of annotators.
+            labels: `[A]` ids of classes.
+            instance_names: the ids in the order wanted (those of a feature table, for example); by
+                default in order of appearance.
+            annotator_names: likewise.
+            class_names: likewise; by default sorted.
             duplicates: which of several labels of one task by one worker counts: "first", "last" or
                 "all"; "error" rejects them.
 
@@ -205,9 +208,14 @@ class Annotations(AnnotationViews):
 
         Args:
             frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
-            task, worker, label: the columns' names, if they are not among the aliases of
+            task: the column of instances, if it has none of the aliases of
                 :mod:`neucrowd_tf.names`.
-            duplicates, instance_names, annotator_names, class_names: see `from_arrays`.
+            worker: likewise of annotators.
+            label: likewise of classes.
+            duplicates: see `from_arrays`.
+            instance_names: see `from_arrays`.
+            annotator_names: see `from_arrays`.
+            class_names: see `from_arrays`.
 
         Raises:
             DataError: a missing column, an empty frame, a missing value, an unknown id or a
@@ -256,34 +264,6 @@ class Annotations(AnnotationViews):
             class_names=classes,
         )
 
-    @classmethod
-    def from_answers_json(
-        cls,
-        answers: Mapping[str, Mapping[str, Hashable]],
-        *,
-        instance_names: Any = None,
-        annotator_names: Any = None,
-        class_names: Any = None,
-    ) -> Annotations:
-        """Returns annotations from peerannot's answers, `{task: {worker: label}}`.
-
-        Raises:
-            DataError: another form, or an unknown id.
-        """
-        for task, row in answers.items():
-            if not isinstance(row, Mapping):
-                raise DataError(
-                    f"answers: task {task!r}: expected {{worker: label}}, received {row!r:.60}"
-                )
-        return cls.from_arrays(
-            [task for task, row in answers.items() for _ in row],
-            [worker for row in answers.values() for worker in row],
-            [label for row in answers.values() for label in row.values()],
-            instance_names=list(answers) if instance_names is None else instance_names,
-            annotator_names=annotator_names,
-            class_names=class_names,
-        )
-
     # ----------------------------------------------------------------- as a value
 
     def __repr__(self) -> str:
@@ -296,23 +276,13 @@ class Annotations(AnnotationViews):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Annotations):
             return NotImplemented
-        if (
-            self.shape != other.shape
-            or self.num_classes != other.num_classes
-            or self.has_identities != other.has_identities
-        ):
-            return False
-        pairs = [
-            (self.instance_names, other.instance_names),
-            (self.annotator_names, other.annotator_names),
-            (self.class_names, other.class_names),
-            (self._instances, other._instances),
-            (self._annotators, other._annotators),
-            (self._labels, other._labels),
-            (self.generated, other.generated),
-        ]
-        same_votes = (self._votes is None) or np.array_equal(self._votes, other._votes)  # type: ignore[arg-type]
-        return same_votes and all(np.array_equal(a, b) for a, b in pairs)
+        names = ("instance_names", "annotator_names", "class_names", "generated")
+        arrays = (*names, "_instances", "_annotators", "_labels")
+        return (
+            self.has_identities == other.has_identities
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
+            and (self._votes is None or np.array_equal(self._votes, other._votes))  # type: ignore[arg-type]
+        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -79,7 +79,8 @@ def align_annotations(
 
     Args:
         features: `[N, ...]`.
-        annotations, num_classes: see `as_annotations`.
+        annotations: see `as_annotations`.
+        num_classes: see `as_annotations`.
 
     Raises:
         DataError: annotations that cannot be matched with certainty.

@@ -62,23 +62,16 @@ def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
 
 
 def mislabelling_annotators(
-    num_annotators: int,
-    num_classes: int,
-    seed: int,
-    *,
-    mean: float = 0.1,
-    std: float = 0.1,
-    low: float = 0.01,
-    high: float = 0.5,
+    num_annotators: int, num_classes: int, seed: int
 ) -> NDArray[np.float64]:
     """Draws annotators who mislabel every instance with the same probability.
 
-    Each annotator has one probability, from a truncated normal distribution.
+    Each annotator has one probability, from a normal distribution with mean and standard deviation
+    0.1 that is truncated to 0.01 and 0.5.
 
     Args:
         num_annotators, num_classes: R and C.
         seed: of the draw.
-        mean, std, low, high: of the truncated normal distribution; the defaults are the paper's.
 
     Returns:
         `[R, C, C]`.
@@ -88,9 +81,7 @@ def mislabelling_annotators(
     """
     import tensorflow_probability as tfp
 
-    distribution = tfp.distributions.TruncatedNormal(
-        np.float64(mean), np.float64(std), np.float64(low), np.float64(high)
-    )
+    distribution = tfp.distributions.TruncatedNormal(*np.float64([0.1, 0.1, 0.01, 0.5]))
     rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, 0x51A]))
     return from_skills(np.repeat(1.0 - rates[:, None], num_classes, axis=1))
 
@@ -164,12 +155,10 @@ def spammers(
     return np.repeat(np.eye(num_classes)[favourite][:, None, :], num_classes, axis=1)
 
 
-def adversaries(
-    num_annotators: int, num_classes: int, seed: int, *, low: float = 0.6, high: float = 0.95
-) -> NDArray[np.float64]:
+def adversaries(num_annotators: int, num_classes: int, seed: int) -> NDArray[np.float64]:
     """Draws annotators who give one fixed wrong class for each true class.
 
-    They do so with a probability uniform in `(low, high)`.
+    They do so with a probability uniform in (0.6, 0.95).
 
     The wrong classes are a cyclic shift drawn for each annotator; the rest of a row is spread
     evenly over all other classes.
@@ -177,19 +166,12 @@ def adversaries(
     Returns:
         `[R, C, C]`.
     """
-    _need_classes(num_classes)
     generator = _generator(seed, _ADVERSARY)
-    matrices = from_skills(
-        np.repeat(generator.uniform(low, high, size=(num_annotators, 1)), num_classes, axis=1)
-    )
+    rates = generator.uniform(0.6, 0.95, size=(num_annotators, 1))
+    matrices = from_skills(np.repeat(rates, num_classes, axis=1))
     shifts = generator.integers(1, num_classes, size=num_annotators)
-    return (
-        np.stack(
-            [np.roll(matrix, shift, axis=1) for matrix, shift in zip(matrices, shifts, strict=True)]
-        )
-        if num_annotators
-        else matrices
-    )
+    columns = (np.arange(num_classes) - shifts[:, None]) % num_classes
+    return np.take_along_axis(matrices, columns[:, None, :], axis=2)
 
 
 def assignment(
@@ -234,13 +216,9 @@ def assignment(
     if at_least_one:
         bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
         if len(bare):
+            drawn = generator.choice(num_annotators, size=len(bare), p=share / share.sum())
             instances = np.concatenate([instances, bare])
-            annotators = np.concatenate(
-                [
-                    annotators,
-                    generator.choice(num_annotators, size=len(bare), p=share / share.sum()),
-                ]
-            )
+            annotators = np.concatenate([annotators, drawn])
     order = np.lexsort((annotators, instances))
     return instances[order], annotators[order]
 
@@ -262,8 +240,11 @@ def simulate(
         truth: `[N]` class codes.
         confusions: `[R, C, C]`, axes (annotator, true class, observed class), rows sum to 1.
         seed: of the assignment and of the labels.
-        rates, at_least_one: who labels what, see `assignment`.
-        instance_names, annotator_names, class_names: as for `Annotations`.
+        rates: of labelling an instance, see `assignment`.
+        at_least_one: whether each instance gets a label, see `assignment`.
+        instance_names: `[N]`, as for `Annotations`.
+        annotator_names: `[R]`.
+        class_names: `[C]`.
 
     Raises:
         DataError: truth that is not class codes of these matrices, or rows that are no

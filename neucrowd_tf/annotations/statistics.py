@@ -230,6 +230,10 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     )
 
 
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
 def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[str, Any]:
     """Returns a crowd's statistics by name.
 
@@ -256,9 +260,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
         "num_annotations": total,
         "unannotated": int((per_instance == 0).sum()),
         "sparsity": sparsity(annotations),
-        "annotations_per_instance": (
-            float(per_instance.mean()) if len(per_instance) else float("nan")
-        ),
+        "annotations_per_instance": _mean(per_instance),
         "annotations_per_annotator": total / annotators if annotators else float("nan"),
         "kappa": fleiss_kappa(counts),
         "alpha": krippendorff_alpha(counts),
@@ -277,13 +279,11 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
         if annotations.num_classes == 2:
             described["truth_class_ratio"] = class_ratio(counts, codes)
         agreeing = majority_shares(counts)[scored, codes[scored]]
-        described["majority_accuracy"] = float(agreeing.mean()) if scored.any() else float("nan")
+        described["majority_accuracy"] = _mean(agreeing)
         if annotations.has_identities:
             accuracy, labels = annotator_accuracy(annotations, codes)
             scored = accuracy[labels > 0]
-            described["mean_annotator_accuracy"] = (
-                float(scored.mean()) if len(scored) else float("nan")
-            )
+            described["mean_annotator_accuracy"] = _mean(scored)
             described["std_annotator_accuracy"] = (
                 float(scored.std()) if len(scored) else float("nan")
             )

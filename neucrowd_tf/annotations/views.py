@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from neucrowd_tf.annotations.codes import MISSING
-from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.errors import IdentitiesError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,31 +166,3 @@ class AnnotationViews:
         return pd.DataFrame(
             values, index=pd.Index(self.instance_names), columns=pd.Index(self.annotator_names)
         )
-
-    def to_answers_json(self) -> dict[str, dict[str, Any]]:
-        """Returns the value of peerannot's answers.json, `{task: {worker: label}}`.
-
-        JSON's keys are text, so that ids of other types become text.
-
-        Raises:
-            DataError: two ids are the same text (1 and "1").
-        """
-        tasks = _as_keys(self.instance_names, "task")
-        workers = _as_keys(self.annotator_names, "worker")
-        classes = self.class_names.tolist()
-        answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
-        codes = (self.instances.tolist(), self.annotators.tolist(), self.labels.tolist())
-        for i, j, c in zip(*codes, strict=True):
-            answers[tasks[i]][workers[j]] = classes[c]
-        return answers
-
-
-def _as_keys(names: NDArray[Any], title: str) -> list[str]:
-    texts = [str(name) for name in names.tolist()]
-    if len(set(texts)) != len(texts):
-        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
-        raise DataError(
-            f"answers.json: expected {title} ids that differ as text, received two that are both"
-            f" spelt {twice!r}"
-        )
-    return texts

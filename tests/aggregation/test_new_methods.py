@@ -137,9 +137,9 @@ def test_bwa_agrees_with_the_paper_s_updates_by_loops(make_crowd: Callable) -> N
     values = np.empty((30, 3))
     for c in range(3):
         z = np.array([(row[row >= 0] == c).mean() for row in dense])
-        given = (dense >= 0).sum()
+        total = (dense >= 0).sum()
         rate = 15 * sum((row >= 0).sum() * p * (1 - p) for row, p in zip(dense, z, strict=True))
-        rate *= 4 * (1 - 1 / 3) / given
+        rate *= 4 * (1 - 1 / 3) / total
         for _ in range(4):
             mean = z.mean()
             v = []

@@ -4,7 +4,6 @@ where.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
@@ -78,21 +77,6 @@ def test_conversions_lose_nothing(crowd: Annotations) -> None:
     )
     sparse = crowd.to_sparse().tocoo()
     assert np.array_equal(sparse.toarray() - 1, crowd.to_dense())
-    answers = crowd.to_answers_json()
-    spelt = {
-        key: [str(name) for name in values.tolist()]
-        for key, values in names.items()
-        if key != "class_names"
-    }
-    again = Annotations.from_answers_json(
-        json.loads(json.dumps(answers)),
-        annotator_names=spelt["annotator_names"],
-        class_names=crowd.class_names,
-    )
-    assert (
-        np.array_equal(again.to_dense(), crowd.to_dense())
-        and again.instance_names.tolist() == spelt["instance_names"]
-    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -235,7 +219,7 @@ ERRORS = {
     ),
     "dense shape": (
         lambda: Annotations.from_dense([0, 1]),
-        r"expected shape \[instances, annotators\], received \(2,\)",
+        r"of shape \[instances, annotators\], received int64 of shape \(2,\)",
     ),
     "dense range": (
         lambda: Annotations.from_dense([[0, -1], [-2, 1]]),
@@ -243,15 +227,15 @@ ERRORS = {
     ),
     "dense nan": (
         lambda: Annotations.from_dense([[0, np.nan]]),
-        r"row 0, annotator 1: expected a label or -1, received nan",
+        r"row 0, annotator 1: expected a label from 0 or -1 .*, received nan",
     ),
     "dense fraction": (
         lambda: Annotations.from_dense([[0, 0.5]]),
-        r"row 0, annotator 1: expected a whole number, received 0\.5",
+        r"row 0, annotator 1: expected a label from 0 or -1 .*, received 0\.5",
     ),
     "dense text": (
         lambda: Annotations.from_dense([["a"]]),
-        r"expected whole numbers with -1 for missing, received dtype <U1",
+        r"expected whole numbers, .* received <U1",
     ),
     "votes": (
         lambda: Annotations.from_votes([[1, -1]]),
@@ -260,14 +244,6 @@ ERRORS = {
     "half votes": (
         lambda: Annotations.from_votes([[1, 0.5]]),
         r"row 0, class 1: expected a count from 0, received 0\.5",
-    ),
-    "answers": (
-        lambda: Annotations.from_answers_json({"t": ["a"]}),  # type: ignore[dict-item]
-        r"answers: task 't': expected {worker: label}, received \['a'\]",
-    ),
-    "answers alike": (
-        lambda: Annotations.from_arrays([1, "1"], ["w", "w"], [0, 1]).to_answers_json(),
-        r"task ids that differ as text, received two that are both spelt '1'",
     ),
     "wide twice": (
         lambda: Annotations.from_wide_frame(pd.DataFrame([[0, 1]], columns=["a", "a"])),

@@ -94,8 +94,8 @@ def test_simulate_is_seeded_and_sparse() -> None:
     )
     assert first == again and first != other
     assert first.annotated.all() and (np.diff(first.instances) >= 0).all()
-    given = first.labels_per_annotator()
-    assert given[4] == 0 and given[0] > given[1] > given[3]
+    counts = first.labels_per_annotator()
+    assert counts[4] == 0 and counts[0] > counts[1] > counts[3]
     left = simulation.simulate(truth, matrices, 1, rates=0.1, at_least_one=False)
     # (1 - .1)^5 = .59 of the instances have no label
     assert (~left.annotated).mean() == pytest.approx(0.59, abs=0.08)
