@@ -313,11 +313,17 @@ def describe(outcome: Outcome) -> str:
     if outcome.status != OK or outcome.metrics is None:
         return f"{outcome.status}: {outcome.reason}"
     test, seconds = outcome.metrics["test"], outcome.metrics["timings"]["fit_seconds"]
+    recommended = outcome.metrics.get("recommendation")
+    interval = ""
+    if "accuracy_low" in test:
+        interval = f" [{test['accuracy_low']:.3f}, {test['accuracy_high']:.3f}] (expected, 80%)"
     shown = [
-        f"{name} {test[name]:.3f}" for name in ("accuracy", "auc") if test.get(name) is not None
+        f"{name} {test[name]:.3f}{interval if name == 'accuracy' else ''}"
+        for name in ("accuracy", "auc")
+        # The recommendation has an accuracy of its own, expected from all items.
+        if test.get(name) is not None and not (interval and recommended)
     ]
     line = ", ".join([*shown, f"{seconds:.1f} s"])
-    recommended = outcome.metrics.get("recommendation")
     return line if recommended is None else f"{line}\n{recommended['text']}"
 
 

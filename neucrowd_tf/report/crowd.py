@@ -12,6 +12,7 @@ from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import Scale
 from neucrowd_tf.certainty.inference import Inference
+from neucrowd_tf.certainty.models import model_annotators, model_lines, shared_mistakes
 from neucrowd_tf.evaluation.agreement import (
     LEAST_OVERLAP,
     MANY_SHARED,
@@ -274,7 +275,19 @@ def _agreement(annotations: Annotations, models: Sequence[str], scale: Scale) ->
         "pairs": len(measured.pairs),
         "many": MANY_SHARED,
         "models": rows(measured.models),
+        "model_lines": _model_lines(annotations, models) if models else [],
     }
+
+
+def _model_lines(crowd: Annotations, names: Sequence[str]) -> list[str]:
+    """Returns what models are worth beside people, and the mistakes that two models share."""
+    models = np.zeros(crowd.num_annotators, dtype=bool)
+    models[model_codes(crowd, names)] = True
+    people, pairs = crowd.select(~models[crowd.annotators]), []
+    if models.sum() > 1:
+        labels = np.where(people.annotated, inferred(people).labels, -1)
+        pairs = shared_mistakes(crowd, models, labels)
+    return model_lines(crowd, model_annotators(crowd, models), pairs)
 
 
 def in_words(kappa: float) -> str:

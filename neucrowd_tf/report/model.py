@@ -75,6 +75,9 @@ def _scores(
     intervals: dict[str, Interval] = {}
     if model.meaning:  # expected values, which do not follow from these labels
         metrics |= {name: model.metrics[name] for name in METRICS if name in model.metrics}
+        named = ("accuracy", "accuracy_low", "accuracy_high")
+        if all(name in model.metrics for name in named):
+            intervals["accuracy"] = Interval(*(model.metrics[name] for name in named))
     else:
         intervals = metric_intervals(truth, scores)
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)

@@ -60,7 +60,8 @@ def test_names_and_signs_of_the_users_own(
         "--label_column=said",
     ]
     assert main([*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
-    assert "is a model and is left out" in output.read_text(encoding="utf-8")
+    page = output.read_text(encoding="utf-8")
+    assert "is a model and is left out" in page and "Model &#39;gpt&#39;: " in page
     capsys.readouterr()
     assert main([*flags, "--model_annotator=gpt", "--output=-"]) == 0
     assert capsys.readouterr().out == output.read_text(encoding="utf-8")
