@@ -7,7 +7,7 @@ import contextvars
 import reprlib
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -202,7 +202,7 @@ class Aggregator(Persistent):
         return crowd, gold
 
 
-def is_mapping(value: object) -> bool:
+def is_mapping(value: object) -> TypeGuard[Mapping[Hashable, Any]]:
     """Returns whether a value maps names to values: a mapping or a pandas Series."""
     kind = type(value)
     series = kind.__name__ == "Series" and kind.__module__.partition(".")[0] == "pandas"
@@ -303,7 +303,7 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
         return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
     names = class_names.tolist()
     if is_mapping(prior):
-        numbers = dict(prior.items())  # type: ignore[union-attr]
+        numbers = dict(prior.items())
         if set(numbers) != set(names):
             raise DataError(
                 f"prior: expected a number for each of the classes {names[:8]}, received the"

@@ -92,7 +92,8 @@ def agreement_intervals(
 
     Args:
         votes: `[N, C]` vote counts.
-        scale, values: see `agreement_weights`.
+        scale: see `agreement_weights`.
+        values: see `agreement_weights`.
         seed: of the resamples.
 
     Raises:

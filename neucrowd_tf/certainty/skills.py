@@ -116,20 +116,20 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
 
 
-def pseudo_labels(count: Array, counts: Array, mean: float) -> float:
+def pseudo_labels(right: Array, total: Array, mean: float) -> float:
     """Returns how many labels of an average annotator each annotator's skill is drawn by.
 
     The method of moments for a beta distribution of skills.
 
     Args:
-        count: `[R]` right labels.
-        given: `[R]` labels.
+        right: `[R]` number of right labels.
+        total: `[R]` number of labels.
         mean: the crowd's accuracy.
     """
-    many = counts >= 5
+    many = total >= 5
     if not many.any():
         return 10.0
-    shares, weights = count[many] / counts[many], counts[many]
+    shares, weights = right[many] / total[many], total[many]
     between = np.average((shares - mean) ** 2, weights=weights)
     noise = mean * (1 - mean) * many.sum() / weights.sum()
     variance = max(float(between - noise), 1e-4)

@@ -42,7 +42,8 @@ def expected_information(
     It is above 0 where the gain is 0 because one label cannot change the consensus, but two could.
 
     Args:
-        probas, errors: as for `expected_gain`.
+        probas: see `expected_gain`.
+        errors: see `expected_gain`.
     """
     label = (probas[..., :, None] * errors).sum(axis=-2)
     noise = (probas * entr(errors).sum(axis=-1)).sum(axis=-1)

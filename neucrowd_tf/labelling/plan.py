@@ -185,7 +185,7 @@ def reason(
         crowd: the labels at hand.
         belief: what is believed because of them.
         votes: `[N, C]` how often each task was given each class.
-        given: `[R]` how many labels each annotator gave.
+        num_labels: `[R]` how many labels each annotator gave.
         request: the label.
     """
     names = [str(name) for name in crowd.class_names.tolist()]
