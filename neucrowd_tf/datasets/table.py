@@ -75,10 +75,12 @@ def load(
         features: table with a row per item and numeric columns, or an NPY array (items are then
             numbered from 0).
         images: instead of `features`, a folder of images named by the items.
-        texts: instead of `features`, a table of items and texts; `test_texts` likewise.
+        texts: instead of `features`, a table of items and texts.
         annotations: labels in any layout that `read_annotations` reads.
         truth: table of items and true labels, for evaluation only.
-        test_features, test_truth: a separate test split; both or none.
+        test_features: features of a separate test split.
+        test_texts: texts of a separate test split.
+        test_truth: true labels of the test split; needs `test_features` or `test_texts`.
         image_size: height and width that images are scaled to; None needs images of one size.
         max_pixels: largest accepted image.
         unmatched: "drop" leaves out, and counts, labels and true labels of items without features;

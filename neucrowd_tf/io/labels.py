@@ -115,7 +115,8 @@ def read_annotations(
 
     Args:
         path: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export.
-        options: how it is written, and which columns have which role.
+        options: how it is written, and which columns have which role. None is the defaults of the
+            commands, but several labels of an item by one annotator are an error.
         items: `[N]` ids of a table of features; the annotations get their order. None takes the
             file's own items.
         unmatched: whether labels of other items are an error, or are left out and counted.
@@ -129,7 +130,7 @@ def read_annotations(
         DataError: a file that cannot be used; the message ends with the id of a check.
         UsageError: an option that the file has no use for.
     """
-    path, options = Path(path), options or TableOptions()
+    path, options = Path(path), options or TableOptions(duplicates="error")
     columns = read_columns(path, options, tool)
     values = _Values(columns, options, path)
     reading = values.reading(None if items is None else [str(item) for item in items], unmatched)

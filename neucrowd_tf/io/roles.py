@@ -520,7 +520,8 @@ def answers_of(
 
     Args:
         table: the table.
-        item, annotator: columns of items and annotators.
+        item: columns of items.
+        annotator: columns of annotators.
         columns: the candidates.
     """
     _, items = _codes(table, item)
@@ -556,7 +557,8 @@ def answer_column(
 
     Args:
         table: the table.
-        item, annotator: the tool's columns of items and annotators.
+        item: the tool's columns of items.
+        annotator: the tool's columns of annotators.
         options: flags go first.
         columns: the candidates; None for all other columns.
 

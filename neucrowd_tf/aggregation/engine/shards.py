@@ -289,10 +289,7 @@ class Gather:
         if len(twice) and self.duplicates == "error":
             name = pq.read_table(Path(self.folder) / NAMES)["annotator"]
             task, worker = names[int(ordered[twice[0]])].as_py(), name[int(who[twice[0]])].as_py()
-            raise DataError(
-                f"{self.source}: task {task!r}: expected one label of an annotator, received two of"
-                f" {worker!r}"
-            )
+            raise error("duplicate_pair", self.source, item=task, annotator=worker)
         if len(twice) and self.duplicates != "all":
             order = np.lexsort((annotators, tasks))  # within a pair in the order of the rows
             pairs = np.stack([tasks[order], annotators[order]])
