@@ -60,7 +60,7 @@ class ReleasedRLL(RLL):
     max_classes: ClassVar[int | None] = 2
     slot_dropout: ClassVar[bool] = True
 
-    steps_per_epoch: int | None = argument(
+    steps_per_epoch: int | None = argument(  # type: ignore[assignment]
         None, none | whole(1), f"batches an epoch; by default {PASSES} passes over all pairs."
     )
     monitor: str = argument(
