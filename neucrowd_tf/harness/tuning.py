@@ -43,7 +43,7 @@ def candidates(
         seed: of the draws.
     """
     searched = {name: list(values) for name, values in sorted(space.items()) if name not in fixed}
-    if trials == "grid":
+    if isinstance(trials, str):  # "grid"
         return list(ParameterGrid(searched))
     total = math.prod(map(len, searched.values())) if searched else 0
     drawn = ParameterSampler(searched, min(trials - 1, total), random_state=seed) if total else ()
