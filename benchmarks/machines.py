@@ -4,10 +4,11 @@
         [--data_dir=DIR] [--epochs=3] [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01]
 
 A crowd layer on 32 x 32 images: CIFAR-10N's where --data_dir has it, otherwise drawn ones. Weights
-are compared after the first epoch (`largest_difference`), images a second are the best of the later
-epochs, and `cpu_ratio` is the ratio by seconds of processor, for busy machines. --method=neucrowd
-trains NeuCrowd's tuplets with such an encoder, an epoch as many of them as there are images; its
-weights are not compared, as each process selects tuplets from its part of the pool.
+are compared after the first epoch (`largest_difference`, and `relative_differences` by kind of
+variable). Images a second are the best of the later epochs, and `cpu_ratio` is the ratio by seconds
+of processor, for busy machines. --method=neucrowd trains NeuCrowd's tuplets with such an encoder,
+an epoch as many of them as there are images; its weights are not compared, as each process selects
+tuplets from its part of the pool.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Timed(Run):
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         self.times.append((time.perf_counter(), time.process_time()))
         if not step and hasattr(self.estimator, "model_"):
-            outputs = self.estimator.model_.weights
-            self.weights.update({str(i): value.numpy() for i, value in enumerate(outputs)})
+            for place, value in enumerate(self.estimator.model_.weights):
+                self.weights[f"{value.name}.{place}"] = value.numpy()
 
 
 def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
@@ -70,16 +71,16 @@ def estimator(options: argparse.Namespace) -> Any:
 
     from neucrowd_tf import NeuCrowd
     from neucrowd_tf.crowd_layers import CrowdLayer
-    from neucrowd_tf.crowd_layers.bases import resnet18_base, small_cnn_base
+    from neucrowd_tf.crowd_layers.bases import build_base
+    from neucrowd_tf.training.networks import BASES
 
     how: dict[str, Any] = {
         name: getattr(options, name) for name in ("learning_rate", "epochs", "batch_size")
     }
     if options.method == "crowd_layer":
-        return CrowdLayer(
-            {"name": options.base, "dropout": 0.0}, optimizer=options.optimizer, **how
-        )
-    base = {"resnet18": resnet18_base, "small_cnn": small_cnn_base}[options.base]((32, 32, 3), 10)
+        dropout = {"dropout": 0.0} if options.base == "small_cnn" else {}
+        return CrowdLayer({"name": options.base, **dropout}, optimizer=options.optimizer, **how)
+    base = build_base(BASES[options.base](), (32, 32, 3), 10)
     encoder = keras.Model(base.inputs, base.layers[-2].output)
     steps = max(options.images // options.batch_size, 1)
     return NeuCrowd(encoder=encoder, steps_per_epoch=steps, **how)
@@ -153,16 +154,22 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         one, two = (_together(options, Path(name), workers) for workers in (1, 2))
         with np.load(Path(name) / "1-0.npz") as alone, np.load(Path(name) / "2-1.npz") as other:
-            differences = [np.abs(alone[key] - other[key]).max() for key in alone.files]
+            differences = {key: np.abs(alone[key] - other[key]).max() for key in alone.files}
+            sizes = {key: max(np.abs(alone[key]).max(), 1e-12) for key in alone.files}
     slowest = {key: max(each[key] for each in two) for key in ("seconds", "cpu_seconds")}
     if options.method == "neucrowd":
-        differences = [np.nan]
+        differences = dict.fromkeys(differences, np.nan)
+    relative: dict[str, float] = {}
+    for key, difference in differences.items():
+        kind = key.partition(".")[0]
+        relative[kind] = max(relative.get(kind, 0.0), float(difference / sizes[key]))
     result = {
         "images_per_second": round(options.images / one[0]["seconds"], 1),
         "images_per_second_of_two": round(options.images / slowest["seconds"], 1),
         "ratio": round(one[0]["seconds"] / slowest["seconds"], 2),
         "cpu_ratio": round(one[0]["cpu_seconds"] / slowest["cpu_seconds"], 2),
-        "largest_difference": float(max(differences)),
+        "largest_difference": float(max(differences.values())),
+        "relative_differences": relative,
         "loss": one[0]["loss"],
         "loss_of_two": two[0]["loss"],
     }

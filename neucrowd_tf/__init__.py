@@ -7,7 +7,12 @@ methods that train networks import TensorFlow.
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import sys
+import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf.stopping import while_loading
@@ -36,12 +41,13 @@ if TYPE_CHECKING:
     from neucrowd_tf.crowding import CrowdInG
     from neucrowd_tf.dasc import DASC
     from neucrowd_tf.datasets import CrowdDataset
+    from neucrowd_tf.harness.plugins import load_dataset
     from neucrowd_tf.iced import ICED
     from neucrowd_tf.io.labels import read_annotations
     from neucrowd_tf.neucrowd import NeuCrowd
     from neucrowd_tf.persistence import load
     from neucrowd_tf.rll import RLL
-    from neucrowd_tf.training import Ensemble
+    from neucrowd_tf.training import Ensemble, Run
 
 __version__ = "0.2.0"
 
@@ -54,6 +60,7 @@ _MODULES = {
     "CrowdDataset": "datasets",
     "load": "persistence",
     "read_annotations": "io.labels",
+    "load_dataset": "harness.plugins",
     "CrowdLayer": "crowd_layers",
     "AnnoReg": "crowd_layers",
     "WeightedDoctorNet": "crowd_layers",
@@ -61,6 +68,7 @@ _MODULES = {
     "RLL": "rll",
     "DASC": "dasc",
     "Ensemble": "training",
+    "Run": "training",
     "CrowdInG": "crowding",
     "ICED": "iced",
 }
@@ -90,13 +98,42 @@ __all__ = [
     "ShrunkDawidSkene",
     "NeuCrowd",
     "RLL",
+    "Run",
     "Wawa",
     "WeightedDoctorNet",
     "ZeroBasedSkill",
     "__version__",
     "load",
     "read_annotations",
+    "load_dataset",
 ]
+
+
+class _AfterKeras(importlib.abc.MetaPathFinder):
+    """Registers this package's classes with Keras once Keras has been imported."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != "keras":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                load(module)
+                importlib.import_module("neucrowd_tf.keras_objects")
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+if "keras" in sys.modules:
+    importlib.import_module("neucrowd_tf.keras_objects")
+else:
+    sys.meta_path.insert(0, _AfterKeras())
 
 
 def __getattr__(name: str) -> Any:

@@ -282,6 +282,8 @@ def nest(
         UsageError: an option in `values` for an argument that is an object.
     """
     merged = {**(presets or {}), **values}
+    if not isinstance(merged.get("optimizer", ""), str) and "learning_rate" not in values:
+        merged.pop("learning_rate", None)  # the optimizer has its own
     for name, kinds in getattr(kind, "nested", {}).items():
         every = {field.name for each in kinds.values() for field in declared(each)}
         options = {option: merged.pop(option) for option in list(merged) if option in every}

@@ -1,38 +1,53 @@
-"""Registers every Keras layer, loss, initialiser and optimizer of this package.
+"""Lets Keras load models that hold layers, losses or initialisers of this package.
 
-`keras.models.load_model` finds a class only if the module that defines it has been imported. Import
-this one before loading a model that was saved in another process:
-
-    import neucrowd_tf.keras_objects
-
-`import neucrowd_tf` does it by itself if Keras is imported already; otherwise it does not, because
-that would import TensorFlow.
+`keras.models.load_model` finds a class by the name under which it is registered. This module
+registers a stand-in for each of them, which imports the class when a saved model asks for it.
+`import neucrowd_tf` does this by itself, before or after Keras is imported.
 """
 
 from __future__ import annotations
 
 import importlib
+import types
+from typing import Any
 
-MODULES = (
-    "crowd_layers.doctor_weights",
-    "crowd_layers.heads.conal",
-    "crowd_layers.heads.confusion",
-    "crowd_layers.heads.coupled",
-    "crowd_layers.heads.crowd_connection",
-    "crowd_layers.heads.doctors",
-    "crowd_layers.heads.geocrowdnet",
-    "crowd_layers.heads.instance_confusion",
-    "crowd_layers.heads.reliability",
-    "crowd_layers.heads.softplus_confusion",
-    "crowd_layers.heads.unionnet",
-    "crowd_layers.layers",
-    "crowd_layers.parts",
-    "neucrowd.robust_anchor",
-    "neucrowd.sampler",
-    "nn.losses",
-    "nn.optimizers",
-    "nn.tuplet_loss",
-)
+import keras
 
-for _name in MODULES:
-    importlib.import_module(f"neucrowd_tf.{_name}")
+CLASSES = {
+    "crowd_layers.doctor_weights": ("AnnotatorAverage",),
+    "crowd_layers.heads.base": ("StackedIdentity",),
+    "crowd_layers.heads.conal": ("ConalHead",),
+    "crowd_layers.heads.confusion": ("ConfusionHead",),
+    "crowd_layers.heads.coupled": ("CoupledHead",),
+    "crowd_layers.heads.crowd_connection": ("CrowdConnection",),
+    "crowd_layers.heads.doctors": ("HeadsUniform", "DoctorHeads"),
+    "crowd_layers.heads.geocrowdnet": ("GeoCrowdNetHead",),
+    "crowd_layers.heads.instance_confusion": ("PriorBias", "AnnotMixHead", "MaDLHead"),
+    "crowd_layers.heads.reliability": ("ReliabilityHead",),
+    "crowd_layers.heads.softplus_confusion": ("SharpIdentity", "SoftplusConfusionHead"),
+    "crowd_layers.heads.unionnet": ("NearIdentity", "UnionHead"),
+    "crowd_layers.layers": ("Standardise",),
+    "crowd_layers.parts": ("AnnotationLoss", "OneAnnotator"),
+    "neucrowd.robust_anchor": ("RobustAnchor",),
+    "neucrowd.sampler": ("SamplingNetwork",),
+    "nn.losses": (
+        *("ContrastiveLoss", "TripletLoss", "SemiHardTripletLoss", "LiftedStructuredLoss"),
+        *("TripletCenterLoss", "ClassCenters"),
+    ),
+    "nn.optimizers": ("FusedAdam",),
+    "nn.tuplet_loss": ("TupletLoss",),
+}
+
+
+def _stand_in(module: str, name: str) -> Any:
+    def from_config(config: dict[str, Any]) -> Any:
+        return getattr(importlib.import_module(f"neucrowd_tf.{module}"), name).from_config(config)
+
+    return types.SimpleNamespace(from_config=from_config)
+
+
+for _module, _names in CLASSES.items():
+    for _name in _names:  # a class that is imported already stays
+        keras.saving.get_custom_objects().setdefault(
+            f"neucrowd_tf>{_name}", _stand_in(_module, _name)
+        )

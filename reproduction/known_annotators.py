@@ -23,8 +23,8 @@ from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.linear import fit_logistic
-from neucrowd_tf.training.representation import ranking_metrics
 from neucrowd_tf.training.standardise import standardise
+from neucrowd_tf.training.validation import validation_figures
 from reproduction.suite import Suite
 
 FIRST_SEED, SEEDS = 10_200, 5
@@ -87,7 +87,7 @@ def figures(data: CrowdDataset, left: Annotations) -> dict[str, dict[str, float]
             x[rows], codes, votes.shape[1], validation=validation, sample_weight=weight,
             standardise=False,
         )  # fmt: skip
-        scores[name] = ranking_metrics(data.test.labels, head.predict_proba(test))
+        scores[name] = validation_figures(head.predict_proba(test), data.test.labels)
     return scores
 
 

@@ -1,6 +1,6 @@
-"""Anno-Reg: a confusion matrix per annotator behind the classifier's softmax.
+"""Anno-Reg: a confusion matrix for each annotator behind the classifier's softmax.
 
-The trace of the matrices is penalised.
+A penalty is put on the matrix's trace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 )
 @estimator
 class AnnoReg(AnnotatorEstimator):
-    """A classifier and confusion matrices, trained with a penalty on the matrices' trace.
+    """A classifier and annotators' confusion matrices, trained end to end.
+
+    A penalty is put on the matrices' trace.
 
     Attributes:
         confusion_matrices_: `[R, C true, C observed]`: with "row" the stochastic matrices

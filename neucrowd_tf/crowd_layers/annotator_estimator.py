@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, number, whole
-from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator, Network
+from neucrowd_tf.crowd_layers.classifier import (
+    CLASS_WEIGHT,
+    ClassifierEstimator,
+    Network,
+    class_weight_of,
+)
 from neucrowd_tf.crowd_layers.imbalance import IMBALANCE, class_weights, resampled_multiplicities
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.network_cache import Snapshots
@@ -36,13 +41,15 @@ _WORTH_A_RESTART = 0.1
 def lost_classes(
     agreed: NDArray[Any], predicted: NDArray[Any], num_classes: int
 ) -> NDArray[np.bool_]:
-    """Returns, by class, whether a fit has lost it to another class.
+    """Returns, by class, whether a fit loses it.
 
-    That is so if the fit hardly ever predicts the class where annotators agree on it, but mostly
-    one other class, which itself is missed more often than not.
+    A fit loses a class that it hardly ever predicts. It also loses one that it predicts mostly as
+    one other class where annotators agree on it, if that other class is missed more often than not.
 
     Args:
-        agreed, predicted: `[N]` class codes of the training instances, annotators' and the fit's.
+        agreed: `[N]` class codes on which annotators agree for the training instances.
+        predicted: `[N]` those that the fit predicts.
+        num_classes: C.
     """
     table = np.zeros((num_classes, num_classes), dtype=np.int64)
     np.add.at(table, (agreed, predicted), 1)
@@ -68,9 +75,9 @@ class CrowdNetwork(Network):
 
 @estimator
 class AnnotatorEstimator(Snapshots, ClassifierEstimator):
-    """Base of classifiers that are trained end to end on annotators' labels.
+    """A classifier trained end to end on annotators' labels.
 
-    A head, which a subclass makes in `_head`, computes the label probabilities of each annotator.
+    A head says what each annotator would answer. A subclass makes the head in `_head`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`, "annotators" `[None,
@@ -90,6 +97,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         ),
         '"none" (cross-entropy), "resampling", "reweighting", "focal", "cb_focal", or a'
         ' configuration such as `{"name": "focal", "gamma": 1.0}`.',
+    )
+    class_weight: Any = argument(
+        None, CLASS_WEIGHT, 'weights of annotations by class, such as {"cat": 2.0}; others weigh 1.'
     )
     restarts: int = argument(
         2,
@@ -121,17 +131,14 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- what a subclass provides
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
-        """Returns the annotator head, an `AnnotatorHead`.
+        """Returns the annotator head.
 
-        It maps class probabilities `[B, C]` to logits `[B, R, C]`.
+        It is an `AnnotatorHead`, from class probabilities `[B, C]` to logits `[B, R, C]`.
         """
         raise NotImplementedError
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
-        """Returns annotators' logits and class probabilities.
-
-        Both are functions of standardised features.
-        """
+        """Returns annotators' logits and class probabilities of standardised features."""
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
@@ -194,19 +201,20 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
             from neucrowd_tf.nn.encoders import make_optimizer
 
             network.model.set_annotator_optimizer(
-                make_optimizer(self.optimizer, self.annotator_learning_rate)
+                make_optimizer(self.optimizer, self.annotator_learning_rate, always=True)
             )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         crowd, kind = data.annotations, self._imbalance
-        counted = crowd if kind.balance == "all" else crowd.observed()
-        counts = np.bincount(counted.labels, minlength=crowd.num_classes)
+        # With pseudo-annotations a balanced selection would undo the weights.
+        counts = np.bincount(crowd.observed().labels, minlength=crowd.num_classes)
         network.model.reset_annotator_optimizer()
         weights, copies = class_weights(counts, kind.name, kind.beta), None
+        by_class = class_weight_of(self.class_weight, self.classes_)
         if kind.name == "resampling":
             copies = resampled_multiplicities(crowd.labels, weights, self.seed)
             weights = np.ones_like(weights)
-        network.model.set_annotations(crowd, weights, copies)
+        network.model.set_annotations(crowd, weights * by_class, copies)
 
     def _fails(self, data: TrainingData, *, last: bool) -> bool:
         """Returns whether a fit has lost a class that annotators agree on; the last one warns."""
@@ -229,10 +237,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         return fails
 
     def _few_cells(self, data: TrainingData) -> bool:
-        """Returns whether few enough cells have a label to train on single annotations.
+        """Returns whether gathering weights for each annotation costs least.
 
-        Then gathering weights for each annotation costs less than a product with all annotators'
-        weights.
+        It does if few cells have a label; otherwise a product with all annotators' weights costs
+        less.
         """
         cells = data.annotations.num_instances * data.annotations.num_annotators
         most = max(data.annotations.num_annotations, self.annotations_expected)
@@ -242,9 +250,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        """Returns each annotator's label probabilities given each true class.
+        """Returns what each annotator would answer if the class were certain.
 
-        They are the head's outputs at the corners of the simplex.
+        This is the head at the corners of the simplex.
         """
         import keras
 
@@ -257,9 +265,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- use
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the probability of each label by annotator and instance, `[M, R, C]` float32.
+        """Returns how likely each annotator gives each label to each instance.
 
-        It sums to one over C.
+        It is `[M, R, C]` float32 and sums to one over C.
 
         It is computed in blocks of instances; for many annotators pass a part of the instances at a
         time and reduce it.

@@ -8,13 +8,14 @@ import tensorflow as tf
 
 
 def crop_and_flip(images: Any, seed: Any, padding: int = 4) -> Any:
-    """Returns images shifted by up to `padding` pixels and mirrored half of the time.
+    """Returns images that are shifted and half of the time mirrored, each in its own way.
 
-    Edges are reflected. Each image is changed in a way of its own.
+    Shifts are up to `padding` pixels; edges are reflected.
 
     Args:
         images: `[B, height, width, channels]`.
         seed: `[2]` int32; the result is a function of it.
+        padding: the largest shift, in pixels.
     """
     shape = tf.shape(images)
     batch, height, width = shape[0], shape[1], shape[2]

@@ -1,13 +1,9 @@
-"""Base classifiers.
-
-The papers' networks have names; any Keras classifier can be a base.
-"""
+"""Base classifiers: the papers' networks by name, and any Keras classifier."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,41 +18,37 @@ from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 from neucrowd_tf.training.state import copy_network
 
 
-def dense_base(
-    input_shape: tuple[int, ...],
-    num_classes: int,
-    *,
-    units: Sequence[int] = (128,),
-    activation: str = "relu",
-    dropout: float = 0.5,
-    batch_norm: bool = False,
-    l2: float = 5e-4,
-    seed: int = 0,
+def _dense(
+    config: DenseBase, input_shape: tuple[int, ...], num_classes: int, seed: int
 ) -> keras.Model:
-    """Returns fully connected layers with a softmax, `[None, ...] -> [None, C]`.
-
-    A layer is dense, batch normalisation, activation and dropout.
+    """Returns fully connected layers with a softmax: dense, batch norm, activation, dropout each.
 
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
-    check_activation(activation)
-    penalty = keras.regularizers.L2(l2) if l2 else None
+    check_activation(config.activation)
+    penalty = _penalty(config)
     inputs = keras.Input(input_shape, name="features")
     x = keras.layers.Flatten()(inputs) if len(input_shape) > 1 else inputs
-    for index, width in enumerate(units):
+    for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
             kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index),
             kernel_regularizer=penalty,
             name=f"dense_{index}",
         )(x)
-        if batch_norm:
+        if config.batch_norm:
             x = _batch_norm(name=f"batch_norm_{index}")(x)
-        x = keras.layers.Activation(activation, name=f"activation_{index}")(x)
-        if dropout:
-            x = keras.layers.Dropout(dropout, seed=seed * 1013 + index, name=f"dropout_{index}")(x)
+        x = keras.layers.Activation(config.activation, name=f"activation_{index}")(x)
+        if config.dropout:
+            x = keras.layers.Dropout(
+                config.dropout, seed=seed * 1013 + index, name=f"dropout_{index}"
+            )(x)
     return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+
+
+def _penalty(config: Base) -> Any:
+    return keras.regularizers.L2(config.l2) if config.l2 else None
 
 
 def _output(x: Any, num_classes: int, penalty: Any, seed: int) -> Any:
@@ -100,33 +92,25 @@ def _convolution(
     return keras.layers.ReLU()(x) if relu else x
 
 
-def small_cnn_base(
-    input_shape: tuple[int, ...],
-    num_classes: int,
-    *,
-    dropout: float = 0.3,
-    l2: float = 5e-4,
-    seed: int = 0,
+def _small_cnn(
+    config: SmallCnn, input_shape: tuple[int, ...], num_classes: int, seed: int
 ) -> keras.Model:
-    """Returns a CNN of five convolutions (16 to 64 filters) for small images.
-
-    For images such as 32 x 32 x 3 it is small enough for a CPU.
-    """
+    """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
     _check_image(input_shape, "small_cnn")
-    penalty = keras.regularizers.L2(l2) if l2 else None
+    penalty = _penalty(config)
     inputs = keras.Input(input_shape, name="features")
     x = _convolution(inputs, 16, penalty, seed * 1031)
     for index, filters in enumerate((32, 64)):
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
     x = keras.layers.GlobalAveragePooling2D()(x)
-    if dropout:
-        x = keras.layers.Dropout(dropout, seed=seed * 1013)(x)
+    if config.dropout:
+        x = keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
     return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
 
 
-def resnet18_base(
-    input_shape: tuple[int, ...], num_classes: int, *, l2: float = 5e-4, seed: int = 0
+def _resnet18(
+    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int
 ) -> keras.Model:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
@@ -137,7 +121,7 @@ def resnet18_base(
         section 4.1.
     """
     _check_image(input_shape, "resnet18")
-    penalty = keras.regularizers.L2(l2) if l2 else None
+    penalty = _penalty(config)
     inputs = keras.Input(input_shape, name="features")
     x = _convolution(inputs, 64, penalty, seed * 1033)
     draw = seed * 1033
@@ -160,7 +144,7 @@ def resnet18_base(
 
 
 def build_base(
-    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int
+    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
 ) -> keras.Model:
     """Returns the base classifier of a configuration.
 
@@ -168,21 +152,10 @@ def build_base(
         DataError: the configuration is for images, and the features are none.
     """
     if isinstance(config, DenseBase):
-        return dense_base(
-            input_shape,
-            num_classes,
-            units=config.hidden_units,
-            activation=config.activation,
-            dropout=config.dropout,
-            batch_norm=config.batch_norm,
-            l2=config.l2,
-            seed=seed,
-        )
+        return _dense(config, input_shape, num_classes, seed)
     if isinstance(config, SmallCnn):
-        return small_cnn_base(
-            input_shape, num_classes, dropout=config.dropout, l2=config.l2, seed=seed
-        )
-    return resnet18_base(input_shape, num_classes, l2=config.l2, seed=seed)
+        return _small_cnn(config, input_shape, num_classes, seed)
+    return _resnet18(config, input_shape, num_classes, seed)
 
 
 def _check_image(input_shape: tuple[int, ...], name: str) -> None:
@@ -259,9 +232,9 @@ def output_layer(model: Any) -> Any:
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:
-    """Returns the layers of a classifier before its last dense one, `[None, ...] -> [None, h]`.
+    """Returns the part of a classifier before its last dense layer.
 
-    Softmax and activations after that layer are left out.
+    It is `[None, ...] -> [None, h]`; softmax and activations after it are left out.
 
     Raises:
         DataError: the classifier does not end in a dense layer.
@@ -318,7 +291,7 @@ def _check_dense(layer: Any) -> None:
 def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
     """Loads weights from a `.weights.h5` file or a `.keras` model.
 
-    Layers whose shapes differ (because of another number of classes) are left out.
+    Layers whose shapes differ (another class count) are left out.
 
     Raises:
         UsageError: no such file, or another kind of file.
@@ -362,9 +335,9 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
 def standardised(
     base: keras.Model, input_shape: tuple[int, ...], square_root: bool
 ) -> tuple[keras.Model, Standardise]:
-    """Returns raw features -> standardise -> base as one model.
+    """Returns a model of raw features that standardises them, and the layer that does.
 
-    The second value is the layer whose constants are still to be set.
+    The layer's constants are still to be set.
     """
     layer = Standardise(square_root, name="standardise")
     inputs = keras.Input(input_shape, name="features")

@@ -21,10 +21,10 @@ _CLASSES = 3
 def check_head(
     head: AnnotatorHead, formula: Callable[..., NDArray[Any]] | None = None, seed: int = 0
 ) -> None:
-    """Raises AssertionError unless a head has the properties that training rests on.
+    """Raises AssertionError unless a head is fit for training, sparse labels and saving.
 
     Its logits `[B, R, C]` follow the formula, are finite for sure and unsure classifiers, depend on
-    every weight, and are the same from `cells` as from `call`. A copy made from its config computes
+    every weight, and come from `cells` as they do from `call`. A copy made from its config computes
     the same.
 
     Args:
@@ -78,11 +78,10 @@ def _check_gradients(head: AnnotatorHead, inputs: NDArray[np.float32]) -> None:
 
 
 def check_finds_random_annotator(make: Callable[..., AnnotatorEstimator], **arguments: Any) -> None:
-    """Raises AssertionError unless a crowd layer finds an annotator who labels at random.
+    """Raises AssertionError unless a crowd layer recognises a random annotator.
 
-    The layer is fitted to three annotators who are right and to that one. It must classify well,
-    and have the lowest `confusion_matrices_` for the random annotator, nearer to the observed
-    labels than to always right.
+    Three annotators are right and one answers at random. The layer has to classify well, with the
+    random one lowest in `confusion_matrices_`, nearer to what he answered than to always right.
 
     Args:
         make: the estimator's class.

@@ -20,6 +20,7 @@ from neucrowd_tf.arguments import (
     fitted,
     flag,
     none,
+    number,
     one_of,
     share,
     text,
@@ -35,6 +36,7 @@ from neucrowd_tf.training.networks import (
     OPTIMIZER,
     OPTIMIZER_MEANING,
     Kinds,
+    check_learning_rate,
     configuration,
     network,
 )
@@ -46,6 +48,12 @@ if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
 
+CLASS_WEIGHT = none | Constraint(
+    "class names with numbers from 0",
+    lambda value: (
+        isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
+    ),
+)
 _PATH = Constraint("a path", lambda value: isinstance(value, os.PathLike))
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
@@ -90,7 +98,7 @@ class Network:
 class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     """A Keras classifier trained on instances drawn by index.
 
-    A subclass sets the training targets.
+    A subclass sets what it is trained on.
 
     `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
     data of as many features, annotators and classes share one compiled network, and give what a
@@ -113,8 +121,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         network(BASES),
         'a name ("dense", or "small_cnn" and "resnet18" for images), a configuration such as'
         ' `{"hidden_units": [256, 128], "batch_norm": True}`, a Keras classifier whose outputs are'
-        " C probabilities or logits (it is copied), or a function of (input shape, C) that makes"
-        " one.",
+        " C probabilities or logits (it is copied), a function of (input shape, C) that makes one,"
+        ' "module:function", or a name of keras.applications such as "MobileNetV2" (untrained).',
         positional=True,
     )
     standardise: bool | Literal["square_root"] = argument(
@@ -142,11 +150,15 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     epochs: int = argument(50, whole(1), "passes over the instances.")
     monitor: str | None = argument(
         None,
-        none | one_of("accuracy", "log_loss"),
-        'None trains all epochs; "accuracy" or "log_loss" keeps the best epoch on validation data.',
+        none | one_of("accuracy", "log_loss", "auc", "loss"),
+        'None trains all epochs; "accuracy", "log_loss" or "auc" keeps the best epoch on validation'
+        ' data, "loss" that with the least training loss.',
     )
     patience: int | None = argument(
         None, none | whole(1), "with a monitor, stop after so many epochs without a better one."
+    )
+    min_delta: float = argument(
+        0.0, number(least=0), "with a monitor, by how much more than this an epoch must be better."
     )
     validation_fraction: float = argument(
         0.2, share, "what a monitor holds out when `fit` gets no validation data."
@@ -161,14 +173,14 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
 
     def _check_together(self) -> None:
         for name, kinds in self.nested.items():
-            value = getattr(self, name)
-            if not callable(value):
-                configuration(name, value, kinds)
-        if self.patience is not None and self.monitor is None:
-            raise UsageError(
-                "patience: without monitor there is no best epoch to wait for. Pass"
-                ' monitor="accuracy" or monitor="log_loss" too.'
-            )
+            configuration(name, getattr(self, name), kinds)
+        check_learning_rate(self)
+        for name in ("patience", "min_delta"):
+            if getattr(self, name) and self.monitor is None:
+                raise UsageError(
+                    f"{name}: without monitor there is no best epoch to wait for. Pass"
+                    ' monitor="accuracy" or another one, too.'
+                )
 
     @property
     def _square_root(self) -> bool:
@@ -177,7 +189,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     @property
     def _base_config(self) -> Any:
         """The base's configuration, or None for a Keras model and a function."""
-        return None if callable(self.base) else configuration("base", self.base, BASES)
+        config = configuration("base", self.base, BASES)
+        return None if callable(config) else config
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -233,7 +246,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if self.monitor is not None and data.validation is None:
+        if self.monitor not in (None, "loss") and data.validation is None:
             labels = consensus_labels(data.annotations, self.seed)
             data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
         cache = self._networks or NetworkCache()
@@ -288,13 +301,18 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         from neucrowd_tf.nn.encoders import make_optimizer
 
         model.compile(
-            optimizer=make_optimizer(self.optimizer, learning_rate),
+            optimizer=make_optimizer(
+                self.optimizer, learning_rate, always=learning_rate is not self.learning_rate
+            ),
             steps_per_execution=run.steps_per_call(steps),
             jit_compile=False,
         )
 
     def _start(self, network: Any, data: TrainingData, seed: int) -> None:
-        """Gives the network fresh weights drawn from `seed`, the data's constants and targets."""
+        """Gives the network fresh weights, this data's constants and its targets.
+
+        Weights are drawn from `seed`.
+        """
         from neucrowd_tf.training.state import read_variables, reinitialise
 
         left = reinitialise(network.model, seed)
@@ -334,50 +352,48 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     ) -> Any:
         """Trains one of the network's compiled models.
 
-        If `monitor` is set, the epoch is chosen on validation data. `epoch_start` is called before
-        each epoch.
+        With `monitor` it keeps the best epoch. `epoch_start` is called before each epoch.
         """
         from neucrowd_tf.training.loop import train
 
         def evaluate() -> Mapping[str, float]:
             features, labels = data.validation  # type: ignore[misc]
-            return validation_figures(self._predict_proba(features), labels)
+            auc = self.monitor == "auc"
+            return validation_figures(self._predict_proba(features), labels, auc=auc)
 
+        wanted = self.monitor is not None or run.callbacks
         return train(
             model,
             network.batches,
             epochs=epochs,
             steps_per_epoch=network.steps,
             run=run,
-            evaluate=evaluate if self.monitor is not None else None,
+            evaluate=evaluate if wanted and data.validation is not None else None,
             monitor=self.monitor,
-            mode="min" if self.monitor == "log_loss" else "max",
+            mode="min" if self.monitor in ("log_loss", "loss") else "max",
             patience=self.patience,
+            min_delta=self.min_delta,
             epoch_start=epoch_start,
         )
 
     # ----------------------------------------------------------------- bases
 
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-        """Returns the base classifier.
-
-        It is a preset by name, a copy of a user's Keras model, or the result of a user's function.
-        """
+        """Returns the base classifier: a named one, a copy of the user's, or a function's."""
         import keras
 
         from neucrowd_tf.crowd_layers import bases
         from neucrowd_tf.training.state import warn_redrawn
 
-        if callable(self.base):
-            base = self.base
+        base = configuration("base", self.base, BASES)
+        if callable(base):
             if isinstance(base, keras.Model):
                 warn_redrawn(base, "base", self.pretrained or self.weights is not None)
             else:
                 base = base(input_shape, num_classes)
             classifier = bases.copied(base, input_shape, num_classes)
         else:
-            config = self._base_config
-            classifier = bases.build_base(config, input_shape, num_classes, self.seed)
+            classifier = bases.build_base(base, input_shape, num_classes, self.seed)
         if self.weights is not None:
             bases.load_pretrained(classifier, self.weights)
         return classifier
@@ -430,6 +446,26 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         """Caches (compiled functions and networks) are left out of copies."""
         caches = ("_network", "_networks", "_functions")
         return {name: x for name, x in super().__getstate__().items() if name not in caches}
+
+
+def class_weight_of(
+    class_weight: Mapping[Any, float] | None, classes: NDArray[Any]
+) -> NDArray[np.float32]:
+    """Returns the weight `[C]` of each class; those that are not named weigh 1.
+
+    Names are compared as text, so that they can be the keys of JSON.
+
+    Raises:
+        UsageError: a name that no class has.
+    """
+    weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
+    names = [str(name) for name in classes.tolist()]
+    unknown = [name for name in weights if name not in names]
+    if unknown:
+        raise UsageError(
+            f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
+        )
+    return np.array([weights.get(name, 1.0) for name in names], np.float32)
 
 
 def spelt(value: Any) -> Hashable:

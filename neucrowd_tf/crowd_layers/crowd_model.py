@@ -1,6 +1,6 @@
 """The Keras models that train a classifier through an annotator head.
 
-They train on a matrix of labels or, if few of its cells have a label, on single annotations.
+One trains on a matrix of labels, the other on single annotations, if few of the cells have one.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ class MatrixModel(CrowdModel):
 class AnnotationModel(CrowdModel):
     """Trains on single annotations.
 
-    A step gathers the head's weights for the annotators of its instances' annotations. Time and
-    memory grow with the labels, not with instances times annotators.
+    A step gathers the head's weights for the annotators of its instances' annotations. So time and
+    memory grow with labels, not with instances times annotators.
 
     Args:
         network: features to what the head takes.
@@ -188,10 +188,10 @@ class AnnotationModel(CrowdModel):
         self._strengths.assign((weights[pairs[:, 1]] * counted).astype(np.float32))
 
     def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
-        """Returns the annotations of a batch's instances, `[K]` each.
+        """Returns the annotations of a batch's instances.
 
-        These are their places among all annotations, positions in the batch, annotators, labels and
-        weights.
+        These are, `[K]` each, their places among all of them, positions in the batch, annotators,
+        labels and weights.
         """
         starts = tf.gather(self._first, rows)
         counts = tf.gather(self._first, rows + 1) - starts

@@ -1,17 +1,17 @@
-"""Weighted Doctor Net: a classifier per annotator on shared features.
+"""Weighted Doctor Net: a classifier for each annotator, and a learnt average.
 
-A learnt weighted average of the classifiers predicts.
+The classifiers share features.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import CrowdNetwork
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
@@ -48,8 +48,8 @@ class DoctorNetwork(CrowdNetwork):
 class WeightedDoctorNet(InstanceLayer):
     """Annotators' classifiers on shared features, averaged with learnt weights.
 
-    The weights are learnt in a second phase. The base ends in a dense layer; the layers before it
-    give the shared features.
+    A second phase learns how much each of them counts. The base ends in a dense layer; what comes
+    before it are the shared features.
 
     Attributes:
         annotator_weights_: `[R]`, how much each annotator counts; they sum to one.
@@ -67,22 +67,8 @@ class WeightedDoctorNet(InstanceLayer):
     weight_epochs: int = argument(
         50, whole(0), "epochs of the second phase; 0 leaves the plain mean."
     )
-    weight_schedule: Literal["constant", "cyclic"] = argument(
-        "constant",
-        one_of("constant", "cyclic"),
-        '"constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose rate runs'
-        " between 1e-3 and 1e-2 and its momentum between .9 and .8.",
-    )
     weight_learning_rate: float = argument(
-        0.01,
-        number(above=0),
-        'of the "constant" schedule; at 1e-3 the weights stay within a tenth of equal ones.',
-    )
-    weight_softmax: Literal["training", "after"] = argument(
-        "training",
-        one_of("training", "after"),
-        "\"training\" has the softmax over annotators' weights in the second phase's loss;"
-        ' "after" puts it on the raw weights when they are trained, as the paper says.',
+        0.01, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
     )
 
     annotator_weights_: NDArray[np.float32] = fitted()
@@ -108,46 +94,33 @@ class WeightedDoctorNet(InstanceLayer):
         return keras.layers.Softmax(dtype="float32")(logits)
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        options = (self.weight_schedule, self.weight_learning_rate, self.weight_softmax)
-        length = len(data.features)  # of the cyclic schedule
-        return (*super()._spec(data, run), *options, length)
+        return (*super()._spec(data, run), self.weight_learning_rate)
 
     def _build(self, data: TrainingData) -> DoctorNetwork:
         import keras
-
-        from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
         network = super()._build(data)
         average = network.whole.get_layer("average")
         inputs = network.standardise.output if network.standardised else network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
-        trainer = DoctorWeights(
-            answers, average, network.model.features, len(self.classes_), self.weight_softmax
-        )
+        trainer = self._weights_model(answers, average, network.model.features, len(self.classes_))
         return DoctorNetwork(**vars(network), average=average, weights=trainer)
+
+    def _weights_model(self, *parts: Any) -> Any:
+        """Returns what trains the average's weights, of the arguments of `DoctorWeights`."""
+        from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
+
+        return DoctorWeights(*parts)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)
-        if self.weight_schedule == "constant":
-            self._compile_model(network.weights, network.steps, self.weight_learning_rate, run)
-            return
-        from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD
-
-        network.weights.compile(
-            # Half a cycle of five epochs, within the two to ten that Smith recommends.
-            optimizer=CyclicSGD(half_cycle=5 * network.steps),
-            steps_per_execution=run.steps_per_call(network.steps),
-            jit_compile=False,
-        )
+        self._compile_model(network.weights, network.steps, self.weight_learning_rate, run)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         from neucrowd_tf.training.state import reinitialise
 
         super()._set_targets(network, data)
         reinitialise(network.weights, self.seed)
-        if self.weight_softmax == "after":
-            annotators = data.annotations.num_annotators
-            network.average.weight.assign(np.full(annotators, 1.0 / annotators, np.float32))
         network.weights.set_draw_seed(self.seed + 1)
         network.weights.set_targets(data.annotations.observed().vote_counts())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
+from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,23 +19,10 @@ class NoImbalance:
     name: ClassVar[str] = "none"
     gamma: ClassVar[float] = 0.0
     beta: ClassVar[float] = 0.0
-    balance: ClassVar[str] = "observed"
 
 
 @estimator
-class _Counted:
-    """Annotations weigh by the size of their class."""
-
-    balance: Literal["observed", "all"] = argument(
-        "observed",
-        one_of("observed", "all"),
-        "which annotations classes are counted by: those that annotators gave, or"
-        " pseudo-annotations too, so that a balanced selection undoes the weights.",
-    )
-
-
-@estimator
-class Reweighting(_Counted):
+class Reweighting:
     """Annotations of a class weigh max N_c / N_c."""
 
     name: ClassVar[str] = "reweighting"
@@ -56,13 +43,12 @@ class Focal:
 
     name: ClassVar[str] = "focal"
     beta: ClassVar[float] = 0.0
-    balance: ClassVar[str] = "observed"
 
     gamma: float = argument(2.0, number(least=0), "of the focal losses.")
 
 
 @estimator
-class ClassBalancedFocal(_Counted):
+class ClassBalancedFocal:
     """The focal loss, whose classes weigh by their effective number of annotations."""
 
     name: ClassVar[str] = "cb_focal"
@@ -91,19 +77,10 @@ def class_weights(
     Returns:
         float32; a class that nobody used has weight 1, as no annotation carries it.
 
-    Raises:
-        ValueError: an unknown name or a beta outside [0, 1).
-
     References:
         DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of
         samples, eq. 3.
     """
-    if imbalance not in IMBALANCE:
-        raise ValueError(
-            f"imbalance: expected one of {', '.join(IMBALANCE)}, received {imbalance!r}"
-        )
-    if not 0 <= beta < 1:
-        raise ValueError(f"beta: expected a number from 0 and below 1, received {beta!r}")
     n = np.asarray(counts, dtype=np.float64)
     used = n > 0
     weights = np.ones(len(n))
@@ -120,8 +97,8 @@ def resampled_multiplicities(
 ) -> NDArray[np.uint8]:
     """Returns how often each of `[A]` annotations occurs in the oversampled data.
 
-    It is the whole part of its class's weight. As many others of the class, drawn without
-    replacement, occur once more as bring the class to the largest one's size.
+    This is the whole part of its class's weight, and once more for as many others of the class,
+    drawn without replacement, as bring the class to the largest one's size.
 
     Args:
         labels: `[A]` class codes.

@@ -42,9 +42,10 @@ class InstanceLayer(AnnotatorEstimator):
 
 @estimator
 class SharedFeaturesLayer(InstanceLayer):
-    """Base of layers whose head also takes the features before the base's last dense layer.
+    """Base of crowd layers whose head takes shared features, too.
 
-    Their loss goes over single annotations.
+    These are the features before the base's last dense layer. The loss goes over single
+    annotations.
     """
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:

@@ -10,9 +10,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class Standardise(keras.layers.Layer):
-    """Computes `(x - mean) / scale` with constants that are weights.
+    """`(x - mean) / scale` with constants that are weights.
 
-    Optionally a signed square root is taken first.
+    If asked for, a signed square root comes first.
 
     Args:
         square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).

@@ -118,9 +118,9 @@ class InstanceModel(keras.Model):
         self._draw_seed.assign(seed % 2**31)
 
     def draw(self, positions: Any) -> Any:
-        """Returns the instances `[B]` at these positions of an epoch's permutation.
+        """Returns the instances `[B]` at these positions.
 
-        The permutation of 0..N-1 is a function of (seed, epoch).
+        They are a permutation of 0..N-1 for each epoch, a function of (seed, epoch).
         """
         # A batch lies within one epoch.
         if tf.distribute.has_strategy():
@@ -135,7 +135,7 @@ class InstanceModel(keras.Model):
     def batch(self, positions: Any) -> tuple[Any, Any]:
         """Returns the instances `[B]` and their features, augmented.
 
-        Random numbers in `batch_loss` are a function of `_step_seed`.
+        What `batch_loss` draws is a function of `_step_seed`.
         """
         rows = self.draw(positions)
         features = tf.gather(self._features, rows)
@@ -146,7 +146,7 @@ class InstanceModel(keras.Model):
         return rows, features
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
-        """Returns the sum of a batch's losses and its divisor.
+        """Returns the sum of a batch's losses and what it is divided by.
 
         Both are summed over replicas before dividing.
         """

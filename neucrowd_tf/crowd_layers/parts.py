@@ -1,6 +1,7 @@
 """Annotator heads for a Keras model of one's own.
 
-There is a loss for a matrix of labels with gaps, and a layer for one annotator per instance.
+Besides them there are the loss of a matrix of labels with gaps, and the answer of one annotator per
+instance.
 """
 
 from __future__ import annotations
@@ -100,10 +101,11 @@ class AnnotationLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class OneAnnotator(keras.layers.Layer):
-    """Logits `[B, C]` of the label of one annotator per instance.
+    """The logits `[B, C]` of one annotator per instance.
 
-    Call it with a head's inputs and annotators' codes `[B]`. For data of (features, annotator,
-    label) triples time and memory grow with the labels, not with instances times annotators.
+    Call it with a head's inputs and annotators' codes `[B]`. It is for data of (features,
+    annotator, label) triples: time and memory grow with the labels, not with instances times
+    annotators.
 
     Args:
         head: the annotator head.

@@ -57,10 +57,9 @@ Preset = Mapping[str, Any]
 def _by_dataset(
     labelme: Preset, music: Preset, images: Preset, heavy: Preset, long_tail: Preset | None = None
 ) -> dict[str, dict[str, Any]]:
-    """Returns presets for every dataset.
+    """Returns presets for every dataset, from what a method changes of each kind's settings.
 
-    They are made of a method's changes to the settings of each kind of dataset. The presets of a
-    long-tailed dataset are those of other images and `long_tail`.
+    A long tail's are those of other images and `long_tail`.
     """
     presets = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
     presets |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
@@ -120,9 +119,9 @@ def registered(
 ) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a crowd layer under its name.
 
-    The presets are those of layers without their own, unless others are passed. With `imbalanced`
-    the layer is also registered as `<loss>_<name>` for each imbalance loss (which every layer has
-    as the argument `imbalance`).
+    It has the presets of layers without their own unless others are given. With `imbalanced` the
+    layer is also registered as `<loss>_<name>` for each imbalance loss, which every layer has as
+    the argument `imbalance`.
     """
     common: dict[str, Any] = {
         "requires_identities": True,

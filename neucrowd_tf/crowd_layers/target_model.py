@@ -1,4 +1,4 @@
-"""The Keras model that trains a classifier on a class distribution per instance."""
+"""The Keras model that trains a classifier on class distributions of instances."""
 
 from __future__ import annotations
 
@@ -36,10 +36,7 @@ class TargetModel(InstanceModel):
         self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
 
     def set_targets(self, targets: NDArray[Any]) -> None:
-        """Sets the targets `[N, C]`.
-
-        Rows sum to one, or to a weight of the instance.
-        """
+        """Sets what is predicted: `[N, C]`, whose rows sum to the weight of their instance."""
         self._targets.assign(targets.astype("float32"))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

@@ -306,7 +306,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         if data.validation is None:
             return None
         features, labels = data.validation
-        return lambda: validation_figures(self._predict_proba(features), labels)
+        return lambda: validation_figures(self._predict_proba(features), labels, auc=False)
 
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes during a stage of the fit, None in other stages."""

@@ -137,6 +137,10 @@ class CrowdDataset:
             else (self.validation.features, self.class_names[self.validation.labels])
         )
 
+    def test_pair(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Returns what `score` takes: the test features and labels (as class names)."""
+        return self.test.features, self.class_names[self.test.labels]
+
     def replace(self, **changes: Any) -> CrowdDataset:
         """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.metadata
+import importlib.util
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import UsageError, one_line
 
 LIBRARY = (
@@ -44,6 +47,22 @@ def register(modules: Iterable[str] = ()) -> None:
                 f" {one_line(error)})",
                 stacklevel=2,
             )
+
+
+def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Returns a dataset by its name, as `--dataset` takes it.
+
+    Args:
+        name: such as "music"; a checkout has the benchmark datasets, an installed package those
+            that are bundled with it or come from plug-ins.
+        data_dir: where the files are; None downloads them to the cache.
+        seed: draws what is simulated.
+
+    Raises:
+        UsageError: no dataset has this name.
+    """
+    register(("data",) if importlib.util.find_spec("data") else ())
+    return registry.dataset(name).load(data_dir, seed)
 
 
 def listing() -> str:

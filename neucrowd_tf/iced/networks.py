@@ -16,8 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.encoders import dense_encoder, make_initializer
+from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.networks import DenseEncoder
 from neucrowd_tf.training.state import user_network
 
 if TYPE_CHECKING:
@@ -269,9 +270,10 @@ def default_encoder(
         ICED, figure 1 and section 2.2 (the feature extractor G).
     """
     if len(input_shape) == 1:
-        return dense_encoder(
-            input_shape[0], hidden_units, activation=activation, dropout=dropout, l2=l2, seed=seed
+        config = DenseEncoder(
+            hidden_units=hidden_units, activation=activation, dropout=dropout, l2=l2
         )
+        return build_encoder(config, input_shape[0], seed)
     _check_image(input_shape)
     penalty = keras.regularizers.L2(l2) if l2 else None
     inputs = keras.Input(input_shape, name="features")
@@ -340,7 +342,7 @@ def default_decoder(
 
 
 def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
-    return make_initializer("glorot", seed * 1013 + index)
+    return keras.initializers.GlorotUniform(seed * 1013 + index)
 
 
 def _check_image(shape: tuple[int, ...]) -> None:

@@ -26,9 +26,9 @@ _FAR = 1e9
 
 
 def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = False) -> Any:
-    """Returns l2 distances between rows, `[B, M]` of `[B, h]` and `[M, h]`.
+    """Returns l2 distances `[B, M]` between rows of `[B, h]` and `[M, h]`.
 
-    By default the rows are compared with themselves.
+    By default both are the same rows.
 
     Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed
     in float32.
@@ -94,7 +94,8 @@ def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: fl
     """Returns the triplet loss, `[T]`: max(0, d(anchor, positive) - d(anchor, negative) + margin).
 
     Args:
-        positive_distances, negative_distances: `[T]` (or any one shape); squared l2 in the paper.
+        positive_distances: `[T]` (or any shape); squared l2 in the paper.
+        negative_distances: of the same shape.
         margin: how much nearer the positive is wanted.
 
     References:
@@ -164,9 +165,9 @@ def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> 
 
 
 def _shares(losses: Any, counted: Any) -> Any:
-    """Returns each anchor's share of losses `[B, ...]`, `[B]`.
+    """Returns `[B]` each anchor's share of losses `[B, ...]`.
 
-    The mean of the shares is the mean over the losses that count, or 0 if none does.
+    Their mean is the mean over what counts, or 0 if nothing does.
     """
     weight = ops.cast(counted, losses.dtype)
     axes = tuple(range(1, len(losses.shape)))
@@ -178,7 +179,9 @@ def _shares(losses: Any, counted: Any) -> Any:
 class _BatchLoss(keras.losses.Loss):
     """A loss of labels `[B]` or `[B, 1]` and embeddings `[B, h]`, reduced over the batch."""
 
-    def __init__(self, margin: float, reduction: str, name: str) -> None:
+    def __init__(
+        self, margin: float = 1.0, reduction: str = "sum_over_batch_size", name: str | None = None
+    ) -> None:
         super().__init__(reduction=reduction, name=name)
         self.margin = margin
 
@@ -200,6 +203,23 @@ class _BatchLoss(keras.losses.Loss):
         return {**super().get_config(), "margin": self.margin}
 
 
+class _SquaredLoss(_BatchLoss):
+    """A loss of distances that are squared or not."""
+
+    def __init__(
+        self,
+        margin: float = 1.0,
+        squared: bool = True,
+        reduction: str = "sum_over_batch_size",
+        name: str | None = None,
+    ) -> None:
+        super().__init__(margin, reduction, name)
+        self.squared = squared
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "squared": self.squared}
+
+
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
 class ContrastiveLoss(_BatchLoss):
     """The contrastive loss over all pairs of a batch; see `contrastive_loss`.
@@ -210,14 +230,6 @@ class ContrastiveLoss(_BatchLoss):
         margin: how far apart examples of different labels are wanted.
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        reduction: str = "sum_over_batch_size",
-        name: str = "contrastive_loss",
-    ) -> None:
-        super().__init__(margin, reduction, name)
-
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         same, different = pair_masks(labels)
         losses = contrastive_loss(pairwise_distances(embeddings), same, margin=self.margin)
@@ -225,7 +237,7 @@ class ContrastiveLoss(_BatchLoss):
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
-class TripletLoss(_BatchLoss):
+class TripletLoss(_SquaredLoss):
     """The triplet loss over all triplets of a batch; see `triplet_loss`.
 
     Memory grows as the cube of the batch.
@@ -236,16 +248,6 @@ class TripletLoss(_BatchLoss):
         margin: how much nearer the positive is wanted.
         squared: whether distances are squared.
     """
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        squared: bool = True,
-        reduction: str = "sum_over_batch_size",
-        name: str = "triplet_loss",
-    ) -> None:
-        super().__init__(margin, reduction, name)
-        self.squared = squared
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         positives, negatives = pair_masks(labels)
@@ -259,12 +261,9 @@ class TripletLoss(_BatchLoss):
         )
         return _shares(losses, counted)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "squared": self.squared}
-
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
-class SemiHardTripletLoss(_BatchLoss):
+class SemiHardTripletLoss(_SquaredLoss):
     """The triplet loss of every positive pair of a batch with its semi-hard negative.
 
     See `semihard_negatives`.
@@ -278,16 +277,6 @@ class SemiHardTripletLoss(_BatchLoss):
         squared: whether distances are squared.
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        squared: bool = True,
-        reduction: str = "sum_over_batch_size",
-        name: str = "semihard_triplet_loss",
-    ) -> None:
-        super().__init__(margin, reduction, name)
-        self.squared = squared
-
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         distances = pairwise_distances(embeddings, squared=self.squared)
         chosen, counted = semihard_negatives(distances, labels)
@@ -297,9 +286,6 @@ class SemiHardTripletLoss(_BatchLoss):
             ),
             counted,
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "squared": self.squared}
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
@@ -311,14 +297,6 @@ class LiftedStructuredLoss(_BatchLoss):
     Args:
         margin: alpha.
     """
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        reduction: str = "sum_over_batch_size",
-        name: str = "lifted_structured_loss",
-    ) -> None:
-        super().__init__(margin, reduction, name)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         return _shares(
@@ -339,14 +317,6 @@ class TripletCenterLoss(_BatchLoss):
     Args:
         margin: how much nearer the own center is wanted.
     """
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        reduction: str = "sum_over_batch_size",
-        name: str = "triplet_center_loss",
-    ) -> None:
-        super().__init__(margin, reduction, name)
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         return triplet_center_loss(embeddings, labels, margin=self.margin)

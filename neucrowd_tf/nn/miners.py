@@ -14,7 +14,7 @@ from keras import ops
 def flat_labels(labels: Any) -> Any:
     """Returns labels as `[B]`, from `[B]` or `[B, 1]`.
 
-    Without this, comparing `[B, 1]` would broadcast to `[B, B]`.
+    Compared as they are, labels `[B, 1]` would broadcast to `[B, B]`.
 
     Raises:
         ValueError: another shape (one-hot labels, say).

@@ -1,6 +1,7 @@
-"""Adam with one operation per variable.
+"""Adam in one operation per variable.
 
-In small networks the dozen operations per variable of Keras' Adam cost more than their arithmetic.
+For networks as small as these, the dozen operations per variable of Keras' own cost more than their
+arithmetic.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class FusedAdam(keras.optimizers.Adam):
-    """Keras' Adam with TensorFlow's kernel.
+    """Keras' Adam with TensorFlow's kernel, which passes once over a variable and its moments.
 
-    The kernel passes once over a variable and its moments. Under a distribution strategy, for
-    sparse gradients and with `amsgrad` it is Keras' own.
+    Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
     """
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:

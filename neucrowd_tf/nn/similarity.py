@@ -13,7 +13,7 @@ EPSILON = 1e-12
 def widened(x: Any) -> Any:
     """Returns a tensor, as float32 if it is float16.
 
-    Float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
+    float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
     """
     tensor = ops.convert_to_tensor(x)
     return (

@@ -32,7 +32,7 @@ class TextVectors(keras.layers.Layer):
         components: NDArray[np.float32],
         **options: Any,
     ) -> None:
-        """Makes the lookup tables.
+        """Makes the tables of n-grams.
 
         Args:
             table: what each code point up to its length becomes; 32 parts words.
@@ -41,6 +41,7 @@ class TextVectors(keras.layers.Layer):
             kinds: of words and of characters: the shortest and longest n-gram, the n-grams, and
                 their weights.
             components: `[V, k]` for the n-grams of all kinds in their order.
+            **options: of a Keras layer.
         """
         super().__init__(trainable=False, **options)
         self.last, self.longest = last, longest

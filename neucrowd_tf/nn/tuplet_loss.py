@@ -1,6 +1,6 @@
 """The softmax over a tuplet that NeuCrowd and RLL share.
 
-It is the probability of the positive example, given the anchor.
+It is how likely the positive is, given the anchor.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import numbers
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score
 from neucrowd_tf.annotations import Annotations, align_annotations
 from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
 from neucrowd_tf.datasets import encode_labels
-from neucrowd_tf.errors import DataError, UnsupportedDataError
+from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.run import Run, owner_of
 from neucrowd_tf.training.standardise import in_blocks
@@ -64,7 +64,7 @@ def check_features(features: Any, subject: str = "features") -> NDArray[np.float
     Args:
         features: an array, a DataFrame (also with nullable, boolean or object columns of numbers)
             or a SciPy sparse matrix, which becomes dense.
-        what: their name in errors.
+        subject: their name in errors.
 
     Raises:
         DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row
@@ -117,6 +117,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     max_classes: ClassVar[int | None] = None
     uses_truth: ClassVar[bool] = False
     takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
+    trains_network: ClassVar[bool] = True  # whose loops call callbacks
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
     classes_: NDArray[Any] = fitted()
@@ -133,6 +134,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         validation: tuple[ArrayLike, ArrayLike] | None = None,
         *,
         run: Run | None = None,
+        callbacks: Sequence[Any] = (),
     ) -> Self:
         """Trains.
 
@@ -144,6 +146,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             validation: features and labels (class names) for choices such as the best epoch; where
                 it is None, methods that need it hold out a part of the annotated instances.
             run: where checkpoints and TensorBoard logs go; by default nowhere.
+            callbacks: Keras callbacks of each training loop (see `Run`).
 
         Raises:
             UsageError: an argument of the constructor that cannot be used, before anything else.
@@ -151,8 +154,13 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """
         check_arguments(self)
         self._check_together()
+        run = run or Run()
+        if callbacks:
+            if not self.trains_network:
+                raise UsageError(f"callbacks: {type(self).__name__} trains no network")
+            run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
         data = self._check(features, annotations, validation)
-        run = (run or Run()) if self.distributed else self._on_one_device(run or Run())
+        run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
             run = dataclasses.replace(run, owner=self._owner(features, data))
         with retracing_expected():
@@ -160,9 +168,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self
 
     def _owner(self, features: ArrayLike, data: TrainingData) -> str:
-        """Returns the owner of this fit's checkpoints.
+        """Returns the digest that says which checkpoints belong to this fit.
 
-        For texts it depends on the texts, not on their features.
+        If the features are texts, the texts count and not the numbers made from them.
         """
         if not is_text(features):
             return owner_of(self, data.features, data.annotations, *(data.validation or ()))
@@ -170,9 +178,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return owner_of(self, texts, data.annotations, *(data.validation or ())[1:])
 
     def _on_one_device(self, run: Run) -> Run:
-        """Returns a run without a distribution strategy.
+        """Returns a run without a strategy.
 
-        Replicas of such small fits would exchange more than they compute.
+        Replicas of such a method would have more to tell each other than to compute.
         """
         if run.strategy is None:
             return run
@@ -185,9 +193,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
     def _check_together(self) -> None:
-        """Raises UsageError for arguments that exclude each other.
+        """Raises UsageError for arguments that do not go together.
 
-        The constraint of each argument is checked already.
+        Each argument's own constraint is checked already.
         """
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -232,9 +240,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return TrainingData(x, crowd, held, rows)
 
     def _check_crowd(self, crowd: Annotations) -> None:
-        """Checks that the method can learn from these annotations.
+        """Checks that the method can learn from such annotations.
 
-        They have two classes at least.
+        They have at least two classes.
         """
         name = type(self).__name__
         if self.requires_identities:
@@ -287,7 +295,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return check_texts(features, subject) if texts else check_features(features, subject)
 
     def text_layer(self) -> Any:
-        """Returns a Keras layer from texts to the input of `inference_model`.
+        """Returns a Keras layer from texts to what `inference_model` takes.
 
         It is None if the method was fitted to numbers.
         """
@@ -309,9 +317,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         labels: Annotations | ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """Returns the accuracy against labels, or against the majority vote of annotations.
+        """Returns the accuracy against labels.
 
-        Annotations are `Annotations` or dense.
+        For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
         """
         weights = None if sample_weight is None else np.asarray(sample_weight)
         if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
@@ -330,7 +338,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def inference_model(self) -> Any:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
 
-        They are "probabilities" and, if the method has one, "embedding".
+        It has "probabilities" and, where there is one, "embedding".
         """
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
 
@@ -365,8 +373,8 @@ def _is_no_note(record: logging.LogRecord) -> bool:
 def retracing_expected() -> Iterator[None]:
     """Keeps TensorFlow from warning of retracing.
 
-    Each fit traces its own network once, which TensorFlow sees as one function that is traced
-    again.
+    Each fit traces its own network once, which looks to TensorFlow like one function that is traced
+    again and again.
     """
     logger = logging.getLogger("tensorflow")
     if _is_no_note in logger.filters:

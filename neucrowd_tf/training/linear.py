@@ -1,4 +1,4 @@
-"""The linear head: a logistic regression on standardised features.
+"""The linear head: standardised features and a logistic regression.
 
 Its strength is chosen without test labels.
 """
@@ -72,12 +72,15 @@ class LinearHead(Persistent, BaseEstimator):
         return np.asarray(softmax(self.decision_function(x), axis=1))
 
     def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns weights `[d, C]` and bias `[C]` that apply to unstandardised features."""
+        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are.
+
+        The features need not be standardised first.
+        """
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
     def layers(self) -> list[Any]:
-        """Returns Keras layers, features `[M, d]` to probabilities `[M, C]`.
+        """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`.
 
         They standardise and apply a dense softmax, both in float32.
 
@@ -128,6 +131,7 @@ def fit_logistic(
         x: `[N, d]` features.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
             about zero.
+        num_classes: C.
         Cs: inverse strengths to choose from; among equals the first (list the strongest
             regularisation first).
         validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation
@@ -214,7 +218,7 @@ def _weights(
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Yields kernel `[d, C]` and bias `[C]` for each strength.
 
-    Each is fitted when it is asked for, starting from the one before.
+    Each is fitted when it is asked for, and starts from the solution before.
     """
     present = np.unique(codes)
     model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
@@ -242,7 +246,7 @@ def _weights(
 def soft_path(
     z: NDArray[Any], targets: NDArray[Any], Cs: Sequence[float], least: float = 1e-3
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yields kernel `[d, C]` and bias `[C]` of regressions on class probabilities.
+    """Yields kernel `[d, C]` and bias `[C]` of logistic regressions on class probabilities.
 
     There is one for each strength. Each instance is a row of each of its classes, weighted with its
     probability.
@@ -251,6 +255,7 @@ def soft_path(
         z: `[N, d]` features, standardised.
         targets: `[N, C]` class probabilities; those below `least` are left out.
         Cs: inverse strengths, the strongest regularisation first.
+        least: the smallest probability that counts.
     """
     rows, codes = np.nonzero(targets >= least)
     values = np.asarray(z, dtype=np.float64)[rows]
@@ -261,8 +266,8 @@ def soft_path(
 def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
     """Returns the mean score of strengths in their order.
 
-    It ends at the second strength in a row that is worse than the best: weaker regularisation
-    overfits further, and costs most.
+    The last one is the second in a row that is worse than the best: weaker regularisation overfits
+    further, and costs most.
     """
     means: list[float] = []
     held_out = (_scores(*fold, num_classes=num_classes, Cs=Cs) for fold in parts)

@@ -46,9 +46,10 @@ class Stateful(Protocol):
 
 @dataclasses.dataclass
 class History:
-    """Result of a training run.
+    """The logs of a training run and its best epoch.
 
-    `logs[name]` has a value per epoch; `best_epoch` counts from 0 (None without a monitor).
+    `logs[name]` has a value for each epoch; `best_epoch` counts from 0 and is None without a
+    monitor.
     """
 
     logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
@@ -74,7 +75,7 @@ def train(
     mode: str = "max",
     tie_break: str | None = None,
     patience: int | None = None,
-    min_epochs: int = 1,
+    min_delta: float = 0.0,
     epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
     state: Sequence[Stateful] = (),
     stop_when: StopWhen | None = None,
@@ -95,14 +96,14 @@ def train(
         steps_per_epoch: batches an epoch.
         run: checkpoints, TensorBoard, progress, and further Keras callbacks.
         evaluate: called after each epoch; its values are logged as `val_<name>`.
-        monitor: the name (as `evaluate` gives it) that chooses the best epoch, whose weights are
-            restored at the end.
+        monitor: the name (as `evaluate` gives it, or "loss" of training) that chooses the best
+            epoch, whose weights are restored at the end.
         mode: "max" or "min".
         tie_break: another name, lower being better, that decides between epochs with equal
             monitored values (an AUC of 1 is soon reached on easy data); without it the first one
             counts.
         patience: stop after so many epochs without a better one.
-        min_epochs: earlier epochs are never the best.
+        min_delta: by how much a better epoch has to be better.
         epoch_start: called with the epoch before it begins; may set variables of the model; what it
             returns is logged.
         state: further objects whose arrays belong to a checkpoint.
@@ -120,7 +121,7 @@ def train(
     if not model.optimizer.built:
         with run.scope():
             model.optimizer.build(model.trainable_variables)
-    best = BestEpoch(mode, patience, first=min_epochs - 1)
+    best = BestEpoch(mode, patience, min_delta)
     checkpoint = _Checkpoint(model, run, best, state)
     checkpoint.load()
     if checkpoint.finished:
@@ -164,9 +165,10 @@ def train(
             checkpoint.record(epoch, values)
             if monitor is not None:
                 tie = values[f"val_{tie_break}"] if tie_break else 0.0
+                monitored = f"val_{monitor}" if f"val_{monitor}" in values else monitor
                 weights = functools.partial(read_variables, model.variables)
-                better = best.offer(epoch, values[f"val_{monitor}"], weights, tie)
-                if not better and epoch >= best.first and best.waited(epoch):
+                better = best.offer(epoch, values[monitored], weights, tie)
+                if not better and best.waited(epoch):
                     model.stop_training = True
             if stop_when is not None and stop_when(checkpoint.logs):
                 model.stop_training = True
@@ -201,8 +203,8 @@ class _Checkpoint:
     def load(self) -> None:
         """Resumes from the checkpoint, or starts afresh.
 
-        If the checkpoint is damaged or another run's, the one before it is used, with a warning.
-        Each way gives the same bytes.
+        If the checkpoint is damaged or another run's, there is a warning and the one before it is
+        used. Each way gives the same bytes.
         """
         if self.run.checkpoints is None:
             return
@@ -248,7 +250,8 @@ class _Checkpoint:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
             self.logs.setdefault(name, []).append(value)
-        self.run.scalars(epoch, values)
+        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        self.run.scalars(epoch, {**values, "learning_rate": rate})
         self.next_epoch = epoch + 1
 
     def save_if_due(self) -> None:
@@ -284,7 +287,7 @@ class _Checkpoint:
 def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
     """Returns `take(iterator, count)`, which makes `count` training steps.
 
-    It returns the last step's logs. It is compiled once for as long as the model's compilation
+    It returns the last step's logs, and is compiled once for as long as the model's compilation
     lasts.
     """
     steps: Steps | None = getattr(model, "_compiled_steps", None)

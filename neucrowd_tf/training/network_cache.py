@@ -6,7 +6,6 @@ import contextlib
 import copy
 import gc
 import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Self, TypeVar
 
@@ -34,32 +33,26 @@ def free_earlier() -> None:
 
 
 class NetworkCache:
-    """The latest few things that were built, by their specification.
+    """The latest thing that was built, by its specification.
 
     A specification names all that a network depends on (shapes, widths, rates, a strategy's
     identity); what is not in it may change between fits without a new network.
-
-    Args:
-        size: how many are kept; the one that was used longest ago goes first.
     """
 
-    def __init__(self, size: int = 1) -> None:
-        self.size = size
-        self._kept: OrderedDict[Hashable, object] = OrderedDict()
+    def __init__(self) -> None:
+        self._spec: Hashable = None
+        self._network: Any = None
 
     def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
         """Returns what was built for an equal `spec`, or builds it."""
-        if spec not in self._kept:
-            # Room first: two large networks at a time are one too many.
-            while len(self._kept) >= self.size:
-                self._kept.popitem(last=False)
-            self._kept[spec] = build()
-        self._kept.move_to_end(spec)
-        return self._kept[spec]  # type: ignore[return-value]
+        if self._network is None or spec != self._spec:
+            self.clear()  # room first: two large networks at a time are one too many
+            self._network, self._spec = build(), spec
+        return self._network  # type: ignore[no-any-return]
 
     def clear(self) -> None:
         """Forgets everything, and with it frees the memory."""
-        self._kept.clear()
+        self._spec = self._network = None
 
 
 class ReusesNetworks:
@@ -76,9 +69,10 @@ class ReusesNetworks:
 
     @contextlib.contextmanager
     def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Context in which fits on data of one shape share one compiled network.
+        """Lets fits on data of one shape share one compiled network within this context.
 
-        `network` gives it; its memory is retained. Only the latest fit can predict.
+        Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked
+        for.
 
         Args:
             cache: one of the caller's own, which keeps networks beyond the context.

@@ -7,6 +7,8 @@ no name), a Keras model, or a function that makes one. Keras' parts of them are 
 
 from __future__ import annotations
 
+import functools
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +27,7 @@ from neucrowd_tf.arguments import (
     whole,
     widths,
 )
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 
 _FUNCTION = Constraint("a function", callable)
 Kinds = Mapping[str, type]
@@ -40,7 +42,8 @@ OPTIMIZER = (
 )
 OPTIMIZER_MEANING = (
     "a name, a Keras optimizer, its configuration, or a function that makes one; each fit makes a"
-    " new one. All but a name have a learning rate of their own."
+    " new one. All but a name have a learning rate of their own; `learning_rate` beside them is an"
+    " error."
 )
 LEARNING_RATE = (
     number(above=0)
@@ -118,10 +121,6 @@ BASES: Kinds = {"dense": DenseBase, "small_cnn": SmallCnn, "resnet18": ResNet18}
 ENCODERS: Kinds = {"dense": DenseEncoder}
 
 
-def _is_network(value: Any) -> bool:
-    return callable(value) or isinstance(value, Mapping)
-
-
 def network(kinds: Kinds) -> Constraint:
     """Returns the constraint of an argument that is one of these kinds of networks, or a user's."""
     names = " or ".join(map(repr, kinds))
@@ -130,34 +129,85 @@ def network(kinds: Kinds) -> Constraint:
         lambda value: (
             callable(value)
             or isinstance(value, Mapping)
-            or (isinstance(value, str) and value in kinds)
+            or (isinstance(value, str) and (value in kinds or _is_reference(value)))
         ),
     )
 
 
-def options_of(kind: type) -> list[str]:
-    """Returns the names of a configuration's options."""
-    return [field.name for field in declared(kind)]
+def _is_reference(value: Any) -> bool:
+    """Whether a value is "module:function" or may be a class of `keras.applications`."""
+    return isinstance(value, str) and (":" in value or value[:1].isupper())
+
+
+def _referenced(argument_name: str, value: str) -> Any:
+    """Returns the function of "module:function", or one that makes a Keras application."""
+    module, _, name = value.rpartition(":")
+    if not module:
+        return functools.partial(_application, argument_name, value)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{argument_name}: {value}: {error}. Write module:function of a module that Python can"
+            " import."
+        ) from None
+
+
+def _application(
+    argument_name: str, name: str, input_shape: tuple[int, ...], num_classes: int | None = None
+) -> Any:
+    """Returns an untrained Keras application, with a softmax if there are classes."""
+    import keras
+
+    if not hasattr(keras.applications, name):
+        raise UsageError(f"{argument_name}: keras.applications has no network {name!r}")
+    try:
+        model = getattr(keras.applications, name)(
+            include_top=False, weights=None, input_shape=input_shape, pooling="avg"
+        )
+    except ValueError as error:
+        raise DataError(f"{argument_name}: {name}: {str(error).splitlines()[0]}") from None
+    if num_classes is None:
+        return model
+    return keras.Model(
+        model.input, keras.layers.Dense(num_classes, activation="softmax")(model.output)
+    )
+
+
+def check_learning_rate(estimator: Any) -> None:
+    """Raises UsageError for a `learning_rate` beside an optimizer that has its own."""
+    default = next(field.default for field in declared(estimator) if field.name == "learning_rate")
+    if not isinstance(estimator.optimizer, str) and estimator.learning_rate != default:
+        raise UsageError(
+            "learning_rate: has no effect beside an optimizer with a learning rate of its own. Give"
+            " that one the rate, or pass the optimizer by name."
+        )
 
 
 def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
-    """Returns the checked configuration object that a name or a mapping stands for.
+    """Returns the checked configuration object of a name or mapping, or a model or function.
 
     Args:
         argument_name: of the argument that has the value, for errors.
-        value: a key of `kinds`, or a mapping with "name" (the first kind's by default) and options.
+        value: a key of `kinds`, or a mapping with "name" (the first kind's by default) and options;
+            "module:function" and names of `keras.applications` give a function, and Keras models
+            and functions stay as they are.
         kinds: configuration classes by name.
 
     Raises:
         UsageError: an unknown name or option, or an option's value that cannot be used.
     """
+    if callable(value):
+        return value
+    if _is_reference(value):
+        return _referenced(argument_name, value)
     options = {"name": value} if isinstance(value, str) else dict(value)
     name = options.pop("name", next(iter(kinds)))
     if name not in kinds:
         raise UsageError(
             f"{argument_name}: expected the name {' or '.join(map(repr, kinds))}, received {name!r}"
         )
-    names = options_of(kinds[name])
+    names = [field.name for field in declared(kinds[name])]
     unknown = [option for option in options if option not in names]
     if unknown:
         raise UsageError(

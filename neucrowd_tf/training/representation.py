@@ -6,14 +6,11 @@ They are NeuCrowd, RLL and the metric-learning baselines.
 from __future__ import annotations
 
 import dataclasses
-import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import (
@@ -22,6 +19,7 @@ from neucrowd_tf.arguments import (
     fitted,
     flag,
     none,
+    number,
     one_of,
     share,
     strengths,
@@ -37,12 +35,13 @@ from neucrowd_tf.training.networks import (
     OPTIMIZER,
     OPTIMIZER_MEANING,
     Kinds,
+    check_learning_rate,
     configuration,
     network,
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
-from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.training.validation import hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
@@ -82,8 +81,9 @@ class NetworkEstimator(CrowdEstimator):
         "dense",
         network(ENCODERS),
         'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
-        ' "dropout": 0.2}`, a Keras model (it is copied, not trained itself), or a function of the'
-        " input shape that makes one.",
+        ' "dropout": 0.2}`, a Keras model (it is copied, not trained itself), a function of the'
+        ' input shape that makes one, "module:function", or a name of keras.applications'
+        " (untrained).",
     )
     optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
     learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
@@ -93,21 +93,8 @@ class NetworkEstimator(CrowdEstimator):
     )
 
     def _check_together(self) -> None:
-        if not callable(self.encoder):
-            configuration("encoder", self.encoder, ENCODERS)
-
-
-@estimator
-class EpochEstimator(NetworkEstimator):
-    """A network that is trained in epochs, the best of which can be chosen on validation data."""
-
-    epochs: int = argument(20, whole(1), "how long to train.")
-    patience: int | None = argument(
-        None, none | whole(1), "stop after so many epochs without a better one; None does not."
-    )
-    validation_fraction: float = argument(
-        0.2, share, "the share of instances held out when `fit` gets no validation data."
-    )
+        configuration("encoder", self.encoder, ENCODERS)
+        check_learning_rate(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +120,7 @@ class EmbeddingData:
 
 
 @estimator
-class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimator):
+class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
     Its `_fit` calls `_prepare`, makes a model with `.encoder` and `.embed` and a pipeline of
@@ -161,11 +148,21 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         "whether each fit starts from the trainable weights that `encoder` comes with, and does not"
         " draw them from the seed; frozen weights and other state are always kept.",
     )
+    epochs: int = argument(20, whole(1), "how long to train.")
     steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
     monitor: str = argument(
         "auc",
         one_of("auc", "accuracy", "log_loss"),
         'the validation figure that chooses the epoch: "auc", "accuracy" or "log_loss".',
+    )
+    patience: int | None = argument(
+        None, none | whole(1), "stop after so many epochs without a better one; None does not."
+    )
+    min_delta: float = argument(
+        0.0, number(least=0), "by how much more than this an epoch must be better."
+    )
+    validation_fraction: float = argument(
+        0.2, share, "the share of instances held out when `fit` gets no validation data."
     )
     Cs: Sequence[float] = argument(
         STRENGTHS, strengths, "what the downstream logistic regression's C is chosen from."
@@ -235,7 +232,9 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
-            figures = ranking_metrics(data.held_labels, head.predict_proba(model.embed(data.held)))
+            figures = validation_figures(
+                head.predict_proba(model.embed(data.held)), data.held_labels
+            )
             return {**figures, **watch()}
 
         steps = self._steps(data)
@@ -250,6 +249,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
             mode="max" if self.monitor in ("auc", "accuracy") else "min",
             tie_break="log_loss",
             patience=self.patience,
+            min_delta=self.min_delta,
             epoch_start=epoch_start,
         )
         self.history_, self.n_iter_ = history.logs, history.epochs
@@ -314,14 +314,14 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         from neucrowd_tf.nn.encoders import build_encoder
         from neucrowd_tf.training.state import user_network
 
-        if callable(self.encoder):
-            return user_network(self.encoder, seed, input_shape, pretrained=self.pretrained)
+        config = configuration("encoder", self.encoder, ENCODERS)
+        if callable(config):
+            return user_network(config, seed, input_shape, pretrained=self.pretrained)
         if len(input_shape) != 1:
             raise DataError(
                 "features: expected shape [instances, features] for the default encoder, received"
                 f" {input_shape} a row; pass encoder="
             )
-        config = configuration("encoder", self.encoder, ENCODERS)
         return build_encoder(config, input_shape[0], seed, name)
 
     def _inference(self, encoder: keras.Model, head: LinearHead) -> keras.Model:
@@ -343,28 +343,3 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, EpochEstimat
         )
         dense.set_weights(list(head.folded()))
         return model
-
-
-def ranking_metrics(
-    labels: NDArray[np.integer[Any]], probabilities: NDArray[Any]
-) -> dict[str, float]:
-    """Returns accuracy, AUC and log loss.
-
-    For C classes AUC is one against rest; it is 0.5 if a split has one class.
-    """
-    classes = np.unique(labels)
-    result = {"accuracy": float(accuracy_score(labels, probabilities.argmax(axis=1)))}
-    if len(classes) < 2:
-        auc = 0.5
-    elif probabilities.shape[1] == 2:
-        auc = float(roc_auc_score(labels, probabilities[:, 1]))
-    else:
-        auc = float(np.mean([roc_auc_score(labels == c, probabilities[:, c]) for c in classes]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        loss = float(
-            log_loss(
-                labels, np.clip(probabilities, 1e-7, 1.0), labels=np.arange(probabilities.shape[1])
-            )
-        )
-    return {**result, "auc": auc if math.isfinite(auc) else 0.5, "log_loss": loss}

@@ -33,9 +33,9 @@ _LONGEST_LABEL = 200
 
 
 def load_or_warn(path: Path, owner: NDArray[np.uint8]) -> dict[str, NDArray[Any]] | None:
-    """Returns a checkpoint's arrays, or None.
+    """Returns a checkpoint's arrays, or None without a sound one of this owner.
 
-    A damaged checkpoint, or one of another owner, gives a warning and None.
+    A damaged checkpoint and another owner's are a warning.
     """
     if not path.exists():
         return None
@@ -120,7 +120,7 @@ class Run:
     def first_worker(self) -> bool:
         """Whether this process is the one that writes.
 
-        It is the chief, or without one the first worker.
+        This is the chief, or without one the first worker.
         """
         cluster = self._cluster()
         if not cluster:
@@ -151,9 +151,9 @@ class Run:
         return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
 
     def steps_per_call(self, steps: int) -> int:
-        """Returns the value for `compile(steps_per_execution=...)`.
+        """Returns what `compile(steps_per_execution=...)` should be given.
 
-        It is `steps`, or 1 under a distribution strategy.
+        This is `steps`, or 1 under a distribution strategy.
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
@@ -162,7 +162,7 @@ class Run:
     def cached(
         self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]
     ) -> dict[str, NDArray[Any]]:
-        """Returns the result of `compute`, stored in the checkpoint folder.
+        """Returns what `compute` gives, and stores it in the checkpoint folder.
 
         A resumed run does not compute it again.
         """
@@ -185,9 +185,9 @@ class Run:
             save_arrays(path, {**arrays, OWNER: self._owner(name)}, before=previous(path))
 
     def saved(self, name: str) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
-        """Yields the sound ones of a checkpoint and the one before it.
+        """Yields a checkpoint and the one before it, as far as they are sound.
 
-        It warns of a damaged one, and of another run's.
+        A damaged checkpoint and another run's are a warning.
         """
         if self.checkpoints is None:
             return
@@ -223,19 +223,10 @@ class Run:
             for name, value in values.items():
                 tf.summary.scalar(self.prefix + name, float(value), step=step)
 
-    def histogram(self, step: int, name: str, values: NDArray[Any]) -> None:
-        """Writes a histogram."""
-        if self.tensorboard is None:
-            return
-        import tensorflow as tf
-
-        with self._writer().as_default():
-            tf.summary.histogram(self.prefix + name, values, step=step)
-
     def hparams(self, values: Mapping[str, Any]) -> None:
         """Writes hyper-parameters for TensorBoard's HParams page.
 
-        Values other than numbers, texts and truth values are written as text.
+        What is not a number, text or truth value is written as text.
         """
         if self.tensorboard is None:
             return
@@ -251,7 +242,7 @@ class Run:
     def projector(self, name: str, embedding: NDArray[Any], labels: NDArray[Any]) -> None:
         """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector.
 
-        At most 10,000 rows are written.
+        It writes at most 10,000 rows.
         """
         if self.tensorboard is None:
             return
@@ -283,7 +274,9 @@ class Run:
 def owner_of(
     estimator: Any, features: NDArray[Any], annotations: Annotations, *held: NDArray[Any]
 ) -> str:
-    """Returns a digest of an estimator's arguments and data, the same in each process.
+    """Returns a digest of an estimator's arguments and of its data.
+
+    It is the same in each process.
 
     Args:
         estimator: with `get_params`.

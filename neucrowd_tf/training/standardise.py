@@ -24,7 +24,7 @@ def standardise(
     weights: NDArray[np.float64] | None = None,
     before: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the mean and the scale `[d]` that standardise features.
+    """Returns the mean and the scale `[d]` of each column.
 
     `(features - mean) / scale` has mean 0 and standard deviation 1.
 

@@ -1,6 +1,6 @@
 """The state of a training run as arrays.
 
-With it, a run that is killed and resumed ends as an unbroken one does.
+With it, a run that was killed ends where an unbroken one does.
 
 Keras' own checkpoints leave out the state of `SeedGenerator` (dropout) or the optimizer, and write
 several files; one archive of all variables, written under a temporary name and renamed, cannot be
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
 
@@ -27,7 +28,7 @@ Values = list[tuple[Any, Any]]
 
 
 def model_variables(model: keras.Model) -> list[Any]:
-    """Returns every variable a step may change.
+    """Returns every variable that a step may change.
 
     These are weights, seed generators, and the variables of all optimizers.
     """
@@ -197,6 +198,8 @@ def copy_network(
     for layer in copy._flatten_layers():
         if layer.variables and hasattr(layer, "finalize_state"):
             layer.finalize_state()
+        if isinstance(layer, keras.layers.BatchNormalization) and tf.distribute.has_strategy():
+            layer.synchronized = True  # or each replica has the statistics of its part alone
     return copy
 
 

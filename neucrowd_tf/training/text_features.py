@@ -1,6 +1,6 @@
-"""Texts as numbers: word and character n-grams, weighted as TF-IDF and reduced.
+"""Texts as numbers: word and character n-grams, weighted by TF-IDF and reduced.
 
-The computation is the same in scikit-learn and inside a SavedModel.
+They are computed in scikit-learn and, equally, inside a SavedModel.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ LONGEST = 100_000
 
 
 def fold(code: int) -> int:
-    """Returns the code point that replaces a Unicode code point in n-grams.
+    """Returns the code point that stands for another one in an n-gram.
 
-    Letters (small if there is one small letter), digits, marks and underscores stay; all else
-    becomes a space.
+    Letters (small ones if there is one small letter), digits, marks and underscores stand for
+    themselves; all else is a space.
     """
     if code >= TABLE:
         return code if code < CHINESE else _SPACE
@@ -65,9 +65,9 @@ _FOLDED = _Folded()
 
 
 def normalise(text: str) -> str:
-    """Returns the form of a text from which n-grams are taken.
+    """Returns the text from which n-grams are taken.
 
-    It has the first `LONGEST` characters, folded, with one space between words.
+    These are its first `LONGEST` characters, folded, with one space between words.
     """
     return " ".join(text[:LONGEST].translate(_FOLDED).split())
 
@@ -147,7 +147,7 @@ def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
 class TextFeatures(Persistent, BaseEstimator):
     """TF-IDF of words and characters, reduced by a truncated singular value decomposition.
 
-    N-grams have one or two words, or three to five characters within words. Each kind is scaled to
+    Terms are one or two words, and three to five characters within words. Each kind is scaled to
     length 1.
 
     Attributes:
@@ -219,7 +219,7 @@ class TextFeatures(Persistent, BaseEstimator):
     def layer(self) -> Any:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
 
-        It computes the same as `transform`.
+        It computes what `transform` does.
         """
         from neucrowd_tf.nn.texts import TextVectors
 

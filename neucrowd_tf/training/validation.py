@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, MajorityVote
@@ -47,9 +48,11 @@ def hold_out(
     """Splits training data when no validation data was given.
 
     Args:
+        data: N instances.
         labels: `[N]` consensus class codes; they become the validation labels and stratify the
             split where each class has two.
         fraction: the share held out.
+        seed: draws the part.
 
     Returns:
         the data with the held-out part as `validation`, and the positions of the part that is left.
@@ -91,7 +94,7 @@ class BestEpoch:
     Args:
         mode: whether the "max" or the "min" is best.
         patience: how many epochs without a better one end training; None goes on to the last.
-        first: epochs before this one (from 0) are never the best.
+        min_delta: by how much more than this a better epoch has to be better.
 
     Attributes:
         epoch, value, tie: the best epoch (from 0), its value and what decided between equals; None
@@ -99,9 +102,11 @@ class BestEpoch:
         weights: what `offer` was given to read then.
     """
 
-    def __init__(self, mode: str = "max", patience: int | None = None, first: int = 0) -> None:
+    def __init__(
+        self, mode: str = "max", patience: int | None = None, min_delta: float = 0.0
+    ) -> None:
         self.sign = 1.0 if mode == "max" else -1.0
-        self.patience, self.first = patience, first
+        self.patience, self.min_delta = patience, min_delta
         self.epoch: int | None = None
         self.value: float | None = None
         self.tie: float | None = None
@@ -113,15 +118,16 @@ class BestEpoch:
         """Keeps an epoch that is better than all before; returns whether it was.
 
         Args:
+            epoch: from 0.
             value: the monitored figure.
             read: gives the weights, which are copied only where they are kept.
             tie: decides between equal values, the lower being better; the first epoch wins where
                 this is equal too.
         """
-        if epoch < self.first:
-            return False
         best = None if self.value is None else (self.sign * self.value, -(self.tie or 0.0))
-        if best is not None and not (self.sign * value, -tie) > best:
+        # What is better by less than `min_delta` is never better, whatever decides between equals.
+        offered = (self.sign * value - self.min_delta, -tie)
+        if best is not None and not offered > best:
             return False
         self.epoch, self.value, self.tie = epoch, value, tie
         self.weights = read()
@@ -136,15 +142,30 @@ class BestEpoch:
         )
 
 
-def validation_figures(probabilities: NDArray[Any], labels: NDArray[Any]) -> dict[str, float]:
-    """Returns "accuracy" and "log_loss" of class probabilities, by which epochs are chosen.
+def validation_figures(
+    probabilities: NDArray[Any], labels: NDArray[Any], *, auc: bool = True
+) -> dict[str, float]:
+    """Returns "accuracy", "auc" and "log_loss" of class probabilities, by which epochs are chosen.
+
+    The AUC is that of one class against the rest, the mean over classes that occur; it is 0.5 if
+    only one does.
 
     Args:
         probabilities: `[M, C]`.
         labels: `[M]` class codes.
+        auc: False leaves it out, which takes longest.
     """
     chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    return {
+    figures = {
         "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
         "log_loss": float(-np.log(np.maximum(chosen, 1e-7)).mean()),
     }
+    if not auc:
+        return figures
+    classes = np.unique(labels)
+    if probabilities.shape[1] == 2:
+        classes = classes[1:]
+    aucs = [0.5]
+    if 0 < (labels == labels[0]).sum() < len(labels):
+        aucs = [roc_auc_score(labels == c, probabilities[:, c]) for c in classes]
+    return {**figures, "auc": float(np.mean(aucs))}

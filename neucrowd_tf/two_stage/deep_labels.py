@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, one_of
-from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
+from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimator, class_weight_of
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -47,11 +47,15 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
         one_of("hard", "soft"),
         '"hard" trains on the most probable class, "soft" on the aggregator\'s probabilities.',
     )
+    class_weight: Any = argument(
+        None, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
+    )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         self._infer(data.annotations, "a network")
         hard = np.eye(len(self.classes_))[self.labels_]
-        network.model.set_targets(self.probas_ if self.labels == "soft" else hard)
+        targets = self.probas_ if self.labels == "soft" else hard
+        network.model.set_targets(targets * class_weight_of(self.class_weight, self.classes_))
 
 
 for _name, _aggregator, _summary, _fields in (

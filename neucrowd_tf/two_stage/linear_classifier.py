@@ -6,7 +6,7 @@ They need no TensorFlow to fit and predict.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from neucrowd_tf.arguments import argument, estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -28,6 +28,8 @@ class LinearClassifier(CrowdEstimator):
         " best log loss on the validation data is taken, or by cross-validation over instances"
         " where there is none.",
     )
+
+    trains_network: ClassVar[bool] = False
 
     head_: LinearHead = fitted()
 

@@ -18,9 +18,10 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
-from neucrowd_tf.nn.encoders import dense_encoder
+from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.losses import SemiHardTripletLoss, TripletCenterLoss
 from neucrowd_tf.persistence import load
+from neucrowd_tf.training.networks import DenseEncoder
 from neucrowd_tf.training.tuplets import TupletIndex
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
@@ -93,7 +94,7 @@ def test_labels_are_the_aggregators() -> None:
 def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
     x, crowd, _ = crowd_data(3)
     labels = crowd.vote_counts().argmax(axis=1)
-    encoder = dense_encoder(6, (4,), seed=3)
+    encoder = build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3)
     embedded = np.asarray(encoder(x))
     index = TupletIndex(labels, 1, classes=[0, 1, 2])
     uniforms = tf.constant(np.random.default_rng(0).random((15, 3)))
@@ -118,7 +119,7 @@ def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
 def test_batch_step_is_the_public_loss() -> None:
     x, crowd, _ = crowd_data(3)
     labels = crowd.vote_counts().argmax(axis=1)
-    encoder = dense_encoder(6, (4,), seed=3)
+    encoder = build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3)
     rows = np.stack([np.flatnonzero(labels == c)[:5] for c in range(3)], axis=1)
     model = BatchModel(
         encoder, x, labels, loss=SemiHardTripletLoss(0.8, reduction="none"), num_classes=3, seed=0
@@ -141,7 +142,7 @@ def test_relation_scores_by_hand() -> None:
     # v). Support of class 0: (1, 0) and (3, 0), mean (2, 0); of class 1: (0, 1) and (0, 1). With u
     # = (1, 0), v = (0, -1), through relu of one unit: query (0, 1): class 0: relu(2 - 1) = 1; class
     # 1: relu(0 - 1) = 0; scores sigmoid(1) and sigmoid(0).
-    encoder = dense_encoder(2, (2,))
+    encoder = build_encoder(DenseEncoder(hidden_units=(2,), dropout=0.0, l2=0.0), 2)
     model = RelationModel(encoder, np.zeros((4, 2), np.float32), shots=2, units=1, seed=0)
     model.relation.set_weights(
         [np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
@@ -155,7 +156,13 @@ def test_relation_scores_by_hand() -> None:
 def test_relation_loss_equals_a_loop() -> None:
     x, crowd, _ = crowd_data(3)
     labels = crowd.vote_counts().argmax(axis=1)
-    model = RelationModel(dense_encoder(6, (4,), seed=3), x, shots=2, units=5, seed=1)
+    model = RelationModel(
+        build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3),
+        x,
+        shots=2,
+        units=5,
+        seed=1,
+    )
     rows = np.stack([np.flatnonzero(labels == c)[:6] for c in range(3)], axis=1)
     embedded = model.embed(x)
     values = []

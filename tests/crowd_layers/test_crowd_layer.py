@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-import neucrowd_tf.crowd_layers
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers.bases import build_base, load_pretrained
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
-from neucrowd_tf.persistence import load
+from neucrowd_tf.training.networks import DenseBase, SmallCnn
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -61,19 +60,6 @@ def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
         CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features),
         fitted.predict_proba(features),
     )
-
-
-def test_save_and_load(fitted, crowd, tmp_path):
-    features, _, _ = crowd
-    fitted.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_allclose(
-        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
-    )
-    np.testing.assert_allclose(
-        again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6
-    )
-    np.testing.assert_array_equal(again.confusion_matrices_, fitted.confusion_matrices_)
 
 
 def test_inference_model_has_no_annotators(fitted, crowd):
@@ -162,9 +148,7 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     model = CrowdLayer(base, pretrained=True, **frozen).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.9
     base.save(tmp_path / "base.keras")
-    from neucrowd_tf.crowd_layers.bases import dense_base
-
-    source = dense_base((5,), 3, units=(4,))
+    source = build_base(DenseBase(hidden_units=(4,)), (5,), 3)
     source.save_weights(tmp_path / "base.weights.h5")
     loaded = CrowdLayer(
         {"hidden_units": (4,), "dropout": 0.0}, weights=str(tmp_path / "base.weights.h5"), **frozen
@@ -201,9 +185,9 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
 
 
 def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
-    from neucrowd_tf.crowd_layers.bases import load_pretrained, small_cnn_base
-
-    source, model = small_cnn_base((8, 8, 3), 10, seed=1), small_cnn_base((8, 8, 3), 4, seed=2)
+    source, model = (
+        build_base(SmallCnn(), (8, 8, 3), classes, seed=classes) for classes in (10, 4)
+    )
     last = [value.copy() for value in model.layers[-1].get_weights()]
     source.save_weights(tmp_path / "cnn.weights.h5")
     load_pretrained(model, tmp_path / "cnn.weights.h5")
@@ -216,10 +200,8 @@ def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
 
 
 def test_weights_that_do_not_fit_are_one_error(crowd, tmp_path):
-    from neucrowd_tf.crowd_layers.bases import dense_base
-
     features, _, annotations = crowd
-    dense_base((7,), 6, units=(3,)).save_weights(tmp_path / "other.weights.h5")
+    build_base(DenseBase(hidden_units=(3,)), (7,), 6).save_weights(tmp_path / "other.weights.h5")
     (tmp_path / "broken.weights.h5").write_text("no weights")
     for name, message in (
         ("other", "expected weights of a network like this one"),
@@ -287,6 +269,7 @@ def test_bad_arguments(crowd):
             {"base": {"hidden_units": 128}},
             "hidden_units: expected a list of whole numbers from 1, received 128",
         ),
+        ({"patience": 2}, "patience: without monitor"),
         ({"patience": 0}, "patience: expected None or a whole number from 1, received 0"),
         (
             {"imbalance": {"name": "focal", "gamma": "2"}},
@@ -305,23 +288,7 @@ def test_bad_arguments(crowd):
             CrowdLayer(**arguments).fit(features, annotations)
     with pytest.raises(DataError, match=r"small_cnn.*expected images"):
         CrowdLayer("small_cnn").fit(features, annotations)
+    with pytest.raises(DataError, match="augment: expected images"):
+        CrowdLayer(augment=True).fit(features, annotations)
     with pytest.raises(IdentitiesError):
         CrowdLayer().fit(features, Annotations.from_votes(annotations.vote_counts()))
-
-
-def test_no_hidden_layer_is_a_linear_base(crowd):
-    features, truth, annotations = crowd
-    model = CrowdLayer(base={"hidden_units": (), "dropout": 0.0}, epochs=20, learning_rate=0.1).fit(
-        features, annotations
-    )
-    assert (model.predict(features) == truth).mean() > 0.9
-    assert [tuple(v.shape) for v in model.model_.get_layer("base").trainable_variables] == [
-        (5, 3),
-        (3,),
-    ]
-
-
-def test_clone_keeps_arguments():
-    model = CrowdLayer("dense", "VW", epochs=7, imbalance="focal")
-    assert clone(model).get_params() == model.get_params()
-    assert neucrowd_tf.crowd_layers.CrowdLayer is CrowdLayer

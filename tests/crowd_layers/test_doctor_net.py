@@ -64,41 +64,6 @@ def test_confusion_matrices_against_loop(fitted, crowd):
     np.testing.assert_allclose(fitted.confusion_matrices_, expected, atol=1e-4)
 
 
-@pytest.mark.slow
-def test_shared_features_start_from_given_weights(crowd, tmp_path):
-    from neucrowd_tf.crowd_layers.bases import dense_base
-
-    features, _, annotations = crowd
-    source = dense_base((5,), 3, units=(16,), seed=4)
-    source.save_weights(tmp_path / "base.weights.h5")
-    frozen = {**SMALL, "epochs": 1, "learning_rate": 1e-9, "weight_epochs": 1}
-    fitted = WeightedDoctorNet(**frozen, weights=str(tmp_path / "base.weights.h5")).fit(
-        features, annotations
-    )
-    kernel = next(v for v in fitted.model_.variables if v.path.endswith("dense_0/kernel"))
-    np.testing.assert_allclose(
-        np.asarray(kernel), source.get_layer("dense_0").get_weights()[0], atol=1e-6
-    )
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {"weight_epochs": 0},
-        pytest.param({"weight_softmax": "after"}, marks=pytest.mark.slow),
-        pytest.param({"weight_schedule": "cyclic"}, marks=pytest.mark.slow),
-    ],
-)
-def test_other_second_phases(crowd, arguments):
-    features, truth, annotations = crowd
-    model = WeightedDoctorNet(**{**SMALL, "weight_epochs": 5, **arguments}).fit(
-        features, annotations
-    )
-    assert (model.predict(features) == truth).mean() > 0.9
-    if arguments.get("weight_epochs") == 0:
-        np.testing.assert_allclose(model.annotator_weights_, 0.2, atol=1e-6)
-
-
 def test_second_loss_by_hand(crowd):
     import keras
     import tensorflow as tf
@@ -123,28 +88,6 @@ def test_second_loss_by_hand(crowd):
     # Weights 3/4 and 1/4: (.7, .3) against (3/4, 1/4).
     total, _ = model.batch_loss(np.array([0]), np.array([[0.9, 0.1]], np.float32))
     assert float(total) == pytest.approx(-0.75 * np.log(0.7) - 0.25 * np.log(0.3), rel=1e-5)
-
-
-def test_cyclic_optimizer_by_hand():
-    import keras
-
-    from neucrowd_tf.crowd_layers.doctor_weights import CyclicSGD
-
-    optimizer = CyclicSGD(low=0.1, high=0.3, momentum_low=0.5, momentum_high=0.9, half_cycle=2)
-    variable = keras.Variable([0.0])
-    steps = []
-    for _ in range(5):
-        before = float(variable.numpy()[0])
-        optimizer.apply([keras.ops.ones((1,))], [variable])
-        steps.append(float(variable.numpy()[0]) - before)
-    # Rates .1, .2, .3, .2, .1 with momentum .9, .7, .5, .7, .9; each step is momentum times the
-    # last one minus the rate.
-    expected, last = [], 0.0
-    for rate, momentum in ((0.1, 0.9), (0.2, 0.7), (0.3, 0.5), (0.2, 0.7), (0.1, 0.9)):
-        last = momentum * last - rate
-        expected.append(last)
-    np.testing.assert_allclose(steps, expected, atol=1e-5)
-    assert CyclicSGD.from_config(optimizer.get_config()).half_cycle == 2
 
 
 def test_base_without_dense_layer(crowd):
@@ -182,31 +125,3 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
         base = keras.Sequential([keras.Input((5,)), keras.layers.Activation("linear"), base])
     for model in (base, copied(base, (5,), 3)):
         np.testing.assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_user_base_learns(crowd):
-    import keras
-
-    features, truth, annotations = crowd
-    layers = [
-        keras.Input((5,)),
-        keras.layers.Dense(12, activation="tanh"),
-        keras.layers.Dense(3),
-        keras.layers.Softmax(),
-    ]
-    model = WeightedDoctorNet(keras.Sequential(layers), **{**SMALL, "weight_epochs": 0}).fit(
-        features, annotations
-    )
-    assert (model.predict(features) == truth).mean() > 0.9
-
-
-def test_bad_arguments(crowd):
-    features, _, annotations = crowd
-    for arguments, message in (
-        ({"weight_schedule": "linear"}, "weight_schedule: expected 'constant' or 'cyclic'"),
-        ({"weight_softmax": "never"}, "weight_softmax: expected 'training' or 'after'"),
-        ({"weight_epochs": -1}, "weight_epochs: expected a whole number from 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            WeightedDoctorNet(**arguments).fit(features, annotations)

@@ -56,7 +56,7 @@ def fitted(
 
 def game_of(estimator: CrowdInG) -> Game:
     """The compiled game of the latest fit."""
-    (entry,) = estimator._caches["game"]._kept.values()
+    entry = estimator._caches["game"]._network
     return entry[0]  # type: ignore[index, no-any-return]
 
 

@@ -11,7 +11,8 @@ from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor, robust_anchor
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
-from neucrowd_tf.nn.encoders import dense_encoder
+from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.training.networks import DenseEncoder
 
 # ----------------------------------------------------------------- definition 2
 
@@ -141,7 +142,7 @@ def test_robust_anchor_layer_round_trip() -> None:
 
 
 def test_scores_are_a_linear_function_of_concatenated_embeddings() -> None:
-    encoder = dense_encoder(5, (4, 3), seed=2)
+    encoder = build_encoder(DenseEncoder(hidden_units=(4, 3), dropout=0.0, l2=0.0), 5, seed=2)
     sampler = SamplingNetwork(encoder, n=4, seed=1)
     sampler.bias.assign(0.7)
     x = np.random.default_rng(0).normal(size=(10, 5)).astype(np.float32)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.nn.encoders import dense_encoder, make_initializer, make_optimizer
+from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.training.networks import DenseEncoder
 
 
 def test_by_hand() -> None:
     # One unit with weights (1, 2) and bias -3, sigmoid: at (1, 1) sigmoid(0) = .5; penalty .1 * (1
     # + 4) = .5.
-    model = dense_encoder(2, (1,), l2=0.1)
+    model = build_encoder(DenseEncoder(hidden_units=(1,), dropout=0.0, l2=0.1), 2)
     model.set_weights([np.array([[1.0], [2.0]]), np.array([-3.0])])
     assert float(model(np.ones((1, 2), np.float32))[0, 0]) == pytest.approx(0.5)
     assert float(model.losses[0]) == pytest.approx(0.5)
 
 
 def test_layers_equal_a_naive_forward_pass() -> None:
-    model = dense_encoder(5, (4, 3), activation="tanh", dropout=0.5, seed=2)
+    model = build_encoder(
+        DenseEncoder(hidden_units=(4, 3), dropout=0.5, l2=0.0, activation="tanh"), 5, seed=2
+    )
     x = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
     k0, b0, k1, b1 = (np.asarray(w) for w in model.get_weights() if w.dtype == np.float32)
     np.testing.assert_allclose(
@@ -26,18 +29,8 @@ def test_layers_equal_a_naive_forward_pass() -> None:
     )
 
 
-def test_seeds_decide_weights_and_masks() -> None:
-    first, second, other = (
-        dense_encoder(20, (30, 10), dropout=0.5, seed=seed) for seed in (1, 1, 2)
-    )
-    x = np.ones((4, 20), np.float32)
-    np.testing.assert_array_equal(first(x, training=True), second(x, training=True))
-    assert not np.array_equal(first(x, training=False), other(x, training=False))
-    assert not np.array_equal(first(x, training=True), first(x, training=True))
-
-
 def test_each_layer_has_a_seed_of_its_own_and_the_input_is_never_dropped() -> None:
-    model = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=1)
+    model = build_encoder(DenseEncoder(hidden_units=(20, 20, 20), dropout=0.5, l2=0.0), 20, seed=1)
     kernels = [layer.kernel.numpy() for layer in model.layers if hasattr(layer, "kernel")]
     assert not any(np.array_equal(kernels[i], kernels[j]) for i in range(3) for j in range(i))
     assert [layer.name for layer in model.layers] == [
@@ -49,25 +42,9 @@ def test_each_layer_has_a_seed_of_its_own_and_the_input_is_never_dropped() -> No
         "dense_2",
     ]
     # The same weights under two seeds: the masks differ.
-    other = dense_encoder(20, (20, 20, 20), dropout=0.5, seed=2)
+    other = build_encoder(DenseEncoder(hidden_units=(20, 20, 20), dropout=0.5, l2=0.0), 20, seed=2)
     for mine, theirs in zip(other.trainable_variables, model.trainable_variables, strict=True):
         mine.assign(theirs)
     x = np.ones((4, 20), np.float32)
     np.testing.assert_array_equal(model(x, training=False), other(x, training=False))
     assert not np.array_equal(model(x, training=True), other(x, training=True))
-
-
-def test_initialisers() -> None:
-    normal = np.asarray(make_initializer("normal", 0)((300, 300)))
-    assert normal.std() == pytest.approx(0.05, rel=0.02)
-    glorot = np.asarray(make_initializer("glorot", 0)((300, 300)))
-    assert np.abs(glorot).max() <= np.sqrt(6 / 600) and np.abs(glorot).max() > 0.09
-    with pytest.raises(ValueError, match="initializer"):
-        make_initializer("zeros", 0)
-    with pytest.raises(ValueError, match="units"):
-        dense_encoder(3, ())
-
-
-def test_optimizer_by_name() -> None:
-    made = make_optimizer("adadelta", 0.25)
-    assert type(made).__name__ == "Adadelta" and float(made.learning_rate) == 0.25

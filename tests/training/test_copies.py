@@ -10,7 +10,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network
@@ -180,9 +180,3 @@ def test_frozen_encoders_stay(method: Any) -> None:
     still = method(encoder=encoder, pretrained=True, learning_rate=1e-9, **quick).fit(x, crowd)
     fitted = next(part for part in still.model_.layers if isinstance(part, keras.Sequential))
     np.testing.assert_allclose(fitted.get_weights()[2], encoder.get_weights()[2], atol=1e-6)
-
-
-def test_patience_without_monitor_is_an_error() -> None:
-    x, _, crowd = _crowd()
-    with pytest.raises(UsageError, match="patience: without monitor"):
-        CrowdLayer(patience=2).fit(x, crowd)

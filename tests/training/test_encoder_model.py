@@ -8,7 +8,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.nn.encoders import dense_encoder
+from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.training.networks import DenseEncoder
 from neucrowd_tf.training.tuplet_model import EncoderModel
 
 
@@ -25,7 +26,7 @@ class Pull(EncoderModel):
 
 def test_rows_embedded_once_or_all_give_the_same() -> None:
     x = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
-    model = Pull(dense_encoder(4, (3,), seed=1), x)
+    model = Pull(build_encoder(DenseEncoder(hidden_units=(3,), dropout=0.0, l2=0.0), 4, seed=1), x)
     for rows in (
         np.array([[2, 2], [5, 0]]),
         np.arange(18).reshape(6, 3) % 9,
@@ -42,7 +43,9 @@ def test_one_step_by_hand() -> None:
     # One linear unit, weight w = 2, x = 3, loss (w x)^2 = 36, gradient 2 w x^2 = 36, penalty .5 w^2
     # with gradient w = 2; learning rate .01: w becomes 2 - .38 = 1.62. The bias's gradient is 2 w x
     # = 12: -.12.
-    encoder = dense_encoder(1, (1,), activation="linear", l2=0.5)
+    encoder = build_encoder(
+        DenseEncoder(hidden_units=(1,), dropout=0.0, l2=0.5, activation="linear"), 1
+    )
     encoder.set_weights([np.array([[2.0]]), np.array([0.0])])
     model = Pull(encoder, np.array([[3.0]], np.float32))
     model.compile(optimizer=keras.optimizers.SGD(0.01))

@@ -205,20 +205,6 @@ def test_saving_and_loading_refuse_what_is_not_theirs(tmp_path: pathlib.Path) ->
     assert not (tmp_path / "odd").exists()
 
 
-def test_hold_out_is_seeded_stratified_and_keeps_what_was_given() -> None:
-    x, annotations, y = crowd()
-    data = Centroids()._check(x, annotations, None)
-    part, kept = hold_out(data, y.astype(np.int64), 0.25, seed=1)
-    again, _ = hold_out(data, y.astype(np.int64), 0.25, seed=1)
-    assert part.validation is not None and again.validation is not None
-    assert len(part.features) == 45 and len(part.validation[1]) == 15
-    np.testing.assert_array_equal(part.validation[1], again.validation[1])
-    assert abs(part.validation[1].mean() - y.mean()) < 0.05
-    np.testing.assert_array_equal(part.features, data.features[kept])
-    given = Centroids()._check(x, annotations, (x[:4], ["cat", "dog", "cat", "dog"]))
-    assert hold_out(given, y.astype(np.int64), 0.25, seed=1)[0] is given
-
-
 def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold_out_others() -> (
     None
 ):

@@ -154,15 +154,6 @@ def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     np.testing.assert_array_equal(head.kernel_, alone.kernel_)
 
 
-def test_groups_stay_in_one_fold() -> None:
-    x, codes = blobs(3, 30)
-    twice = fit_logistic(
-        np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3, groups=np.repeat(np.arange(30), 2)
-    )
-    leaky = fit_logistic(np.repeat(x, 2, axis=0), np.repeat(codes, 2), 3)
-    assert twice.C_ <= leaky.C_ and len(twice.scores_) >= 3
-
-
 def test_units_of_the_features_do_not_matter_and_inputs_stay() -> None:
     x, codes = blobs(3)
     before = x.copy()

@@ -139,47 +139,6 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
         np.testing.assert_array_equal(kept, then)
 
 
-@pytest.mark.slow
-def test_which_epoch_is_the_best() -> None:
-    model = make_model()
-    for scores, losses, options, best, epochs in (
-        (
-            [0.5, 0.9, 0.9, 0.9],
-            [1.0, 0.5, 0.3, 0.4],
-            {"tie_break": "loss"},
-            2,
-            4,
-        ),  # of equal scores the one with the lowest loss
-        ([0.5, 0.9, 0.9, 0.9], [1.0, 0.5, 0.3, 0.4], {}, 1, 4),  # the first of them
-        ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"min_epochs": 3}, 2, 4),  # the first two never
-        ([0.3, 0.1, 0.2, 0.1], [1.0] * 4, {"mode": "min"}, 1, 4),
-        ([0.9, 0.5, 0.6, 0.4], [1.0] * 4, {"patience": 1}, 0, 2),
-        (
-            [0.3, 0.4, 0.1, 0.2],
-            [1.0] * 4,
-            {"stop_when": lambda logs: logs["val_score"][-1] < 0.2},
-            1,
-            3,
-        ),
-    ):
-        values = iter(zip(scores, losses, strict=True))
-
-        def evaluate(values: Any = values) -> dict[str, float]:
-            return dict(zip(("score", "loss"), next(values), strict=True))
-
-        history = train(
-            model,
-            batches,
-            epochs=4,
-            steps_per_epoch=1,
-            run=Run(),
-            evaluate=evaluate,
-            monitor="score",
-            **options,
-        )  # type: ignore[arg-type]
-        assert (history.best_epoch, history.epochs) == (best, epochs), options
-
-
 class KillAt(keras.callbacks.Callback):
     """Kills a run between an epoch's checkpoint and what would follow."""
 
@@ -217,43 +176,16 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
         )  # fmt: skip
         return read_variables(model.variables), history
 
-    even = [1.0] * 6
-    for number, (scores, losses, options, kill_at, best, epochs) in enumerate(
-        (
-            (
-                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
-                even,
-                {},
-                2,
-                1,
-                6,
-            ),  # the best epoch lies before the kill
-            (
-                [0.3, 0.9, 0.5, 0.9, 0.2, 0.1],
-                [1.0, 0.5, 1.0, 0.4, 1.0, 1.0],
-                {"tie_break": "loss"},
-                2,
-                3,
-                6,
-            ),  # a tie is broken after it
-            (
-                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
-                even,
-                {"patience": 2},
-                3,
-                1,
-                4,
-            ),  # killed when patience had ended
-            (
-                [0.3, 0.9, 0.5, 0.4, 0.2, 0.1],
-                even,
-                {"stop_when": lambda logs: logs["val_score"][-1] == 0.4},
-                3,
-                1,
-                4,
-            ),
-        )
-    ):
+    plain, even = [0.3, 0.9, 0.5, 0.4, 0.2, 0.1], [1.0] * 6
+    tied, losses_of_tied = [0.3, 0.9, 0.5, 0.9, 0.2, 0.1], [1.0, 0.5, 1.0, 0.4, 1.0, 1.0]
+    stop = {"stop_when": lambda logs: logs["val_score"][-1] == 0.4}
+    cases: list[Any] = [
+        (plain, even, {}, 2, 1, 6),  # the best epoch lies before the kill
+        (tied, losses_of_tied, {"tie_break": "loss"}, 2, 3, 6),  # a tie is broken after it
+        (plain, even, {"patience": 2}, 3, 1, 4),  # killed when patience had ended
+        (plain, even, stop, 3, 1, 4),
+    ]
+    for number, (scores, losses, options, kill_at, best, epochs) in enumerate(cases):
         expected, unbroken = weights(Run(), scores, losses, **options)
         run = Run(checkpoints=tmp_path / str(number), checkpoint_seconds=0)
         with pytest.raises(Killed):

@@ -9,7 +9,6 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
-from neucrowd_tf.persistence import load
 from neucrowd_tf.two_stage.deep_labels import DeepLabels, GoldLabels
 
 SMALL = {
@@ -91,16 +90,6 @@ def test_gold_labels_are_flagged_and_take_one_annotator(crowd):
     np.testing.assert_array_equal(gold.labels_, truth)
     with pytest.raises(UsageError, match="received 5 annotators"):
         GoldLabels(**SMALL).fit(features, annotations)
-
-
-def test_save_and_load(crowd, tmp_path):
-    features, _, annotations = crowd
-    model = DeepLabels(**{**SMALL, "epochs": 2}).fit(features, annotations)
-    model.save(tmp_path / "model")
-    np.testing.assert_allclose(
-        load(tmp_path / "model").predict_proba(features), model.predict_proba(features), atol=1e-6
-    )
-    assert set(model.inference_model()(features[:3])) == {"probabilities"}
 
 
 def test_names():

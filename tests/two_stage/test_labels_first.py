@@ -12,7 +12,6 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
-from neucrowd_tf.persistence import load
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 
@@ -89,15 +88,6 @@ def test_exported_layers_agree_where_classes_are_separable() -> None:
     for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
         served = np.asarray(model(rows)["probabilities"])
         np.testing.assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)
-
-
-def test_save_and_load(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    x, crowd, _ = crowd_data()
-    fitted = TwoStageClassifier().fit(x, crowd)
-    fitted.save(tmp_path / "model")
-    np.testing.assert_array_equal(
-        load(tmp_path / "model").predict_proba(x), fitted.predict_proba(x)
-    )
 
 
 def test_wrong_arguments() -> None:

@@ -33,9 +33,9 @@ class LayerOptions(TypedDict, total=False):
 
 
 class AnnotatorHead(keras.layers.Layer):
-    """Base of the heads: class probabilities `[B, C]` to annotators' logits `[B, R, C]`.
+    """Base of the heads: class probabilities `[B, C]` to logits `[B, R, C]`.
 
-    The softmax of the logits is the probability that each annotator gives each label.
+    The softmax of an annotator's logits is how likely the annotator gives each label.
 
     A head keeps its arguments, all that the network depends on, as attributes of their names, makes
     its weights in `build` with `annotator_weight` and computes logits in `call`. In a Keras model
@@ -61,7 +61,7 @@ class AnnotatorHead(keras.layers.Layer):
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
         """Returns a new weight `[R, *shape]`.
 
-        Every fit draws it again with its initialiser, which is stored as `self.<name>_initializer`.
+        Every fit draws it anew with its initialiser, which is stored as `self.<name>_initializer`.
         Store the weight itself as `self.<name>`.
         """
         maker = keras.initializers.get(initializer)

@@ -26,8 +26,8 @@ def unit(rows: Any) -> Any:
 class ConalHead(AnnotatorHead):
     """CoNAL's head: logits `w p W + (1 - w) p W_k` from `[p [B, C], x [B, d]]`.
 
-    The inputs are class probabilities and features. The gate w of the instance and the annotator
-    says how far the confusion is the common one.
+    p are class probabilities and x features. A gate w of the instance and the annotator says how
+    far the confusion is the common one.
 
     Args:
         num_annotators: R.
@@ -106,9 +106,9 @@ class ConalHead(AnnotatorHead):
         return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
 
     def penalty(self) -> Any:
-        """Returns `-lambda` times the sum of distances to the common confusion matrix.
+        """Returns `-lambda` times the distances of annotators' matrices from the common one.
 
-        The distances are those of the annotators' matrices.
+        The distances are summed over annotators.
         """
         apart = ops.convert_to_tensor(self.matrix) - ops.convert_to_tensor(self.common)
         # A length has no gradient at 0, where all begin.

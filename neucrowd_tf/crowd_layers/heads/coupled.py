@@ -17,9 +17,9 @@ from neucrowd_tf.crowd_layers.heads.base import (
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class CoupledHead(AnnotatorHead):
-    """Mean of the annotators' label probabilities by two classifiers, `[p [B, C], q [B, C]]`.
+    """Log answers from what two classifiers say, `[p [B, C], q [B, C]]`.
 
-    Outputs are the logarithm of the mean of `softmax(p W_k)` and `softmax(q V_k)`.
+    They are the logarithm of the mean of `softmax(p W_k)` and `softmax(q V_k)`.
 
     References:
         Zhang et al. (2024), Coupled confusion correction: learning from crowds with sparse

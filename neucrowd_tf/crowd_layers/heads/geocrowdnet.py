@@ -36,9 +36,9 @@ def negative_log_determinant(gram: Any) -> Any:
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class GeoCrowdNetHead(ConfusionHead):
-    """Row-stochastic confusion matrices A_k, so that annotator k's labels follow `p A_k`.
+    """Row-stochastic confusion matrices A_k with a penalty on their volume.
 
-    They are trained with `-weight * log det` of a Gram matrix.
+    Annotator k answers with `p A_k`. The penalty is `-weight * log det` of a Gram matrix.
 
     Args:
         num_annotators: R.

@@ -6,6 +6,7 @@ import math
 from typing import Any, Unpack
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.crowd_layers.bases import feature_extractor, output_layer
@@ -15,10 +16,9 @@ from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class PriorBias(keras.initializers.Initializer):
-    """Returns logits `[C * C]` of an annotator who is right with probability `eta`.
+    """Biases `[C * C]` with which annotators are right with probability `eta` at first.
 
-    They are `log(eta (C - 1) / (1 - eta))` times the identity; the softmax of a row has `eta` on
-    the diagonal.
+    They are `log(eta (C - 1) / (1 - eta))` times the identity, before the softmax over a row.
 
     References:
         Herde, Huseljic and Sick (2023), eq. 19.
@@ -37,26 +37,26 @@ class PriorBias(keras.initializers.Initializer):
 
 
 def _weak(seed: int) -> keras.initializers.Initializer:
-    """Returns a uniform initialiser within 1 / sqrt(inputs).
+    """Returns a uniform initialiser within 1 / sqrt(inputs), as the authors' layers have.
 
-    The authors' layers have it. Larger weights outweigh the prior, and classes swap.
+    Larger weights drown the prior, and classes swap.
     """
     return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
 
 
 def _batch_norm() -> keras.layers.BatchNormalization:
     """Returns batch normalisation with the authors' constants, which are PyTorch's."""
-    return keras.layers.BatchNormalization(momentum=0.9, epsilon=1e-5, dtype="float32")
+    return keras.layers.BatchNormalization(
+        momentum=0.9, epsilon=1e-5, dtype="float32", synchronized=tf.distribute.has_strategy()
+    )
 
 
 class InstanceConfusion(AnnotatorHead):
-    """Base of heads with a confusion matrix per instance and annotator.
+    """Base of heads whose confusion matrices depend on the instance.
 
-    Inputs are class probabilities p `[B, C]` and shared features h `[B, d]`; outputs are `log sum_c
-    p_c P(y
-
-    c, h, annotator)`. A subclass turns embedded pairs into features of the matrices' logits in
-    `_joined`.
+    They take `[p [B, C], h [B, d]]`, class probabilities and shared features, and give log answers
+    `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the matrices'
+    logits are made of in `_joined`.
 
     Args:
         num_annotators: R.
@@ -188,10 +188,9 @@ class AnnotMixHead(InstanceConfusion):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class MaDLHead(InstanceConfusion):
-    """MaDL's head: confusion matrices from both embeddings and their outer product.
+    """MaDL: both embeddings and their outer product, and two layers with batch norm.
 
-    There are two layers with batch normalisation; the annotator's embedding is added to their
-    outputs. Annotators who are similar count less.
+    The annotator's embedding is added to what comes out. Annotators who are alike count less.
 
     Args:
         num_annotators, num_classes, embedding_size, eta, seed: see `InstanceConfusion`.
@@ -273,7 +272,7 @@ class MaDLHead(InstanceConfusion):
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
     """Returns a classifier's probabilities and the features before its last dense layer.
 
-    If the base is a plain graph, both are of one pass.
+    Both come from one pass if the base is a plain graph.
     """
     features = feature_extractor(base)(inputs)
     last = output_layer(base)

@@ -19,10 +19,10 @@ from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class ReliabilityHead(AnnotatorHead):
-    """CrowdAR's head: logits `p W_k`, and the reliability of an annotation.
+    """A crowd layer that also says how reliable an annotation is.
 
-    Inputs are class probabilities p `[B, C]` and shared features h `[B, d]`. The reliability
-    follows from the instance's difficulty and the annotator's expertise.
+    From `[p [B, C], h [B, d]]`, class probabilities and shared features, it gives logits `p W_k`.
+    The reliability comes from the instance's difficulty and the annotator's expertise.
 
     Args:
         num_annotators: R.

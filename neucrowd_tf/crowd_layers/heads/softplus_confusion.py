@@ -29,7 +29,7 @@ class SharpIdentity(StackedIdentity):
 class SoftplusConfusionHead(ConfusionHead):
     """Confusion matrices whose rows are softplus weights divided by their sum.
 
-    They are nearly the identity at first. The mean trace is penalised.
+    They are nearly the identity at first, and their mean trace is penalised.
 
     Args:
         num_annotators: R.

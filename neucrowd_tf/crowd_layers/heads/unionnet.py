@@ -35,10 +35,10 @@ class NearIdentity(keras.initializers.Initializer):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class UnionHead(AnnotatorHead):
-    """The labels of all annotators as one vector of R C entries, with one transition matrix.
+    """The labels of all annotators as one vector, with one transition matrix to it.
 
-    Outputs are log-probabilities that sum to one over annotators and labels together. Their softmax
-    over labels gives an annotator's label probabilities.
+    The vector has R C entries. Outputs are log-probabilities that sum to one over annotators and
+    labels together; their softmax over labels is what an annotator would answer.
 
     Args:
         num_annotators: R.

@@ -1,0 +1,143 @@
+"""Arguments of training: optimizers, monitors, callbacks, class weights, networks by reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from neucrowd_tf import CrowdLayer, NeuCrowd, Run
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.arguments import nest
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.training.networks import BASES, ENCODERS, configuration
+from neucrowd_tf.training.validation import BestEpoch, validation_figures
+from neucrowd_tf.two_stage import DeepLabels, TwoStageClassifier
+
+RNG = np.random.default_rng(0)
+TRUTH = RNG.integers(2, size=60)
+X = (RNG.normal(size=(60, 3)) + 2 * TRUTH[:, None]).astype(np.float32)
+ANSWERS = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], 1 - TRUTH[:, None])
+CROWD = Annotations.from_dense(ANSWERS, class_names=["cat", "dog"])
+QUICK: Any = {"base": {"hidden_units": (4,)}, "epochs": 2, "restarts": 0}
+
+
+def network(shape: tuple[int, ...], classes: int | None = None) -> keras.Model:
+    """Returns a linear network; tests name it as `module:function`."""
+    return keras.Sequential([keras.Input(shape), keras.layers.Dense(classes or 2)])
+
+
+def test_networks_by_reference() -> None:
+    reference = f"{__name__}:network"
+    assert configuration("base", reference, BASES) is network
+    model = CrowdLayer(reference, epochs=20, learning_rate=0.1).fit(X, CROWD)
+    assert model.score(X, CROWD) > 0.8
+    encoder = NeuCrowd(encoder=reference, epochs=1, steps_per_epoch=2).fit(X, CROWD)
+    assert encoder.transform(X).shape == (60, 2)
+    assert nest(CrowdLayer, {"base": reference}, {"dropout": 0.5}) == {"base": reference}
+    wrong = (f"{__name__}:nothing", "no_such_module:network", "NoSuchNet")
+    for name in wrong:
+        with pytest.raises(UsageError, match=f"base: .*{name.partition(':')[0]}"):
+            CrowdLayer(name).fit(X, CROWD)
+
+
+@pytest.mark.slow
+def test_keras_applications_are_built_for_the_images() -> None:
+    build = configuration("base", "MobileNetV2", BASES)
+    assert build((32, 32, 3), 4).output_shape == (None, 4)
+    assert configuration("encoder", "MobileNetV2", ENCODERS)((32, 32, 3)).output_shape[1] == 1280
+    with pytest.raises(DataError, match="base: MobileNetV2"):
+        build((8, 8, 3), 4)
+
+
+@pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])
+def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
+    for optimizer in (keras.optimizers.SGD(0.1), {"class_name": "SGD", "config": {}}):
+        with pytest.raises(UsageError, match="learning_rate: has no effect beside an optimizer"):
+            make(optimizer=optimizer, learning_rate=0.5).fit(X, CROWD)
+    optimizer = keras.optimizers.SGD(0.1)
+    presets = {"learning_rate": 0.3, "epochs": 2}
+    assert "learning_rate" not in nest(make, {"optimizer": optimizer}, presets)
+    assert nest(make, {}, presets)["learning_rate"] == 0.3
+
+
+def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
+    made = keras.optimizers.SGD(0.1, momentum=0.5)
+    for optimizer in ("sgd", made, lambda: keras.optimizers.SGD(0.1)):
+        replaced = make_optimizer(optimizer, 0.7, always=True)
+        assert float(np.asarray(replaced.learning_rate)) == pytest.approx(0.7)
+    still = CrowdLayer(
+        **QUICK, optimizer=keras.optimizers.Adam(0.1), annotator_learning_rate=0.0
+    ).fit(X, CROWD)
+    np.testing.assert_allclose(still.confusion_matrices_[0], still.confusion_matrices_[1])
+
+
+def test_best_epoch_with_min_delta_by_hand() -> None:
+    best = BestEpoch(patience=2, min_delta=0.1)
+    better = [best.offer(e, value, list) for e, value in enumerate((0.5, 0.55, 0.7, 0.75))]
+    assert better == [True, False, True, False]  # .75 is better than .7 by less than .1
+    least = BestEpoch("min", min_delta=0.1)
+    assert [least.offer(e, v, list) for e, v in enumerate((0.5, 0.45, 0.3))][1:] == [0, 1]
+
+
+def test_figures_by_hand() -> None:
+    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.7, 0.3], [0.2, 0.8]])
+    figures = validation_figures(p, np.array([0, 0, 1, 1]))
+    # Of four pairs, .3 < .4 is the one in the wrong order.
+    assert figures["auc"] == 0.75 and figures["accuracy"] == 0.75
+    assert figures["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.3, 0.8]).mean())
+    assert validation_figures(p[:2], np.array([0, 0]))["auc"] == 0.5
+    assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
+
+
+@pytest.mark.parametrize("monitor", ["auc", "loss"])
+def test_monitors_of_a_crowd_layer(monitor: str) -> None:
+    model = CrowdLayer(**{**QUICK, "epochs": 6}, monitor=monitor, patience=2)
+    model.fit(X, CROWD)
+    values = model.history_["loss" if monitor == "loss" else "val_auc"]
+    best = min(values) if monitor == "loss" else max(values)
+    assert values[model.best_epoch_] == best  # type: ignore[index]
+    assert ("val_accuracy" in model.history_) == (monitor == "auc")
+    assert len(model.rows_) == (60 if monitor == "loss" else 48)
+    with pytest.raises(UsageError, match="min_delta: without monitor"):
+        CrowdLayer(min_delta=0.1).fit(X, CROWD)
+
+
+def test_class_weights_shift_labels_and_names_are_checked() -> None:
+    quick: Any = {"base": {"hidden_units": ()}, "epochs": 20, "learning_rate": 0.05}
+    for make, predict in (
+        (CrowdLayer, lambda model: model.predict_annotators(X)[..., 1].mean()),
+        (DeepLabels, lambda model: model.predict_proba(X)[:, 1].mean()),
+    ):
+        shares = [
+            predict(make(**quick, class_weight=weights).fit(X, CROWD))
+            for weights in ({"dog": 0.125}, {"dog": 1.0, "cat": 1}, None, {"dog": 8.0})
+        ]
+        assert shares[0] + 0.05 < shares[1] == shares[2] < shares[3] - 0.05
+    with pytest.raises(UsageError, match=r"no class is named 'bird'\. There are cat, dog\."):
+        CrowdLayer(**quick, class_weight={"bird": 2.0}).fit(X, CROWD)
+
+
+class Seen(keras.callbacks.Callback):
+    """Notes the logs of each epoch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs: list[dict[str, float]] = []
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.logs.append(dict(logs))
+
+
+def test_callbacks_of_fit() -> None:
+    seen = Seen(), Seen()
+    model = CrowdLayer(**QUICK)
+    names = np.array(["cat", "dog"])[TRUTH]
+    model.fit(X, CROWD, (X, names), run=Run(callbacks=[seen[0]]), callbacks=[seen[1]])
+    assert seen[0].logs == seen[1].logs and len(seen[0].logs) == 2
+    assert {"loss", "val_accuracy"} <= seen[0].logs[0].keys()
+    with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
+        TwoStageClassifier().fit(X, CROWD, callbacks=[Seen()])
