@@ -81,7 +81,8 @@ def mislabelling_annotators(
     """
     import tensorflow_probability as tfp
 
-    distribution = tfp.distributions.TruncatedNormal(*np.float64([0.1, 0.1, 0.01, 0.5]))
+    mean, deviation, low, high = np.array([0.1, 0.1, 0.01, 0.5])
+    distribution = tfp.distributions.TruncatedNormal(mean, deviation, low, high)
     rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, 0x51A]))
     return from_skills(np.repeat(1.0 - rates[:, None], num_classes, axis=1))
 

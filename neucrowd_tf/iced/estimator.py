@@ -24,7 +24,7 @@ from neucrowd_tf.arguments import (
     whole,
     widths,
 )
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
@@ -660,9 +660,6 @@ def warm_up_schedule(
             where it does not divide.
         top: how many groups count.
 
-    Raises:
-        UsageError: another strategy.
-
     References:
         ICED, sections 2.5 and 3.4, algorithm 2 (not published).
     """
@@ -673,10 +670,6 @@ def warm_up_schedule(
         return [rows[groups <= top]] * epochs
     if strategy == "none":
         return []
-    if strategy != "groups":
-        raise UsageError(
-            f"warm_up: expected 'groups', 'all', 'top' or 'none', received {strategy!r}"
-        )
     present = [members for group in range(top, 0, -1) if len(members := rows[groups == group])]
     shares = [len(share) for share in np.array_split(np.arange(epochs), len(present))]
     return [members for members, share in zip(present, shares, strict=True) for _ in range(share)]

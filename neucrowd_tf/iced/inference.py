@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from neucrowd_tf.aggregation.base import vote_shares
+from neucrowd_tf.aggregation.base import normalise_counts, vote_shares
 from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.errors import UsageError
@@ -46,10 +46,7 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
     # Deviation: the variance is that of one-hot labels, so that it means the same for C classes.
     if not epsilon > 0:
         raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
-    counts = np.asarray(votes, dtype=np.float64)
-    total = counts.sum(axis=1, keepdims=True)
-    even = np.full_like(counts, 1.0 / counts.shape[1])
-    shares = np.divide(counts, total, out=even, where=total > 0)
+    shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
     certainty: NDArray[np.float64] = 1.0 / (variance + epsilon)
     return certainty
@@ -152,9 +149,6 @@ def infer_labels(
         tol: see `dawid_skene_em`.
         seed: breaks the ties of the majority votes that "hard" EM starts from.
 
-    Raises:
-        UsageError: another prior or em.
-
     References:
         ICED, section 2.3: equation 2.1 and the updates of Psi and Phi below it (the M-step),
         equation 2.2 (the E-step); algorithm 1, line 4.
@@ -162,10 +156,6 @@ def infer_labels(
     # Deviation: section 2.3 re-estimates the prior in each M-step, sections 2.4 and 3.2 speak of an
     # inference that assumes a uniform one, and figure 2 shows what only the latter gives (D&S far
     # below majority vote before synthesis).
-    if prior not in PRIORS:
-        raise UsageError(f"prior: expected one of {', '.join(PRIORS)}, received {prior!r}")
-    if em not in EM:
-        raise UsageError(f"em: expected 'soft' or 'hard', received {em!r}")
     hard, votes = em == "hard", count_votes(one_hot, num_classes)
     # Deviation: soft posteriors in the M-step instead of counts of hard labels, as in Dawid and
     # Skene, and shares of votes to start from.

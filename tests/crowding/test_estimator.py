@@ -161,8 +161,8 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
     with pytest.warns(UserWarning, match="collapsed"):
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
     assert estimator.collapsed_ and estimator.n_iter_ < 8
-    kept = estimator.score(crowd[0][:18], crowd[2][:18])
-    assert estimator.start_ is not None and kept == max(
+    accuracy = estimator.score(crowd[0][:18], crowd[2][:18])
+    assert estimator.start_ is not None and accuracy == max(
         estimator.start_["accuracy"], *estimator.history_["val_accuracy"]
     )
     estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
@@ -173,11 +173,11 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
 ) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
-    made = estimator.generate(x, annotations=annotations)
-    assert made.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(
+    generated_crowd = estimator.generate(x, annotations=annotations)
+    assert generated_crowd.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(
         annotations.labels
     )
-    np.testing.assert_array_equal(made.observed().to_dense(), annotations.to_dense())
+    np.testing.assert_array_equal(generated_crowd.observed().to_dense(), annotations.to_dense())
     alone = estimator.generate(x[:7], annotators=[3, 1])
     assert (
         alone.generated.all()
@@ -200,23 +200,29 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
 def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, crowd: Crowd) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
-    made = estimator.generate(x, annotations=annotations)
+    generated_crowd = estimator.generate(x, annotations=annotations)
     wrong = annotations.with_generated(
-        made.instances[made.generated],
-        made.annotators[made.generated],
-        (made.labels[made.generated] + 1) % 3,
+        generated_crowd.instances[generated_crowd.generated],
+        generated_crowd.annotators[generated_crowd.generated],
+        (generated_crowd.labels[generated_crowd.generated] + 1) % 3,
     )
-    assert estimator.score(x, made) == estimator.score(x, wrong) == estimator.score(x, annotations)
+    assert (
+        estimator.score(x, generated_crowd)
+        == estimator.score(x, wrong)
+        == estimator.score(x, annotations)
+    )
     # Nor do they choose the epoch: what is held out is judged by authentic annotations, those of
     # instances that have any.
-    kept = annotations.select(annotations.instances != 7).with_generated([7, 7], [0, 1], [2, 2])
-    data = TrainingData(x, kept, None, np.arange(len(x)))
+    partly_generated = annotations.select(annotations.instances != 7).with_generated(
+        [7, 7], [0, 1], [2, 2]
+    )
+    data = TrainingData(x, partly_generated, None, np.arange(len(x)))
     for seed in range(5):
-        part = held_out(data, 0.3, seed)
-        held = np.setdiff1d(np.arange(len(x)), part.rows)
-        assert 7 in part.rows and len(held) == len(part.validation[1])
-        votes = kept.observed().vote_counts()[held]
-        assert (votes[np.arange(len(held)), part.validation[1]] == votes.max(axis=1)).all()
+        split = held_out(data, 0.3, seed)
+        held = np.setdiff1d(np.arange(len(x)), split.rows)
+        assert 7 in split.rows and len(held) == len(split.validation[1])
+        votes = partly_generated.observed().vote_counts()[held]
+        assert (votes[np.arange(len(held)), split.validation[1]] == votes.max(axis=1)).all()
     estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
     np.testing.assert_array_equal(game_of(estimator).crowd.labels, annotations.labels)
     with pytest.raises(DataError, match="authentic"):

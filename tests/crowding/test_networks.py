@@ -102,8 +102,8 @@ def test_labels_are_drawn_from_the_distribution_and_by_the_seed() -> None:
 def test_the_probability_of_a_label_is_that_of_the_softmax() -> None:
     # Logits log 1, log 2, log 5: probabilities 1/8, 2/8, 5/8.
     logits = np.tile(np.log([1.0, 2.0, 5.0]).astype(np.float32), (1, 3, 1))
-    found = label_probabilities(logits, np.array([[2, 0, 1]]))
-    np.testing.assert_allclose(found, [[0.625, 0.125, 0.25]], rtol=1e-6)
+    probabilities = label_probabilities(logits, np.array([[2, 0, 1]]))
+    np.testing.assert_allclose(probabilities, [[0.625, 0.125, 0.25]], rtol=1e-6)
 
 
 def test_a_layer_of_pairs_is_that_of_each_pair() -> None:

@@ -272,8 +272,8 @@ def test_each_annotator_gets_the_wanted_number_of_empty_cells_once(by_entropy: b
     assert counts[0] == authentic[0] and counts[2] == 40 - authentic[2] < authentic[2]
     entropies = RNG.random(OBSERVED.shape).astype(np.float32)
     rows, codes = (
-        np.asarray(part)
-        for part in select_annotations(entropies, OBSERVED, counts, [0, 1], by_entropy=by_entropy)
+        np.asarray(array)
+        for array in select_annotations(entropies, OBSERVED, counts, [0, 1], by_entropy=by_entropy)
     )
     np.testing.assert_array_equal(np.bincount(codes, minlength=3), counts)
     assert not OBSERVED[rows, codes].any()
@@ -323,5 +323,5 @@ def test_of_a_few_instances_each_player_gets_one() -> None:
     entropies = np.array([0.3, 0.1, 0.9, 0.2, 0.5], np.float32)
     for threshold, sizes in ((0.05, (1, 4)), (0.95, (4, 1))):
         parts = split_by_entropy(entropies, threshold)
-        assert tuple(len(part) for part in parts) == sizes
+        assert tuple(len(array) for array in parts) == sizes
         np.testing.assert_array_equal(np.concatenate(parts), [1, 3, 0, 4, 2])

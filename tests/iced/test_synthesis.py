@@ -277,5 +277,3 @@ def test_class_mix() -> None:
     groups, labels = np.array([1, 1, 1, 3, 3]), np.array([0, 0, 1, 1, 1])
     assert class_mix(groups, labels, 2).tolist() == [[2, 1], [0, 0], [0, 2]]
     assert class_mix(groups[:0], labels[:0], 2).shape == (0, 2)
-    with pytest.raises(UsageError, match="warm_up"):
-        warm_up_schedule("cold", groups, 2)
