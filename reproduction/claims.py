@@ -27,6 +27,8 @@ CLAIMS = Path(__file__).with_name("claims.toml")
 RESULTS = Path(__file__).parents[1] / "results"
 READING = "a reading"
 _GENERATED = ("ours", "verdict")
+_GAINS = ("gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high")
+_EXCHANGED = dict(zip(_GAINS, (_GAINS[i] for i in (0, 2, 1, 4, 3)), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,15 +38,16 @@ class Ours:
     Attributes:
         mean: over seeds; with a control the mean gain over it, paired by seed.
         low, high: without a control the 95% prediction interval of one more run; with one the 95%
-            interval of the mean gain, over seeds and test instances where the table has that.
+            interval of the mean gain, over seeds and test instances where the table has that; None
+            for one run.
         runs, seeds: how many, and which where the table has its values by seed ("20000-20009").
         worst: the lowest value of a seed, None where the table lacks values by seed.
     """
 
     mean: float
-    low: float
-    high: float
-    runs: int
+    low: float | None = None
+    high: float | None = None
+    runs: int = 0
     seeds: str = ""
     worst: float | None = None
 
@@ -139,48 +142,60 @@ def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
             f"claims.toml: {claim.name}: {claim.suite}_seeds.csv differs from its table"
         )
     if claim.control:
-        interval, runs, worst = _gain(claim, row, seeds, results)
+        interval, gains = _gain(claim, row, seeds, results)
+        seeds, runs = gains, len(gains) or runs
         verdict = gain_verdict(interval, runs)
     else:
         deviation = float(row["sd"] or math.nan)
         interval = prediction_interval(float(row["mean"]), deviation, runs)
         verdict = value_verdict(claim.printed, interval, runs)
-        worst = min(seeds.values()) if seeds else None
-    mean, low, high = (round(number, 4) for number in dataclasses.astuple(interval))
-    lowest = None if worst is None else round(worst, 4)
-    ours = Ours(mean, low, high, runs=runs, seeds=_span(seeds), worst=lowest)
+    low, high = (None if math.isnan(x) else round(x, 4) for x in (interval.low, interval.high))
+    worst = round(min(seeds.values()), 4) if seeds else None
+    ours = Ours(round(interval.estimate, 4), low, high, runs, _span(seeds), worst)
     return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 
 def _gain(
     claim: Claim, row: Mapping[str, str], seeds: Mapping[int, float], results: Path
-) -> tuple[Interval, int, float | None]:
-    """Returns the gain over the control, its number of pairs and the lowest."""
-    suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
-    # The table's own gain is over its baseline and in its first metric.
-    tabled = (
-        suite is not None
-        and claim.metric == suite.metrics[0]
-        and suite.baseline_of(claim.row) == claim.control
-    )
+) -> tuple[Interval, dict[int, float]]:
+    """Returns the gain over the control, and its values by seed where the table has them."""
     others = _by_seed(results, claim, claim.control)
-    both = sorted(seeds.keys() & others.keys())
-    if both:
-        gains = [seeds[seed] - others[seed] for seed in both]
-        interval = paired_interval(gains, np.zeros(len(gains)))
-        worst: float | None = min(gains)
-    elif tabled and row["gain"]:
-        low, high = (float(row[f"gain_{end}"] or "nan") for end in ("low", "high"))
-        interval, worst = Interval(float(row["gain"]), low, high), None
+    gains = {seed: value - others[seed] for seed, value in seeds.items() if seed in others}
+    tabled = _tabled(claim, row, results)
+    if gains:
+        interval = paired_interval(list(gains.values()), np.zeros(len(gains)))
+    elif "gain_low" in tabled:
+        interval = Interval(tabled["gain"], tabled["gain_low"], tabled["gain_high"])
     else:
         raise DataError(
             f"claims.toml: {claim.name}: results/{claim.suite}.csv has no gain over"
             f" {claim.control}, and no values by seed"
         )
-    if tabled and row["gain_instances_low"]:  # the wider of the two
-        low, high = (float(row[f"gain_instances_{end}"]) for end in ("low", "high"))
-        interval = Interval(interval.estimate, min(low, interval.low), max(high, interval.high))
-    return interval, len(both) or int(row["runs"]), worst
+    if "gain_instances_low" in tabled:  # the wider of the two
+        interval = Interval(
+            interval.estimate,
+            min(tabled["gain_instances_low"], interval.low),
+            max(tabled["gain_instances_high"], interval.high),
+        )
+    return interval, gains
+
+
+def _tabled(claim: Claim, row: Mapping[str, str], results: Path) -> dict[str, float]:
+    """Returns the table's gain columns, where it has them for this claim.
+
+    A table has the gain in its first metric over its baseline. With the row and the baseline
+    exchanged it is the opposite.
+    """
+    suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
+    if suite is None or claim.metric != suite.metrics[0]:
+        return {}
+    if suite.baseline_of(claim.row) == claim.control:
+        return {name: float(row[name]) for name in _GAINS if row[name]}
+    if suite.baseline_of(claim.control) != claim.row:
+        return {}
+    exchanged = dataclasses.replace(claim, row=claim.control, control=claim.row)
+    opposite = _tabled(exchanged, _row(results, exchanged), results)
+    return {_EXCHANGED[name]: -value for name, value in opposite.items()}
 
 
 def _row(results: Path, claim: Claim) -> dict[str, str]:
@@ -254,11 +269,9 @@ def table(claims: Iterable[Claim]) -> str:
         ours, seeds = "", ""
         if claim.ours is not None:
             sign = "+" if claim.control else ""
-            mean, low, high = (
-                f"{number:{sign}.3f}"
-                for number in (claim.ours.mean, claim.ours.low, claim.ours.high)
-            )
-            ours, seeds = f"{mean} [{low}, {high}]", str(claim.ours.runs)
+            ours, seeds = f"{claim.ours.mean:{sign}.3f}", str(claim.ours.runs)
+            if claim.ours.low is not None and claim.ours.high is not None:
+                ours += f" [{claim.ours.low:{sign}.3f}, {claim.ours.high:{sign}.3f}]"
         cells = (claim.paper, claim.where, claim.claim, printed, ours, seeds, claim.verdict)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -79,12 +79,15 @@ def test_gains_are_paired_by_seed_and_the_wider_interval_counts(tmp_path: Path) 
     (tmp_path / "neucrowd_table2.csv").write_text(
         HEAD
         + "hotel,neucrowd,accuracy,0.8,0.1,3,0.2,0.1,0.3,-0.5,0.1\n"
-        + "hotel,softprob,accuracy,0.8,0,3,,,,,\n"
+        + "hotel,softprob,accuracy,0.8,0,3,,,,,\nhotel,mv_lr,accuracy,0.8,0,3,,,,,\n"
     )
     claim = Claim("n", "NeuCrowd", "table 2", "c", "hotel", "neucrowd_table2", "neucrowd")
     over = dataclasses.replace(claim, control="mv_lr")
     # Without values by seed the table's own gain counts, and only over the suite's baseline.
     assert claims.recompute(over, tmp_path).ours == Ours(0.2, -0.5, 0.3, 3)
+    # The baseline's gain over a row is the opposite of the row's.
+    other = dataclasses.replace(claim, row="mv_lr", control="neucrowd")
+    assert claims.recompute(other, tmp_path).ours == Ours(-0.2, -0.3, 0.5, 3)
     with pytest.raises(DataError, match="no gain over softprob"):
         claims.recompute(dataclasses.replace(claim, control="softprob"), tmp_path)
     (tmp_path / "neucrowd_table2_seeds.csv").write_text(
