@@ -303,3 +303,11 @@ def test_needs_no_tensorflow() -> None:
         " neucrowd_tf.annotations.simulation; sys.exit('tensorflow' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_answers_json_and_back() -> None:
+    answers = {"b": {"y": 1, "x": 0}, "a": {}, "c": {"x": 1}}
+    crowd = Annotations.from_answers_json(answers)
+    assert crowd.shape == (3, 2) and crowd.to_answers_json() == answers
+    with pytest.raises(DataError, match="Correct it"):
+        Annotations.from_answers_json({"a": 1})  # type: ignore[dict-item]
