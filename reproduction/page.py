@@ -115,7 +115,7 @@ def page(results: Path) -> str:
     lines += [
         (
             "Made by `make results` from `results/`; every table names the command that makes it."
-            f" Means over seeds from {FIRST_SEED} on (1000 in tables not made anew since, or as a"
+            f" Means over seeds from {FIRST_SEED} on (1000 in tables not rerun since, or as a"
             " suite's note says), with Student's 95 % intervals; no choice was"
             " made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies"
             " within our interval, which holds the test set fixed and so is narrower than what"
@@ -143,7 +143,7 @@ def page(results: Path) -> str:
 def _from_root(text: str) -> str:
     """Returns a text of the results' folder with its links relative to the page.
 
-    The page lies beside that folder.
+    The page is in that folder's parent.
     """
     return _LINK.sub(lambda match: f"]({posixpath.normpath(f'results/{match[1]}')})", text)
 
