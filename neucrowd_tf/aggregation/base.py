@@ -144,7 +144,7 @@ class Aggregator(Persistent):
 
         Args:
             crowd: at least one annotation.
-            gold: codes `[N]`, -1 where there is none, or None without any.
+            gold: codes `[N]`, -1 if unknown, or None without any.
         """
         raise NotImplementedError
 

@@ -140,7 +140,7 @@ class AnnotationViews:
         )
 
     def to_dense(self, dtype: Any = np.int64) -> NDArray[Any]:
-        """Returns `[N, R]` labels with -1 where there is none."""
+        """Returns `[N, R]` labels, -1 if missing."""
         matrix = np.full(self.shape, MISSING, dtype=dtype)
         matrix[self.instances, self.annotators] = self.labels
         return matrix

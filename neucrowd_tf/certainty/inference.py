@@ -36,7 +36,7 @@ class Inference:
         model: the fitted aggregator; gold labels are fixed in it.
         certainty: of the labels.
         skills: annotators' skills; None for vote counts alone.
-        gold: `[N]` class codes, -1 where there is none.
+        gold: `[N]` class codes, -1 if unknown.
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
         estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
@@ -152,7 +152,7 @@ def gold_estimates(
     Args:
         crowd: the annotations.
         certainty: of labels that were inferred and calibrated without the gold labels.
-        gold: `[N]` class codes, -1 where there is none.
+        gold: `[N]` class codes, -1 if unknown.
 
     Returns:
         the accuracy of the inferred labels, and the share of each class by its name. They are

@@ -125,7 +125,7 @@ def label_worth(votes: Array, labels: NDArray[np.int64], seed: int = 0) -> Estim
 
     Args:
         votes: `[N, C]` of people.
-        labels: `[N]` the model's class codes, -1 where there is none.
+        labels: `[N]` the model's class codes, -1 if unknown.
         seed: of the resamples.
 
     References:
@@ -181,7 +181,7 @@ def shared_mistakes(
     Args:
         crowd: with identities.
         models: `[R]` which annotators are models.
-        consensus: `[N]` class codes inferred from people's labels alone, -1 where there is none.
+        consensus: `[N]` class codes inferred from people's labels alone, -1 if unknown.
     """
     labels = {code: labels_of(crowd, code) for code in np.flatnonzero(models).tolist()}
     pairs = []

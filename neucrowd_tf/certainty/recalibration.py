@@ -115,7 +115,7 @@ class Calibration:
         Args:
             probas: `[N, C]` posteriors that were inferred without the gold labels.
             votes: `[N, C]` vote counts.
-            gold: `[N]` class codes, -1 where there is none.
+            gold: `[N]` class codes, -1 if unknown.
         """
         rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
         if not len(rows):
@@ -145,7 +145,7 @@ class Calibration:
         Args:
             probas: `[N, C]` posteriors.
             votes: `[N, C]` vote counts.
-            gold: `[N]` class codes whose labels are certain, -1 where there is none.
+            gold: `[N]` class codes whose labels are certain, -1 if unknown.
 
         Raises:
             DataError: the shapes differ.
@@ -287,7 +287,7 @@ def gold_agreement(
     Args:
         probas: `[N, C]` posteriors that were inferred without the gold labels.
         votes: `[N, C]` vote counts; instances without labels are left out.
-        gold: `[N]` class codes, -1 where there is none.
+        gold: `[N]` class codes, -1 if unknown.
 
     References:
         Wilson (1927), Journal of the American Statistical Association 22 (the interval, 80%).

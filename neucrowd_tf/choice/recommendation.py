@@ -129,7 +129,7 @@ def judged_predictions(
         rows: `[M]` the instances with held-out predictions.
         fit: the average's predictions.
         baseline: `[M, C]` those of the baseline.
-        gold: class codes of all instances, -1 where there is none.
+        gold: class codes of all instances, -1 if unknown.
         balanced: whether all classes count equally.
     """
     certainty = certainty_without_gold(crowd, gold)

@@ -35,7 +35,7 @@ def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Infer
 
     Args:
         crowd: the annotations of N instances, without generated ones.
-        gold: `[N]` class codes, -1 where there is none.
+        gold: `[N]` class codes, -1 if unknown.
     """
     digest = hashlib.blake2b(repr((crowd.num_instances, crowd.num_classes)).encode())
     parts = [crowd.vote_counts()] if not crowd.has_identities else []

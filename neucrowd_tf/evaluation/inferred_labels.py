@@ -133,7 +133,7 @@ def infer_labels(
         dataset: that the method was fitted to.
         estimator: the fitted method.
         training: `[N, C]` its predictions for the training instances.
-        gold: class codes of `whole_crowd`'s instances, -1 where there is none; they are certain.
+        gold: class codes of `whole_crowd`'s instances, -1 if unknown; they are certain.
     """
     crowd = whole_crowd(dataset).observed()
     model, held_out = held_out_predictions(dataset, estimator, training)

@@ -54,7 +54,7 @@ def score_test(
         dataset: with test rows.
         probabilities: `[M, C]`.
         estimator: the fitted method, of which `predict_annotators` is used.
-        gold: class codes of `whole_crowd`'s instances, -1 where there is none.
+        gold: class codes of `whole_crowd`'s instances, -1 if unknown.
     """
     test, crowd = dataset.test, dataset.test.annotations
     soft = soft_scores(dataset, probabilities, estimator)

@@ -132,7 +132,7 @@ class Judgement:
 
     Attributes:
         posterior: `[M, C]` the mean over draws; gold labels are certain.
-        gold: `[M]` class codes, -1 where there is none.
+        gold: `[M]` class codes, -1 if unknown.
         predicted: by name, `[M]` class codes that are judged.
         draws: by name, the drawn shares of right predictions.
         blind: `[M, C]` the mean without gold labels of these instances.
@@ -191,7 +191,7 @@ def judge(
     Args:
         certainty, rows, probabilities: see `posteriors`.
         predicted: by name, `[M]` class codes; by default "model", those of the probabilities.
-        gold: `[M]` class codes, -1 where there is none.
+        gold: `[M]` class codes, -1 if unknown.
         balanced: whether accuracies are means over the classes.
     """
     predicted = predicted or {"model": probabilities.argmax(axis=1)}
@@ -232,7 +232,7 @@ def score_without_truth(
             reliable each annotator is.
         rows: `[M]` the predicted instances; each needs a label.
         probabilities: `[M, C]`.
-        gold: `[N]` class codes, -1 where there is none.
+        gold: `[N]` class codes, -1 if unknown.
         class_names: `[C]` names for `per_class`.
 
     Returns:

@@ -273,7 +273,7 @@ class _Execution:
         )
 
     def _gold(self) -> NDArray[np.int64] | None:
-        """Returns gold class codes of `whole_crowd`'s instances, -1 where there is none."""
+        """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
         if self.work.options.gold is None:
             return None
         crowd = whole_crowd(self.dataset).observed()

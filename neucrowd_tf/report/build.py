@@ -50,7 +50,7 @@ def build_report(
         title: the page's heading.
         notes: sentences at the beginning of the page.
         model_annotators: annotators that are models, excluded from statistics of agreement.
-        gold: `[N]` class codes, -1 where there is none; they are certain and calibrate.
+        gold: `[N]` class codes, -1 if unknown; they are certain and calibrate.
         scale: of the classes, for the coefficients of agreement.
     """
     page = Page()
@@ -103,7 +103,7 @@ def write_report(
         estimator: the fitted method.
         metrics: the content of metrics.json, if it has not been written yet.
         model_annotators: annotators that are models, excluded from statistics of agreement.
-        gold: class codes of `whole_crowd`'s instances, -1 where there is none.
+        gold: class codes of `whole_crowd`'s instances, -1 if unknown.
 
     Returns:
         the file's path.

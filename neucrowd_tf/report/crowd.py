@@ -126,7 +126,7 @@ def crowd_sections(
         model: a run's results, or None.
         page: collects what is missing.
         models: names of annotators that are models.
-        gold: `[N]` class codes, -1 where there is none, or None.
+        gold: `[N]` class codes, -1 if unknown, or None.
         scale: of the classes, for the coefficients of agreement.
     """
     described = statistics.describe(annotations, truth)
