@@ -257,7 +257,7 @@ def test_bad_arguments(crowd):
         ({"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"),
         ({"epochs": 0}, "epochs: expected a whole number from 1"),
         ({"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"),
-        ({"monitor": "auc"}, "monitor: expected None or 'accuracy' or 'log_loss'"),
+        ({"monitor": "f1"}, "monitor: expected None or 'accuracy', 'log_loss', 'auc' or 'loss'"),
         (
             {"learning_rate": "fast"},
             "learning_rate: expected a number above 0 or a Keras configuration",
