@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -235,7 +235,7 @@ def model_lines(
     return lines
 
 
-def _ratio(numerator: Array, denominator: Array) -> Array:
+def _ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Array:
     """Returns the quotient, NaN where the denominator is 0."""
     quotient = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=quotient, where=denominator > 0)

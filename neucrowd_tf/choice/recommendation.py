@@ -71,9 +71,9 @@ def recommend(
         row |= {criterion: by_name.get(name) for criterion, by_name in ranked.scores.items()}
         rows.append(row)
     accuracy = judged.accuracy(AVERAGE)
-    gain = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
+    lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
-    better = "yes" if gain.low > 0 else "no" if gain.high < 0 else "cannot be told"
+    better = "yes" if lead.low > 0 else "no" if lead.high < 0 else "cannot be told"
     if ranked.members == [BASELINE]:
         better = "no"
     checked = int((judged.gold >= 0).sum())
@@ -89,10 +89,10 @@ def recommend(
     return {
         "method": chosen,
         "accuracy": accuracy._asdict(),
-        "difference": gain.value,
-        "low": gain.low,
-        "high": gain.high,
-        "more_than_noise": bool(gain.low > 0),
+        "difference": lead.value,
+        "low": lead.low,
+        "high": lead.high,
+        "more_than_noise": bool(lead.low > 0),
         "better_than_majority_vote": better,
         "better_than_commonest_class": bool(useful),
         "gold_labels": checked,

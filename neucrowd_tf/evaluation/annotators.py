@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 # its counts: an annotator counts as a spammer until its labels say otherwise.
 PSEUDO_LABELS = 1.0
 
-HEADER = ("annotator", "num_labels", "skill", "skill_low", "skill_high", "note")
-HEADER += ("agreement_consensus", "agreement_others", "agreement_model")
+HEADER = (
+    *("annotator", "num_labels", "skill", "skill_low", "skill_high", "note"),
+    *("agreement_consensus", "agreement_others", "agreement_model"),
+)
 
 
 def spam_scores(errors: NDArray[np.float64]) -> NDArray[np.float64]:

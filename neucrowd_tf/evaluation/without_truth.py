@@ -204,7 +204,7 @@ def judge(
     )
     for posterior in posteriors(certainty, rows, probabilities):
         blind += posterior / (SHIFTS * WEIGHTS)
-        scale = np.ones(posterior.shape[1])
+        scale = np.ones(blind.shape[1])
         if balanced:
             scale /= len(scale) * np.maximum(posterior.mean(axis=0), 1.0 / len(rows))
         # One draw of the true classes serves all names, whose accuracies are compared.

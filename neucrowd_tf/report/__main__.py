@@ -96,7 +96,7 @@ def write(flags: Flags) -> list[str]:
         title=f"Crowd report: {source.name or source}",
         model_annotators=models,
         gold=gold,
-        scale=flags.scale,
+        scale=flags.scale,  # type: ignore[arg-type]  # one of the choices
     )
     write_outputs({flags.output: page})
     if flags.output != STDOUT:
