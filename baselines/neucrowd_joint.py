@@ -139,8 +139,8 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
     ) -> list[Member]:
         """Returns trained residuals; member m never saw fold m.
 
-        There are none if no class has two instances to pair, or the tuplets' negatives. Members are
-        trained in one network, one after another: it is compiled once, and begins from
+        There are no residuals if no class has two instances to pair, or the tuplets' negatives.
+        Members are trained in one network, one after another: it is compiled once, and begins from
         each member's own weights.
         """
         from baselines.neucrowd_joint_model import Member

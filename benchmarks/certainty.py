@@ -133,7 +133,7 @@ def _with_gold(
 
 
 def thinned(crowd: Annotations, labels: int) -> Annotations:
-    """Returns a crowd with at most so many labels per item, drawn at random."""
+    """Returns a crowd with at most that many labels per item, drawn at random."""
     order = np.random.default_rng([0, labels]).permutation(crowd.num_annotations)
     grouped = order[np.argsort(crowd.instances[order], kind="stable")]
     place = np.arange(len(grouped))

@@ -9,10 +9,10 @@ the annotators) that it chose which were held back; a task is asked for once a r
 and 50 % more, the consensus is compared with the truth, which no strategy sees.
 
 Strategies: `random`; `entropy` of the consensus; `activelab`, these three with an annotator at
-random; ours by `item` (the mean gain over those who could be asked, one of them at random); ours by
-`item_annotator`. ActiveLab and ours are told what a classifier says, a logistic regression on the
-majority's labels, out of fold, where a dataset has features (LabelMe, Music), else the shares of
-the classes. The consensus knows labels alone; it is `neucrowd_tf.labelling.belief.believe` for all,
+random; ours by `item` (the mean gain over the possible annotators, one of them at random); ours by
+`item_annotator`. ActiveLab and ours are given what a classifier predicts, a logistic regression on
+the majority's labels, out of fold, where a dataset has features (LabelMe, Music), else the shares
+of the classes. The consensus knows labels only; it is `neucrowd_tf.labelling.belief.believe` for all,
 and those of Dawid and Skene's model with its defaults and of the majority are given beside it.
 
 Where a dataset has features, the model's accuracy is given, too: that of the logistic regression,

@@ -5,8 +5,8 @@ its own.
         [--method=dawid_skene] [--iterations=10] [--annotators=100000] [--folder=DIR]
         [--drawn=DIR [--draw]]
 
-Seconds of processor stand beside those of the clock, for busy machines. --drawn keeps the crowds in
-a folder for the next time, and --draw only draws them, from where it stopped.
+Processor seconds are reported with those of the clock, for busy machines. --drawn keeps the crowds
+in a folder for the next time, and --draw only draws them, from where it stopped.
 
 Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
 `growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both

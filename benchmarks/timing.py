@@ -1,4 +1,4 @@
-"""What the benchmarks share: flags, clocks, memory, a simulated crowd, and how a result is told."""
+"""What the benchmarks share: flags, clocks, memory, a simulated crowd, printed results."""
 
 from __future__ import annotations
 

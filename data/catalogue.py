@@ -22,7 +22,7 @@ def _sections() -> dict[str, Any]:
 
 
 def card(name: str) -> Card:
-    """Returns what is known of a dataset."""
+    """Returns the description of a dataset."""
     fields = {key: value for key, value in _sections()[name].items() if key != "published"}
     shared = _sections()["notes"]
     notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), fields.pop("notes", ""))

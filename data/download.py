@@ -155,7 +155,8 @@ def download(
         wait: seconds before the second attempt, doubled before each further one.
 
     Raises:
-        DataError: the server is out of reach or refuses, or the bytes are not the published ones.
+        DataError: the server is out of reach or rejects the request, or the bytes
+            are not the published ones.
     """
     if not address.startswith(("http://", "https://")):
         raise DataError(

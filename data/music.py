@@ -32,7 +32,7 @@ CARD = catalogue.card("music")
     "music", summary="700 songs of 10 genres, 124 features, 44 annotators, 4.2 labels a song"
 )
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads the published split; `seed` changes nothing. The validation split is None.
+    """Loads the published split; `seed` changes nothing. There is no validation split.
 
     Raises:
         DataError: files that are missing or not of the published layout.

@@ -260,7 +260,8 @@ def nested_names(kind: Any) -> list[str]:
     """Returns the options of an estimator's nested configurations, such as those of its network.
 
     An estimator declares `nested`: configuration classes by name for each argument that takes such
-    a name or a mapping. On the command line these options stand beside the estimator's arguments.
+    a name or a mapping. On the command line these options are listed with the estimator's
+    arguments.
     """
     names: dict[str, None] = {}
     for kinds in getattr(kind, "nested", {}).values():

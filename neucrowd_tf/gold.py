@@ -70,7 +70,7 @@ def gold(flags: Flags) -> list[str]:
     result = infer(crowd, gold=labels, seed=flags.seed)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):
-        raise DataError(f"{flags.gold}: all items have gold labels. There is none to draw.")
+        raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")
     rng = np.random.default_rng(flags.seed)
     order = rng.permutation(rows)
     if flags.by == "doubt":

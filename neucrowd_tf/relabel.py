@@ -181,7 +181,7 @@ def _accuracy(
     Args:
         inference: of the labels.
         belief: whose most probable classes are the labels.
-        evidence: of a model, `[N, C]`; None if there is none.
+        evidence: of a model, `[N, C]`; None without a model.
     """
     from neucrowd_tf.certainty import Estimate
     from neucrowd_tf.certainty.recalibration import LEVEL

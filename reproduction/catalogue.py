@@ -4,7 +4,7 @@ A section there is a suite. Its keys are the fields of `Suite`, words separated 
 all of its cases, what a case may say; `cases` lists what is different between them. A case says
 `datasets`, `methods`, `setting`, `seeds`, `first_seed`, `x`; flags of the command (`OPTIONS`); all
 else is a hyper-parameter, and names the setting where nothing else does. A list of `x` is a case
-for each, with it in the place of "{x}". A word $name stands for those under `names`, `printed` for
+for each, with it in place of "{x}". A word $name stands for those under `names`, `printed` for
 rows of other tables ("table dataset method").
 """
 

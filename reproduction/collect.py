@@ -25,7 +25,7 @@ class FinishedRun:
     folder: Path
 
     def read(self, name: str) -> dict[str, Any]:
-        """Returns a JSON file of the run; nothing where there is none."""
+        """Returns a JSON file of the run; nothing if it is missing."""
         path = self.folder / name
         content: dict[str, Any] = read_json(path) if path.exists() else {}
         return content

@@ -65,7 +65,7 @@ DATASETS = _datasets()
 
 
 def register() -> None:
-    """Registers NeuCrowd's figures on public data, to stand beside ours in summary.csv."""
+    """Registers NeuCrowd's figures on public data, to compare with ours in summary.csv."""
     for name in ("neucrowd_table2", "neucrowd_table3"):
         for (dataset, method), row in TABLES[name].items():
             if dataset not in PRIVATE:

@@ -118,7 +118,7 @@ def run_suite(
 
     The table is written as CSV, Markdown and PNG.
 
-    A run that fails, or a case that cannot be run, is told and keeps no other from being made.
+    A run that fails, or a case that cannot be run, is reported and does not stop the others.
 
     Returns:
         a line for each run that failed and each case that could not be run.

@@ -1,7 +1,7 @@
 """Truth inference on published benchmarks.
 
-Every method of the catalogue stands beside the published value; seconds and memory stand beside
-crowd-kit's.
+Every method of the catalogue is compared with the published value; seconds and memory are
+compared with crowd-kit's.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Skills:
         low, high: `[R]` 80% interval of the share of right labels.
         unreliable: `[R]` probability that the accuracy is below halfway between chance and the
             crowd's mean.
-        note: `[R]` the verdict, or why there is none; empty for an annotator like the others.
+        note: `[R]` the verdict, or why it is missing; empty for an annotator like the others.
         average: the crowd's mean accuracy.
     """
 
@@ -91,7 +91,7 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
 
 
 def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArray[np.object_]:
-    """Returns `[R]` the verdict on each annotator, or why there is none.
+    """Returns `[R]` the verdict on each annotator, or why it is missing.
 
     Args:
         crowd: with identities.

@@ -149,7 +149,7 @@ def build_base(
     """Returns the base classifier of a configuration.
 
     Raises:
-        DataError: the configuration is for images, and the features are none.
+        DataError: the configuration is for images, and the features are not images.
     """
     if isinstance(config, DenseBase):
         return _dense(config, input_shape, num_classes, seed)

@@ -454,7 +454,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             features: `[M, ...]` raw features.
             annotators: names of the annotators to generate for; by default all.
             annotations: of these M instances, by the annotators and classes of `fit`: they stay,
-                and only empty cells are filled. By default there are none.
+                and only empty cells are filled. By default there are no such labels.
             seed: of the draws; by default the estimator's.
 
         Returns:

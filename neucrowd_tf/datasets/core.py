@@ -22,12 +22,12 @@ UNKNOWN = -1
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """What is known of a dataset.
+    """The description of a dataset.
 
     Attributes:
         source: where it comes from; licence and citation as far as known.
-        paper: statistics that the papers print, by name ("kappa", "class_ratio", ...), to stand
-            beside the computed ones.
+        paper: statistics that the papers print, by name ("kappa", "class_ratio", ...), to compare
+            with the computed ones.
         notes: whatever a user has to know (labels that are votes, duplicated rows).
     """
 

@@ -25,7 +25,7 @@ class LabelColumns:
     Attributes:
         layout: what the file is, in words: "Label Studio", "long table".
         items, annotators: `[A]` ids as text.
-        labels: `[A]` labels as text; "" if there is none. A list is a cell of several labels.
+        labels: `[A]` labels as text; "" if it is missing. A list is a cell of several labels.
         place: where the file has label i: "line 3", "record 2".
         roles: the columns or fields of the roles task, worker and label, for the printed line.
         reason: why the label's column was used, if neither an alias nor a flag says so.

@@ -28,7 +28,7 @@ ROUNDED = 0.006  # of a probability with two digits
 
 
 def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
-    """Reads a table that lies beside the labels.
+    """Reads a table that belongs to the labels.
 
     Flags count as far as the file has such columns, and such a separator.
 
@@ -97,7 +97,7 @@ def read_true_labels(
             true[place] = codes[label]
     lost = int((places < 0).sum())
     if (true < 0).all():
-        advice = f"Ids there look like {items[0]!r}" if items else "There are none"
+        advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
         if lost:
             words = {"item": names[0], "count": len(items), "other": "the labels"}
             raise error("unmatched_item", path, table.place(0), advice=advice, **words)

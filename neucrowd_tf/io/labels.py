@@ -563,7 +563,7 @@ class _Values:
         lost = np.flatnonzero(places < 0)
         if len(lost) and (unmatched == "error" or len(lost) == len(places)):
             all_lost = len(lost) == len(places)
-            similar = f"Ids there look like {items[0]!r}" if items else "There are none"
+            similar = f"Ids there look like {items[0]!r}" if items else "There are no ids"
             raise error(
                 "unmatched_item",
                 self.path,

@@ -41,7 +41,7 @@ class Table:
     Attributes:
         path: the file.
         columns: the columns' names.
-        cells: each column, as a list of texts ("" if there is none), or as the different texts and
+        cells: each column, as a list of texts ("" if it is missing), or as the different texts and
             the code of each row.
         lines: the line of each row in the file, or None if rows have numbers only.
         header: whether the names stand in the file.

@@ -1,4 +1,4 @@
-"""Which tasks to label again, and whom to ask for each."""
+"""Chooses items to label again, and the annotators for each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def worths(
 
     Args:
         weights: `[K, C]` probability of each outcome of the labels that are asked for already (one
-            row where there are none) and of each class; the sum is 1.
+            row if no label is asked for) and of each class; the sum is 1.
         errors: `[R, C, C]`.
     """
     total = weights.sum(axis=1, keepdims=True)
@@ -85,7 +85,7 @@ def make_plan(
         most_each: how many labels an annotator is asked for at most; by default twice an even
             share.
         per_task: how many labels of one task to ask for at most.
-        free: `[R]` who can be asked; everybody by default.
+        free: `[R]` annotators to choose from; all by default.
         costs: `[R]` price of a label of each annotator. Then the budget is money, and the best
             label is the one with the most gain per cost. By default each label costs 1.
         least_gain: labels with less gain per cost are not asked for.

@@ -86,7 +86,7 @@ def mislabel_detection(
 
     Returns:
         `safe_share`; `mislabelled`, the share of wrong labels; and `precision` and `recall` of
-        wrong labels among unsafe instances (NaN if there is none).
+        wrong labels among unsafe instances (NaN of an empty set).
     """
     labelled = truth >= 0
     unsafe, wrong = ~safe[labelled], (labels != truth)[labelled]

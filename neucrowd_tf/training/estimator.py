@@ -143,8 +143,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
                 name. Instances without annotations are left out with a warning.
-            validation: features and labels (class names) for choices such as the best epoch; where
-                it is None, methods that need it hold out a part of the annotated instances.
+            validation: features and labels (class names) for choices such as the best epoch;
+                without it, methods that need it hold out a part of the annotated instances.
             run: where checkpoints and TensorBoard logs go; by default nowhere.
             callbacks: Keras callbacks of each training loop (see `Run`).
 
@@ -297,7 +297,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def text_layer(self) -> Any:
         """Returns a Keras layer from texts to what `inference_model` takes.
 
-        It is None if the method was fitted to numbers.
+        Methods fitted to numbers give None.
         """
         return self.text_features_.layer() if hasattr(self, "text_features_") else None
 

@@ -188,7 +188,7 @@ def _folds(
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """Yields the rows of stratified folds, as many as the data allows.
 
-    There are none for a single row or group.
+    It yields nothing for a single row or group.
     """
     units = len(codes) if groups is None else len(np.unique(groups))
     if units < 2:

@@ -20,7 +20,7 @@ def free_earlier() -> None:
     """Frees what networks left that nothing refers to any more, as a new one is made.
 
     TensorFlow keeps a kernel of 36 kB for each variable's name and each function's, for as long as
-    the process lives; those in use are made again. The networks themselves are circles of
+    the process lives; those in use are rebuilt. The networks themselves are circles of
     references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
     TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
     """

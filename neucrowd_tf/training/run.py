@@ -82,7 +82,7 @@ class Run:
         prefix: the stage's name, which precedes its TensorBoard tags.
         table_options: how a user's CSV is read that a hyper-parameter names.
         owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
-            told of, and not gone on from.
+            reported, and not continued.
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
             Checkpoints do not hold their state, nor do predictions stay the same if they change
             weights by anything but the logs.

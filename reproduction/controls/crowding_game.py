@@ -123,7 +123,7 @@ class Observed(Game):
 
 
 class PrintedLoss(Game):
-    """The discriminator's loss is eq. 4 as printed."""
+    """The discriminator's loss is eq. 4 as in the paper."""
 
     def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
         """Returns the printed loss of each annotation."""

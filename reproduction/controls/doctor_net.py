@@ -1,4 +1,4 @@
-"""Weighted Doctor Net with its second phase as printed."""
+"""Weighted Doctor Net with its second phase as in the paper."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from neucrowd_tf.training.run import Run
 )
 @estimator
 class ControlledDoctorNet(WeightedDoctorNet):
-    """Weighted Doctor Net whose annotators' weights can be trained as printed.
+    """Weighted Doctor Net whose annotators' weights can be trained as in the paper.
 
     References:
         DASC, section 4.1 and eq. 7.

@@ -12,7 +12,7 @@ from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
 
 class RawWeights(DoctorWeights):
-    """Trains raw weights on the normalised average, as printed."""
+    """Trains raw weights on the normalised average, as in the paper."""
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         answers = self._answers[0](features, training=False)

@@ -72,8 +72,8 @@ def read_json(path: str | Path, *, each_key_once: bool = False) -> Any:
 
     Args:
         path: the file.
-        each_key_once: whether an object with a key that is there twice is refused, where JSON takes
-            the last.
+        each_key_once: whether an object with a key that is there twice is rejected, where JSON
+            takes the last.
     """
     content = read_bytes(path, "JSON")
     try:

@@ -26,7 +26,7 @@ def matches(head: Head) -> bool:
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
-    """Reads the data rows; the item is the global key, or the id if there is none."""
+    """Reads the data rows; the item is the global key, or the id if it is missing."""
     answers = Answers(head, NAME, options, item="global_key", annotator="created_by")
     reviewed = 0
     for place, line in head.records():
