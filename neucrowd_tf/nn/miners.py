@@ -49,8 +49,8 @@ def pair_masks(labels: Any) -> tuple[Any, Any]:
 def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
     """Returns the semi-hard negative of each anchor and positive.
 
-    It is the nearest of the negatives that are farther from the anchor than the positive is; where
-    there is none, the farthest negative.
+    It is the nearest of the negatives that are farther from the anchor than the positive is; if
+    all are nearer, the farthest negative.
 
     Args:
         distances: `[B, B]` between the examples of a batch, as the loss measures them.
