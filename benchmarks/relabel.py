@@ -13,8 +13,8 @@ random; ours by `item` (the mean gain over the possible annotators, one of them 
 `item_annotator`. ActiveLab and ours are given what a classifier predicts, a logistic regression on
 the majority's labels, out of fold, where a dataset has features (LabelMe, Music), else the shares
 of the classes. The consensus knows labels only; it is
-`neucrowd_tf.labelling.belief.believe` for all, and those of Dawid and Skene's model with its defaults and of the majority
-are given beside it.
+`neucrowd_tf.labelling.belief.believe` for all, and those of Dawid and Skene's model with
+its defaults and of the majority are given beside it.
 
 Where a dataset has features, the model's accuracy is given, too: that of the logistic regression,
 trained on the labels of `believe`, on the published test split.
