@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
-# The values of src/trainRLL.py; of two rates and two widths those with the lower validation loss on
-# hotel (docs/methods/neucrowd_sources.md). Its penalty of 2, halved by TensorFlow, is added to the
-# sum over a batch.
+# The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
+# compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
 BATCH, PENALTY, TUPLETS = 256, 2.0, 60_000
 RELEASED: dict[str, Any] = {
     "hidden_units": (256, 32),
