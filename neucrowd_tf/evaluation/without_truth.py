@@ -197,14 +197,11 @@ def judge(
     predicted = predicted or {"model": probabilities.argmax(axis=1)}
     gold = np.full(len(rows), -1, dtype=np.int64) if gold is None else gold
     drawn: dict[str, list[float]] = {name: [] for name in predicted}
-    blind, rng, places = (
-        np.zeros(probabilities.shape),
-        np.random.default_rng(3),
-        np.arange(len(rows)),
-    )
+    blind: Array = np.zeros(probabilities.shape)
+    rng, places = np.random.default_rng(3), np.arange(len(rows))
     for posterior in posteriors(certainty, rows, probabilities):
         blind += posterior / (SHIFTS * WEIGHTS)
-        scale = np.ones(blind.shape[1])
+        scale = np.ones(probabilities.shape[-1])
         if balanced:
             scale /= len(scale) * np.maximum(posterior.mean(axis=0), 1.0 / len(rows))
         # One draw of the true classes serves all names, whose accuracies are compared.
