@@ -37,6 +37,10 @@ def _is_keras_model(value: Any) -> bool:
     return keras is not None and isinstance(value, keras.Model)
 
 
+class RemovedArguments(Exception):
+    """A saved object has arguments that its class no longer has."""
+
+
 class Persistent:
     """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `load`.
 
@@ -93,8 +97,8 @@ class Persistent:
         params = nest(cls, {}, params)
         removed = sorted(set(params) - set(inspect.signature(cls).parameters))
         if removed:
-            raise DataError(
-                f"{cls.__name__}: saved by an earlier version, with arguments that were removed:"
+            raise RemovedArguments(
+                f"saved by an earlier version of {cls.__name__}, with arguments that were removed:"
                 f" {', '.join(removed)}. Load it with that version, or fit again (CHANGELOG.md has"
                 " their replacements)."
             )
@@ -228,6 +232,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
             for item in (record.params, record.attributes)
         )
         return Persistent._classes[name]._restore(params, attributes)
+    except RemovedArguments as error:
+        raise DataError(f"{source}: {error}") from None
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
             f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"

@@ -173,7 +173,7 @@ def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
         (["report", "--help"], 0, "usage: neucrowd report"),
         (["predict"], 2, "error: --model is missing: "),
         (["preditc"], 2, "error: no command 'preditc'. Did you mean predict?"),
-        (["zzz"], 2, "Commands: report, aggregate, relabel, convert, run, predict."),
+        (["zzz"], 2, "Commands: report, aggregate, relabel, merge, gold, convert, run, predict."),
         ([], 0, "relabel    which items to label again"),
         (["--help"], 0, "neucrowd run --list"),
     ],

@@ -144,7 +144,7 @@ def test_instances_without_annotations_are_left_out_with_a_warning() -> None:
         (lambda x, a: (x[:, 0], a), r"shape \[instances, features\]"),
         (lambda x, a: (x, np.full((60, 2), -1)), "no label at all"),
         (lambda x, a: (x, np.full((60, 2), 1)), "only 1"),
-        (lambda x, a: (x, np.full((60, 2), 0.5)), "whole number"),
+        (lambda x, a: (x, np.full((60, 2), 0.5)), "expected a label from 0"),
         (lambda x, a: (x, np.full((60, 2), -3)), "received -3"),
     ],
 )
