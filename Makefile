@@ -73,7 +73,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
 
-ROOMS := annotations aggregation choice datasets evaluation export labelling nn persistence predict registry report.build training
+ROOMS := annotations aggregation certainty choice datasets evaluation export labelling nn persistence predict registry report.build training
 # The API reference from the docstrings, as pages in build/api.
 docs: $(STAMP)
 	$(BIN)/python -m pdoc --docformat google -o build/api neucrowd_tf $(addprefix neucrowd_tf.,$(ROOMS))
