@@ -76,8 +76,6 @@ def load(data_dir: Path, name: str) -> Benchmark:
     first = TableOptions(duplicates="first")
     crowd = read_annotations(folder / "label.csv", first, report=lambda line: None).annotations
     table = read_csv(folder / "truth.csv", dtype=str, keep_default_na=False)
-    if table.isna().any(axis=None):
-        raise DataError(f"{folder / 'truth.csv'}: a row is shorter than the header. Correct it.")
     if list(table.columns) != ["item", "truth"]:
         raise DataError(
             f"{folder / 'truth.csv'}: expected the columns item, truth, received"
