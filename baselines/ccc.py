@@ -49,6 +49,7 @@ class CCC(AnnotatorEstimator):
 
     # Between epochs it predicts raw features with what is trained.
     standardised_once: ClassVar[bool] = False
+    reads_datasets: ClassVar[bool] = False
 
     warm_up: float = argument(
         0.2, number(least=0, most=1), "share of the epochs before corrections begin."

@@ -88,7 +88,7 @@ def align_annotations(
     crowd = as_annotations(annotations, num_classes)
     index: Any = getattr(features, "index", None)
     if not hasattr(index, "is_unique") or numbered(index):
-        return _by_row_number(crowd, len(np.asarray(features))) if _is_long(annotations) else crowd
+        return _by_row_number(crowd, int(np.shape(features)[0])) if _is_long(annotations) else crowd
     if "task" in getattr(features, "columns", ()):
         raise DataError(
             "features: expected numbers only, received a column 'task'; set_index('task') makes it"

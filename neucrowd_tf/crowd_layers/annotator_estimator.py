@@ -18,6 +18,7 @@ from neucrowd_tf.crowd_layers.classifier import (
     class_weight_of,
 )
 from neucrowd_tf.crowd_layers.imbalance import IMBALANCE, class_weights, resampled_multiplicities
+from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.network_cache import Snapshots
 from neucrowd_tf.training.networks import BASES, Kinds, configuration
@@ -86,6 +87,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
+    reads_datasets: ClassVar[bool] = True
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES, "imbalance": IMBALANCE}
 
@@ -172,7 +174,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         layer = Standardise(self._square_root, name="standardise")
         head = self._head(annotators, classes)
         standardised = layer(inputs)
-        once = self.standardised_once and not self.augment
+        lazy = isinstance(data.features, DatasetFeatures)
+        once = self.standardised_once and not self.augment and not lazy
         network_input = standardised if once else inputs
         logits, probabilities = self._graph(base, standardised, head)
         logits = keras.layers.Activation("linear", dtype="float32", name="annotator_logits")(logits)

@@ -15,7 +15,7 @@ from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
-from neucrowd_tf.training.state import copy_network
+from neucrowd_tf.training.state import copy_network, read_variables
 
 
 def _dense(
@@ -304,7 +304,7 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
             f" {source}{'' if source.exists() else ', which does not exist'}"
         )
     variables = [variable for variable in model.variables if "float" in str(variable.dtype)]
-    fresh = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
+    fresh = read_variables(variables)
     for variable, value in zip(variables, fresh, strict=True):
         variable.assign(
             np.full_like(value, np.nan)
@@ -320,8 +320,8 @@ def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
             f" {reason}"
         ) from None
     loaded = 0
-    for variable, value in zip(variables, fresh, strict=True):
-        if np.isnan(keras.ops.convert_to_numpy(variable.value)).any():
+    for variable, value, now in zip(variables, fresh, read_variables(variables), strict=True):
+        if np.isnan(now).any():
             variable.assign(value)
         else:
             loaded += 1

@@ -27,6 +27,7 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
 from neucrowd_tf.training.networks import (
@@ -207,7 +208,9 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         size = None if strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         names = "base standardise augment pretrained weights optimizer learning_rate batch_size"
-        return (strategy, size, shape, *(spelt(getattr(self, name)) for name in names.split()))
+        lazy = isinstance(data.features, DatasetFeatures)
+        values = (spelt(getattr(self, name)) for name in names.split())
+        return (strategy, size, shape, lazy, *values)
 
     def _build(self, data: TrainingData) -> Network:
         import keras
@@ -251,7 +254,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
-        self._set_size(network, len(data.features), run)
+        self._set_batches(network, data, run)
         self.model_ = network.whole
         if self._networks is not None:
             self._network, self._functions = network, network.functions
@@ -284,16 +287,23 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             network = self._build(data)
             everything = self.pretrained or self.weights is not None
             network.start = starting_values(network.base, everything)
-            self._set_size(network, len(data.features), run)
+            self._set_batches(network, data, run)
             self._compile(network, run)
         return network
 
-    def _set_size(self, network: Any, size: int, run: Run) -> None:
-        """Gives the network the pipeline of so many instances."""
+    def _set_batches(self, network: Any, data: TrainingData, run: Run) -> None:
+        """Gives the network the pipeline of so many instances, or of the dataset."""
         from neucrowd_tf.crowd_layers.model import position_batches
 
+        size, replicas = len(data.features), 1
+        if run.strategy is not None:
+            replicas = run.strategy.num_replicas_in_sync
+        if isinstance(data.features, DatasetFeatures):
+            if replicas > 1:
+                raise UsageError("features: a tf.data.Dataset trains on one device alone")
+            network.batches, network.steps = data.features.batches(self.batch_size, self.seed)
+            return
         if size not in network.pipelines:
-            replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
             network.pipelines[size] = position_batches(size, self.batch_size, replicas)
         network.batches, network.steps = network.pipelines[size]
 
@@ -321,8 +331,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         for variable, value in network.undrawn:
             variable.assign(value)
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
-        same = network.features is data.features and not data.features.flags.writeable
-        if not (same and network.standardised):
+        same = network.standardised and network.features is data.features
+        if not same or data.features.flags.writeable:
             self._set_features(network, data.features)
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
@@ -339,7 +349,8 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         network.standardise.scale.assign(scale.astype(np.float32))
         if network.standardised:
             features = in_blocks(network.standardise, features, self._rows_at_once())
-        network.model.set_features(features)
+        if not isinstance(features, DatasetFeatures):
+            network.model.set_features(features)
 
     def _train_phase(
         self,
@@ -361,7 +372,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             auc = self.monitor == "auc"
             return validation_figures(self._predict_proba(features), labels, auc=auc)
 
-        wanted = self.monitor is not None or run.callbacks
+        wanted = self.monitor is not None or run.callbacks or run.tensorboard is not None
         return train(
             model,
             network.batches,

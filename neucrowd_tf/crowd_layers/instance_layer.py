@@ -9,6 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.standardise import blocks_of
 
 if TYPE_CHECKING:
     import keras
@@ -28,8 +29,7 @@ class InstanceLayer(AnnotatorEstimator):
         classes, annotators = len(self.classes_), data.annotations.num_annotators
         sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
         rows = max(1, min(self._rows_at_once(), (1 << 22) // (annotators * classes)))
-        for start in range(0, len(data.features), rows):
-            block = data.features[start : start + rows]
+        for _, block in blocks_of(data.features, rows):
             probabilities = self._predict_proba(block).astype(np.float64)
             answers = self._outputs("annotators", block)
             sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)

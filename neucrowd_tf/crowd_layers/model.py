@@ -81,6 +81,8 @@ class InstanceModel(keras.Model):
         self.augment = augment
         # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
         # brings its own, of as many instances as it has.
+        if hasattr(features, "blocks"):  # each batch brings its features
+            features = np.zeros((0, *features.shape[1:]), np.float32)
         self._features = (
             features if isinstance(features, tf.Variable) else rows_variable(features, "features")
         )
@@ -132,14 +134,21 @@ class InstanceModel(keras.Model):
         within = tf.cast(positions % size, tf.int32)
         return tf.random.experimental.index_shuffle(within, seed, tf.cast(size - 1, tf.int32))
 
-    def batch(self, positions: Any) -> tuple[Any, Any]:
+    def batch(self, element: Any) -> tuple[Any, Any]:
         """Returns the instances `[B]` and their features, augmented.
 
         What `batch_loss` draws is a function of `_step_seed`.
+
+        Args:
+            element: positions `[B]` of `position_batches`, or the step, features and instances of
+                `DatasetFeatures`.
         """
-        rows = self.draw(positions)
-        features = tf.gather(self._features, rows)
-        step = tf.cast(tf.reduce_max(positions) % 2**31, tf.int32)
+        if isinstance(element, tuple):
+            number, features, rows = element
+        else:
+            number, rows = tf.reduce_max(element), self.draw(element)
+            features = tf.gather(self._features, rows)
+        step = tf.cast(number % 2**31, tf.int32)
         self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
         if self.augment is not None:
             features = self.augment(features, self._step_seed)

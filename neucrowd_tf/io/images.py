@@ -48,17 +48,17 @@ def read_images(
         raise UsageError(
             f"{folder}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
         ) from None
-    files = _files(folder)
-    shape = _read(files[0], size, max_pixels).shape
+    files = image_files(folder)
+    shape = read_image(files[0], size, max_pixels).shape
     if 4 * len(files) * np.prod(shape) > MOST_BYTES:
         raise _error(folder, f"the images take more than {MOST_BYTES >> 30} GB of memory")
     rows = np.empty((len(files), *shape), dtype=np.float32)
     for row, path in enumerate(files):
-        pixels = _read(path, size, max_pixels)
+        pixels = read_image(path, size, max_pixels)
         if pixels.shape != shape:
             sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
             raise _error(path, f"the image has {sizes[0]} pixels, the first one {sizes[1]}")
-        rows[row] = pixels / np.float32(255.0 if pixels.dtype == np.uint8 else DEEP)
+        rows[row] = pixels
     return as_name_array([path.stem for path in files]), rows
 
 
@@ -66,7 +66,7 @@ def _error(path: Path, problem: str) -> DataError:
     return error("unreadable", path, problem=problem, advice="Scale all images with --image_size")
 
 
-def _files(folder: Path) -> list[Path]:
+def image_files(folder: Path) -> list[Path]:
     """Returns the images of a folder in the order of their names."""
     if not folder.is_dir():
         advice = "Name a folder with --images"
@@ -89,8 +89,10 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _read(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
-    """Returns the pixels of an image `[height, width, 3]`: uint8, or of 16 bits float32.
+def read_image(
+    path: Path, size: int | None = None, max_pixels: int = MAX_PIXELS
+) -> NDArray[np.float32]:
+    """Returns an image `[height, width, 3]` from 0 to 1.
 
     The image is as it is shown: turned as its camera says, on white if it is transparent, the
     first of several frames.
@@ -124,4 +126,5 @@ def _read(path: Path, size: int | None, max_pixels: int) -> NDArray[Any]:
         raise error("broken_file", path, problem=f"this is not an image ({reason})") from None
     finally:
         Image.MAX_IMAGE_PIXELS = limit
-    return np.repeat(pixels[..., None], 3, axis=2) if deep else pixels
+    scaled = pixels / np.float32(DEEP if deep else 255.0)
+    return np.repeat(scaled[..., None], 3, axis=2) if deep else scaled

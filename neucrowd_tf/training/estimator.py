@@ -25,6 +25,7 @@ from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, 
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.training.dataset_features import DatasetFeatures, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
 from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
@@ -118,6 +119,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     uses_truth: ClassVar[bool] = False
     takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
     trains_network: ClassVar[bool] = True  # whose loops call callbacks
+    reads_datasets: ClassVar[bool] = False  # it needs no more than one batch of features at a time
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
 
     classes_: NDArray[Any] = fitted()
@@ -139,7 +141,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Trains.
 
         Args:
-            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers.
+            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers; or
+                a `tf.data.Dataset` of (features, index) for crowd layers and two-stage networks.
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
                 name. Instances without annotations are left out with a warning.
@@ -210,8 +213,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         annotations: Annotations | ArrayLike,
         validation: tuple[ArrayLike, ArrayLike] | None,
     ) -> TrainingData:
-        x = check_texts(features) if is_text(features) else check_features(features)
-        crowd = align_annotations(features, annotations)
+        texts = is_text(features)
+        x = check_texts(features) if texts else self._features(features, "features")
+        crowd = align_annotations(x if is_dataset(features) else features, annotations)
         if len(x) != crowd.num_instances:
             raise DataError(
                 f"expected as many feature rows as annotated instances, received {len(x)} and"
@@ -231,7 +235,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.classes_ = crowd.class_names
         if hasattr(self, "text_features_"):  # of an earlier fit
             del self.text_features_
-        if is_text(x) and not self.takes_texts:
+        if texts and not self.takes_texts:
             self.text_features_ = TextFeatures(seed=self.seed).fit(x)
             x = self.text_features_.transform(x)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
@@ -292,7 +296,18 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if hasattr(self, "text_features_"):
             return self.text_features_.transform(check_texts(features, subject))
         texts = self.takes_texts and is_text(features)
-        return check_texts(features, subject) if texts else check_features(features, subject)
+        return check_texts(features, subject) if texts else self._features(features, subject)
+
+    def _features(self, features: Any, subject: str) -> Any:
+        """Returns features as float32 `[N, ...]`, or a dataset of them."""
+        if not is_dataset(features):
+            return check_features(features, subject)
+        if not self.reads_datasets:
+            raise UsageError(
+                f"{subject}: {type(self).__name__} needs all features in memory. Pass an array in"
+                " place of the tf.data.Dataset."
+            )
+        return DatasetFeatures(features, subject)
 
     def text_layer(self) -> Any:
         """Returns a Keras layer from texts to what `inference_model` takes.

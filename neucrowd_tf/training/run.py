@@ -290,7 +290,10 @@ def owner_of(
     identity = {
         "class": _name(type(estimator)),
         "arguments": _plain(estimator.get_params(deep=False)),
-        "data": [array_digest(np.asarray(array)) for array in arrays],
+        "data": [
+            array.digest() if hasattr(array, "digest") else array_digest(np.asarray(array))
+            for array in arrays
+        ],
     }
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,19 +44,32 @@ def standardise(
         return np.zeros(width), np.ones(width)
 
     def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
-        for start in range(0, len(features), _ROWS):
-            values = features[start : start + _ROWS].reshape(-1, width).astype(np.float64)
+        for places, block in blocks_of(features, _ROWS):
+            values = block.reshape(-1, width).astype(np.float64)
             values = values if before is None else before(values)
-            yield values, None if weights is None else weights[start : start + _ROWS, None]
+            yield values, None if weights is None else weights[places, None]
 
     def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
-    count = features.size / width if weights is None else weights.sum()
+    count = math.prod(features.shape) / width if weights is None else weights.sum()
     mean = sum(total(values, weight) for values, weight in blocks()) / count
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
     return mean, np.where(deviation > CONSTANT * np.maximum(1.0, np.abs(mean)), deviation, 1.0)
+
+
+def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Yields positions and features of at most `rows` instances at a time.
+
+    Of no instances there is one empty block. `DatasetFeatures` have blocks of their own.
+    """
+    if hasattr(features, "blocks"):
+        yield from features.blocks(rows)
+        return
+    for start in range(0, max(len(features), 1), rows):
+        places = slice(start, start + rows)
+        yield places, features[places]
 
 
 def in_blocks(
@@ -65,7 +79,8 @@ def in_blocks(
 
     Without features it is called once with none, which gives the result its shape.
     """
-    starts = range(0, max(len(features), 1), rows)
-    return np.concatenate(
-        [np.asarray(function(features[start : start + rows])) for start in starts]
-    )
+    results = [(places, np.asarray(function(block))) for places, block in blocks_of(features, rows)]
+    result = np.concatenate([block for _, block in results])
+    if not hasattr(features, "blocks"):
+        return result
+    return np.asarray(result[np.argsort(np.concatenate([places for places, _ in results]))])

@@ -48,7 +48,7 @@ def model_variables(model: keras.Model) -> list[Any]:
 
 def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
     """Returns copies of the variables' values."""
-    return [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
+    return [np.array(tf.convert_to_tensor(variable.value)) for variable in variables]
 
 
 def fits(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_, n_iter_, best_epoch_, rows_: see `ClassifierEstimator`.
     """
+
+    reads_datasets: ClassVar[bool] = True
 
     base: Any = "dense"  # not the first argument here, so by name alone
     labels: Literal["hard", "soft"] = argument(

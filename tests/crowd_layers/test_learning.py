@@ -92,7 +92,6 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
     features, annotations, _ = skilled
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", DeprecationWarning)  # of Keras' own conversions
         model = Forgets(**SMALL).fit(features, annotations)
     assert model.fits == 2 and (model.predict(features) == 3).any()
     again = Forgets(**SMALL).fit(features, annotations)

@@ -1,0 +1,115 @@
+"""Features that are read anew in each pass give what features in memory give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf import DASC, CrowdLayer, Run
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers import WeightedDoctorNet
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.training.dataset_features import DatasetFeatures, image_folder
+from neucrowd_tf.training.standardise import in_blocks, standardise
+from neucrowd_tf.two_stage import DeepLabels
+
+QUICK = {
+    "base": {"hidden_units": (), "dropout": 0.0},
+    "epochs": 8,
+    "batch_size": 16,
+    "learning_rate": 0.05,
+}
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    """Features, labels of four annotators, the truth, and the features as a shuffled dataset."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=90)
+    x = (rng.normal(2.0, 1.0, size=(90, 5)) + 4 * np.eye(3, 5)[truth]).astype(np.float32)
+    dense = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.integers(3, size=(90, 4)))
+    order = rng.permutation(90)
+    return x, dense, truth, tf.data.Dataset.from_tensor_slices((x[order], order))
+
+
+def test_each_pass_gives_what_arrays_give(crowd):
+    x, _, _, dataset = crowd
+    lazy = DatasetFeatures(dataset.batch(7))
+    assert lazy.shape == x.shape
+    np.testing.assert_array_equal(in_blocks(lambda block: 2 * block, lazy, 16), 2 * x)
+    np.testing.assert_allclose(standardise(lazy), standardise(x), rtol=1e-12)
+    rows = np.array([3, 50, 8])
+    np.testing.assert_array_equal(in_blocks(np.asarray, lazy[rows]), x[rows])
+    make, steps = lazy.batches(32, seed=1)
+    elements = list(make(0).take(2 * steps).as_numpy_iterator())
+    assert [int(step) for step, *_ in elements] == list(range(6))
+    for epoch in (elements[:steps], elements[steps:]):
+        seen = np.concatenate([places for *_, places in epoch])
+        assert sorted(seen) == list(range(90))
+    _, features, places = elements[-1]
+    np.testing.assert_array_equal(features, x[places])
+
+
+@pytest.mark.parametrize("kind", [CrowdLayer, WeightedDoctorNet, DeepLabels])
+def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
+    x, dense, truth, dataset = crowd
+    dense = dense.copy()
+    dense[4] = -1
+    with pytest.warns(UserWarning, match="1 instances have no annotations"):
+        model = kind(**QUICK, monitor="accuracy").fit(dataset, dense)
+    assert model.score(dataset, truth) > 0.9
+    np.testing.assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
+
+
+def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
+    x, dense, truth, dataset = crowd
+
+    class Stops:
+        """Ends the fifth epoch as Ctrl-C does."""
+
+        epochs = 0
+
+        def is_set(self):
+            self.epochs += 1
+            return self.epochs > 4
+
+    held = (x[:9], truth[:9])
+    whole = CrowdLayer(**QUICK).fit(dataset, dense, held, run=Run(tensorboard=tmp_path / "logs"))
+    assert len(whole.history_["val_accuracy"]) == 8, "curves in TensorBoard, without a monitor"
+    with pytest.raises(KeyboardInterrupt):
+        run = Run(checkpoints=tmp_path, checkpoint_seconds=0, stop=Stops())
+        CrowdLayer(**QUICK).fit(dataset, dense, held, run=run)
+    model = CrowdLayer(**QUICK).fit(dataset, dense, held, run=Run(checkpoints=tmp_path))
+    np.testing.assert_array_equal(model.predict_proba(x), whole.predict_proba(x))
+
+
+def test_errors_say_what_to_pass(crowd):
+    x, dense, _, dataset = crowd
+    with pytest.raises(UsageError, match="DASC needs all features in memory"):
+        DASC().fit(dataset, dense)
+    with pytest.raises(DataError, match="adds the index"):
+        CrowdLayer().fit(tf.data.Dataset.from_tensor_slices(x), dense)
+    twice = dataset.concatenate(dataset)
+    with pytest.raises(DataError, match="expected each index from 0 to 179 once"):
+        CrowdLayer().fit(twice, dense)
+
+
+def test_a_folder_of_images(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    values = np.arange(6, dtype=np.uint8) * 40
+    for number, value in enumerate(values):
+        ending = "jpg" if number % 2 else "png"
+        image.new("RGB", (9, 7), (int(value),) * 3).save(tmp_path / f"b{number}.{ending}")
+    names = np.array([f"b{number}" + ".png" * (number == 2) for number in (5, 2, 0, 1)])
+    lazy = DatasetFeatures(image_folder(tmp_path, names, 4))
+    assert lazy.shape == (4, 4, 4, 3)
+    means = in_blocks(np.asarray, lazy).mean(axis=(1, 2, 3))
+    np.testing.assert_allclose(means, values[[5, 2, 0, 1]] / 255, atol=0.01)
+    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 1], [1, 0]])
+    model = CrowdLayer(base="small_cnn", epochs=1, batch_size=2).fit(
+        image_folder(tmp_path, names, 8), crowd
+    )
+    assert model.predict_proba(image_folder(tmp_path, names[:3], 8)).shape == (3, 2)
+    with pytest.raises(DataError, match="there is no image named 'b9'"):
+        image_folder(tmp_path, ["b9"], 4)
