@@ -68,12 +68,12 @@ class DatasetFeatures:
 
         places = np.full(len(self), -1, np.int32)
         places[rows] = np.arange(len(rows))
-        part = copy.copy(self)
-        part.dataset = self.dataset.map(lambda x, i: (x, tf.gather(places, i))).filter(
+        some = copy.copy(self)
+        some.dataset = self.dataset.map(lambda x, i: (x, tf.gather(places, i))).filter(
             lambda _, i: i >= 0
         )
-        part.shape = (len(rows), *self.shape[1:])
-        return part
+        some.shape = (len(rows), *self.shape[1:])
+        return some
 
     def blocks(self, rows: int = ROWS) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
         """Yields positions `[n]` and features `[n, ...]` of at most `rows` instances at a time."""
@@ -97,7 +97,7 @@ class DatasetFeatures:
 
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        parts = [array_digest(part) for block in self.blocks() for part in block]
+        parts = [array_digest(array) for block in self.blocks() for array in block]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 

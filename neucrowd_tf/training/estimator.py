@@ -141,8 +141,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Trains.
 
         Args:
-            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers; or
-                a `tf.data.Dataset` of (features, index) for crowd layers and two-stage networks.
+            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers.
+                Crowd layers and two-stage networks take a `tf.data.Dataset` of (features, index).
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
                 name. Instances without annotations are left out with a warning.
