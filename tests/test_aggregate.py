@@ -123,14 +123,6 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nobody has 30 items" in note
 
 
-def test_annotators_to_standard_output(
-    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = [f"--annotations={labels_csv}", f"--output={tmp_path / 'labels.csv'}"]
-    assert main([*flags, "--annotators=-"]) == 0
-    assert capsys.readouterr().out.startswith("annotator,num_labels,")
-
-
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
 def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, annotators = write(tmp_path), tmp_path / "annotators.csv"

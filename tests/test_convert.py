@@ -11,7 +11,7 @@ import pytest
 
 from neucrowd_tf.convert import main
 from neucrowd_tf.io.labels import read_annotations
-from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio, prodigy
+from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio
 
 Writer = Callable[[Path], Path]
 
@@ -86,14 +86,6 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
     for other in (parquet, lines):
         assert main([f"--input={other}", *flags]) == 0
         assert capsys.readouterr().out == captured.out
-
-
-def test_output_is_whole_or_absent(tmp_path: Path) -> None:
-    path = prodigy(tmp_path)
-    path.write_text(path.read_text() + "{")
-    output = tmp_path / "annotations.csv"
-    assert main([f"--input={path}", f"--output={output}"]) == 2
-    assert not output.exists()
 
 
 @pytest.mark.parametrize("name", ["a.json", "A.JSON", "a.jsonl"])

@@ -16,7 +16,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.export import NAMES, export_saved_model
-from neucrowd_tf.predict import BATCH, main
+from neucrowd_tf.predict import main
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 COLUMNS = ("width", "height", "=weight")
@@ -95,22 +95,6 @@ def test_columns_in_another_order_and_batches_give_the_same(
         for name in ("y.csv", "z.csv")
     )
     np.testing.assert_allclose(first, second, atol=1e-6)
-
-
-def test_more_rows_than_a_batch(
-    fitted: tuple[TwoStageClassifier, np.ndarray], model: Path, tmp_path: Path
-) -> None:
-    features = np.tile(fitted[1], (20, 1))
-    np.save(tmp_path / "x.npy", features)
-    assert len(features) > 2 * BATCH
-    assert _run(model, tmp_path / "x.npy", tmp_path / "y.csv") == 0
-    rows = _read(tmp_path / "y.csv")[1]
-    assert [row[0] for row in rows] == [str(i) for i in range(len(features))]
-    np.testing.assert_allclose(
-        np.array([row[2:] for row in rows], dtype=float),
-        np.tile(fitted[0].predict_proba(fitted[1]), (20, 1)),
-        atol=1e-6,
-    )
 
 
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,9 +31,9 @@ from neucrowd_tf.labelling.belief import (
     informed,
 )
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
-from neucrowd_tf.labelling.plan import REACHED, make_plan, rise, worths
+from neucrowd_tf.labelling.plan import make_plan, worths
 from neucrowd_tf.relabel import main
-from tests.io.importers.exports import EXPORTS, IDS, label_studio
+from tests.io.importers.exports import label_studio
 
 Writer = Callable[[Path], Path]
 
@@ -218,12 +218,6 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)
 
 
-def test_activelab_judges_single_labels_by_the_classifier() -> None:
-    # Labels 0 and 1; the classifier finds .02 and .9. Both count 1, and so does 1 / C.
-    scores = activelab_scores(crowd_of("0- -1"), np.array([[0.02, 0.98], [0.1, 0.9]]))
-    np.testing.assert_allclose(scores, [(2 * 0.02 + 0.5) / 3, (2 * 0.9 + 0.5) / 3])
-
-
 def test_calibrated_finds_the_temperature() -> None:
     rng = np.random.default_rng(0)
     right = rng.dirichlet(np.ones(3), 2000)
@@ -313,11 +307,6 @@ def test_the_stopping_rule_leaves_out_small_gains() -> None:
     assert min(gains) < 0.1 <= min(one.gain for one in few)
     assert len(few) >= sum(gain >= 0.1 for gain in gains) > 0
     assert not make_plan(crowd, belief, 60, least_gain=1.0)
-
-
-def test_the_rise_is_the_part_that_was_reached_on_public_crowds() -> None:
-    value, low, high = rise(np.array([0.3, 0.2]), 10)
-    assert (value, low, high) == pytest.approx(tuple(0.05 * part for part in REACHED))
 
 
 def test_belief_of_inferred_labels_by_hand() -> None:
@@ -563,15 +552,6 @@ def test_a_run_names_its_annotations(
     (run / "config.json").write_text(json.dumps({"settings": {}}))
     assert main([f"--run={run}", "--budget=5"]) == 2
     assert "not a run with --dataset=table" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
-def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    # Each of the three has labelled each task: nobody is left to ask.
-    assert main([f"--annotations={write(tmp_path)}", "--budget=3"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == "task,worker,priority,gain,reason\n"
-    assert "No further label of the budget of 3 is useful" in captured.err
 
 
 def test_one_line_and_exit_code_2(

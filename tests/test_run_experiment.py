@@ -98,24 +98,6 @@ def test_gpu(repository: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_change_no_byte(repository: Path, tmp_path: Path) -> None:
-    base = ["--dataset=breast_cancer", "--method=neucrowd,mv_lr", *SMALL]
-    for jobs in (1, 2):
-        done = command(repository, *base, f"--output_dir={tmp_path / str(jobs)}", f"--jobs={jobs}")
-        assert done.returncode == 0, done.stderr
-    written = [
-        path
-        for path in sorted((tmp_path / "1").rglob("*.csv"))
-        if path.name in ("predictions.csv", "annotators.csv")
-    ]
-    assert sum(path.name == "predictions.csv" for path in written) == 2
-    for path in written:
-        assert (
-            path.read_bytes() == (tmp_path / "2" / path.relative_to(tmp_path / "1")).read_bytes()
-        ), path
-
-
-@pytest.mark.slow
 def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is
     where that showed.

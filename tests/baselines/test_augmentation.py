@@ -48,18 +48,6 @@ def test_completed_by_hand() -> None:
 
 
 @pytest.mark.slow
-def test_the_epoch_is_chosen_by_what_is_held_out() -> None:
-    few = SMALL | {"epochs": 3, "monitor": "accuracy"}
-    estimator = DLCLSelf(**few).fit(X, CROWD)
-    assert len(estimator.rows_) == 48 and estimator.completed_.num_instances == 48
-    assert "val_accuracy" in estimator.history_
-    given = DLCLSelf(**few).fit(X, CROWD, (X[:9], TRUTH[:9]))
-    assert len(given.rows_) == 60
-    watched = given.history_["val_accuracy"]
-    assert given.classifier_.best_epoch_ == int(np.argmax(watched))
-
-
-@pytest.mark.slow
 def test_self_completion_is_what_the_first_model_predicts() -> None:
     estimator = DLCLSelf(**SMALL).fit(X, CROWD)
     check_completed(estimator)
@@ -109,20 +97,6 @@ def test_graph_scores_equal_a_naive_loop() -> None:
         )
 
 
-@pytest.mark.slow
-def test_graph_completion_learns_who_says_what() -> None:
-    estimator = DLCLGCN(**SMALL, graph_units=8, graph_epochs=60, graph_learning_rate=1e-2).fit(
-        X, CROWD
-    )
-    check_completed(estimator)
-    filled = estimator.completed_.to_dense()
-    assert (
-        np.mean(filled[DENSE < 0] == np.broadcast_to(TRUTH[:, None], DENSE.shape)[DENSE < 0]) > 0.6
-    )
-    with pytest.raises(UsageError, match="edge_dropout"):
-        DLCLGCN(**SMALL, edge_dropout=1.0).fit(X, CROWD)
-
-
 def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     # d/dlogits of sum_y p(y) r(y) is p (r - E r); the mean over many draws of REINFORCE's gradient
     # comes near it.
@@ -137,22 +111,6 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
         p * (rewards - p @ rewards),
         atol=0.03,
     )
-
-
-@pytest.mark.slow
-def test_gan_keeps_the_start_or_a_better_epoch() -> None:
-    validation = (X[:20], TRUTH[:20])
-    estimator = DLCLGAN(**SMALL, gan_epochs=2, passes=2, embedding_size=4).fit(X, CROWD, validation)
-    start = DLCLGAN(**SMALL, gan_epochs=0).fit(X, CROWD, validation)
-    assert set(estimator.history_) >= {
-        "discriminator_loss",
-        "hit_rate_authentic",
-        "hit_rate_generated",
-        "reward",
-        "val_accuracy",
-    }
-    assert estimator.score(*validation) >= start.score(*validation)
-    assert estimator.n_iter_ == 2 and np.isfinite(estimator.predict_proba(X)).all()
 
 
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,20 +182,3 @@ def test_bad_numbers_have_one_clear_error() -> None:
     ):
         with pytest.raises(UsageError, match=f"^{message}$"):
             made.fit(X, CROWD)
-
-
-def test_ing_trains_crowding_as_its_own_presets_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.crowding import CrowdInG
-
-    seen: list[dict[str, Any]] = []
-
-    def fit(self: CrowdInG, data: Any, run: Any) -> None:
-        seen.append(self.get_params())
-        raise RuntimeError("enough")
-
-    monkeypatch.setattr(CrowdInG, "_fit", fit)
-    for dataset in ("labelme", "music"):
-        with pytest.raises(RuntimeError, match="enough"):
-            registry.method("dl_cl_ing").make(dataset=dataset, seed=3).fit(X, CROWD)
-        assert seen[-1] == registry.method("crowding").make(dataset=dataset, seed=3).get_params()
-    assert not seen[-1]["label_correlation"]  # section 4.1: no label correlation on Music

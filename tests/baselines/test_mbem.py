@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baselines.mbem import MBEM, bootstrapped_posterior
-from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.errors import UsageError
+from baselines.mbem import bootstrapped_posterior
+from neucrowd_tf.annotations import Annotations
 
 
 def test_posterior_by_hand() -> None:
@@ -48,28 +47,3 @@ def test_posterior_against_a_naive_loop() -> None:
     assert bootstrapped_posterior(annotations, np.zeros(40, dtype=int), 0.5)[0][
         :, 0
     ] == pytest.approx(np.ones(40))
-
-
-@pytest.mark.slow
-def test_it_learns_and_is_a_function_of_its_seed() -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=200)
-    x = (2.0 * truth[:, None] + rng.normal(size=(200, 4))).astype(np.float32)
-    crowd = simulation.simulate(
-        truth, simulation.from_skills([[0.9, 0.8], [0.7, 0.8], [0.5, 0.5]]), 0, rates=0.6
-    )
-    options = {
-        "base": {"hidden_units": (8,), "dropout": 0.0},
-        "batch_size": 32,
-        "epochs": 15,
-        "learning_rate": 1e-2,
-    }
-    model = MBEM(**options).fit(x, crowd)  # type: ignore[arg-type]
-    assert model.score(x, truth) > 0.9
-    assert model.confusion_matrices_.shape == (3, 2, 2)
-    assert model.confusion_matrices_[0, 0, 0] > model.confusion_matrices_[2, 0, 0] + 0.1
-    assert (model.labels_ == truth).mean() > 0.7  # three annotators, one of whom guesses
-    again = MBEM(**options).fit(x, crowd)  # type: ignore[arg-type]
-    assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
-    with pytest.raises(UsageError, match="rounds"):
-        MBEM(rounds=0).fit(x, crowd)

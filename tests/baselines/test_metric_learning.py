@@ -46,24 +46,6 @@ def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, n
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
-@pytest.mark.parametrize(
-    ("objective", "classes"),
-    [
-        pytest.param(o, 2 + i % 2, marks=[pytest.mark.slow] if i else [])
-        for i, o in enumerate(OBJECTIVES)
-    ],
-)
-def test_learns(objective: str, classes: int) -> None:
-    x, crowd, truth = crowd_data(classes)
-    fitted = registry.method(objective).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
-    assert fitted.score(x, truth) > 0.85
-    assert fitted.transform(x).shape == (90, 4)
-    assert (
-        len(fitted.history_["loss"]) == 8
-        and fitted.history_["loss"][-1] < fitted.history_["loss"][0]
-    )
-
-
 def test_every_objective_takes_every_source_of_labels() -> None:
     for objective in OBJECTIVES:
         for suffix, labels in (("", "mv"), ("_ds", "ds"), ("_glad", "glad")):

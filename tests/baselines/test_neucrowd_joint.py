@@ -74,13 +74,7 @@ def test_posterior_against_a_loop_and_without_identities() -> None:
 
 
 @pytest.mark.parametrize(
-    ("classes", "identities"),
-    [
-        (3, True),
-        pytest.param(2, True, marks=pytest.mark.slow),
-        pytest.param(2, False, marks=pytest.mark.slow),
-        pytest.param(3, False, marks=pytest.mark.slow),
-    ],
+    ("classes", "identities"), [(3, True), pytest.param(2, False, marks=pytest.mark.slow)]
 )
 def test_learns_exports_and_loads(classes: int, identities: bool, tmp_path: Path) -> None:
     x, annotations, y = crowd(classes, identities)

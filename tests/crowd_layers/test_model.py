@@ -93,10 +93,7 @@ def wide():
     [
         (CrowdLayer, "resampling"),
         pytest.param(WeightedDoctorNet, "cb_focal", marks=pytest.mark.ci),
-        pytest.param(CrowdLayer, "cb_focal", marks=pytest.mark.slow),
-        pytest.param(AnnoReg, "resampling", marks=pytest.mark.slow),
         pytest.param(AnnoReg, "cb_focal", marks=pytest.mark.slow),
-        pytest.param(WeightedDoctorNet, "resampling", marks=pytest.mark.slow),
     ],
 )
 def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monkeypatch):

@@ -247,23 +247,6 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name, triples):
     assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
 
 
-def test_penalties_are_among_the_losses_of_anyones_model(parts, p):
-    import keras
-
-    for head, expected in (
-        (parts.ConfusionHead(2, trace_weight=0.5), 1),
-        (parts.GeoCrowdNetHead(2, "F"), 1),
-        (parts.CrowdConnection(2), 0),
-    ):
-        inputs = keras.Input((3,))
-        model = keras.Model(inputs, head(inputs))
-        model(p)
-        assert len(model.losses) == expected
-        if expected:
-            value = head.penalty() + head.batch_penalty(p)
-            assert float(model.losses[0]) == pytest.approx(float(value), rel=1e-5)
-
-
 def test_loss_is_the_mean_of_what_there_is(parts):
     loss = parts.AnnotationLoss()
     logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))

@@ -14,7 +14,6 @@ import pytest
 import neucrowd_tf.persistence
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding import estimator as module
 from neucrowd_tf.crowding.estimator import HELD_OUT, held_out
@@ -229,18 +228,6 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
         estimator.fit(x, estimator.generate(x))
 
 
-@pytest.mark.slow
-def test_without_validation_data_annotations_are_held_out_and_all_are_used_in_the_end(
-    estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
-) -> None:
-    x, annotations, _ = crowd
-    estimator.set_params(seed=0, epochs=2).fit(x, annotations, run=Run(checkpoints=tmp_path))
-    estimator.set_params(epochs=3)
-    assert (tmp_path / "choice" / "game").exists() and (tmp_path / "refit" / "classifier").exists()
-    assert len(estimator.history_["val_accuracy"]) == estimator.n_iter_ == 2
-    assert len(estimator.rows_) == 48 and np.isfinite(estimator.predict_proba(x)).all()
-
-
 @pytest.mark.parametrize("collapses", ["choice", "refit"])
 def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch, collapses: str
@@ -262,25 +249,6 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
     assert model.history_ == {"loss": [7.0]} and model.n_iter_ == 7 and model.collapsed_
     # A refit that collapses has no validation data to go back by: it ends at the start.
     assert model.best_epoch_ == (2 if collapses == "choice" else None)
-
-
-@pytest.mark.slow
-def test_a_collapse_without_validation_data_ends_at_the_start(
-    estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, annotations, _ = crowd
-    monkeypatch.setattr(module, "is_better", lambda *_: True)
-    monkeypatch.setattr(
-        module, "collapsed", lambda logs, *_: bool(logs) and "val_accuracy" not in logs
-    )
-    with pytest.warns(UserWarning, match="collapsed"):
-        estimator.set_params(seed=0, epochs=2).fit(x, annotations)
-    estimator.set_params(epochs=3)
-    assert estimator.collapsed_ and estimator.best_epoch_ is None and estimator.n_iter_ == 2
-    dl_cl = (
-        registry.method("dl_cl").make(**{**estimator.get_params(), "epochs": 0}).fit(x, annotations)
-    )
-    np.testing.assert_array_equal(estimator.predict_proba(x), dl_cl.predict_proba(x))
 
 
 @pytest.mark.slow
@@ -322,18 +290,6 @@ def test_every_way_to_play_is_finite_and_a_function_of_its_seed(
         tried = model.history_["generator_multiplier"] + model.history_["classifier_multiplier"]
         assert set(tried) == {0.0} if changes["multiplier"] == 0.0 else len(set(tried)) == 4
     assert results(model.fit(x, annotations, (x[:18], truth[:18])), crowd) == first
-
-
-@pytest.mark.slow
-def test_fifty_refits_of_one_shape_do_not_grow_the_process(crowd: Crowd) -> None:
-    from benchmarks.crowding import memory_mb
-
-    model = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "game_pretrain_epochs": 1, "epochs": 1})
-    for seed in range(50):
-        fitted(model, crowd, seed=seed)
-        if seed == 2:
-            before = memory_mb()
-    assert memory_mb() - before < 50
 
 
 def test_a_saved_estimator_predicts_and_generates_the_same(
@@ -381,49 +337,3 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
         CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):
         CrowdInG().fit(x, Annotations.from_votes(annotations.vote_counts()))
-
-
-def test_few_arguments() -> None:
-    assert len(CrowdInG().get_params()) <= 30
-
-
-def test_every_variant_is_registered() -> None:
-    for name in (
-        "crowding",
-        "crowdg",
-        "crowdingu",
-        "crowdingi",
-        "crowdingr",
-        "crowding_one_step",
-        "crowding_no_lca",
-        "dl_cl",
-    ):
-        method = registry.method(name)
-        assert isinstance(method.make(dataset="music"), CrowdInG) and method.requires_identities
-
-
-class Looking(Run):
-    """A run that asks after each epoch what is watched."""
-
-    def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        LOOKED[self.prefix.rstrip("/")] = WATCHED[0].watched(self.prefix.rstrip("/"))
-
-
-LOOKED: dict[str, Any] = {}
-WATCHED: list[CrowdInG] = []
-
-
-@pytest.mark.slow
-def test_what_is_watched_is_the_network_that_predicts(
-    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # An epoch is kept, so that the refit plays the game too.
-    monkeypatch.setattr(module, "is_better", lambda *_: True)
-    estimator = CrowdInG(**{**ARGUMENTS, "pretrain_epochs": 2, "epochs": 1})
-    WATCHED.append(estimator)
-    estimator.fit(crowd[0], crowd[1], run=Looking())
-    assert LOOKED["choice/game"] is LOOKED["refit/game"] is estimator
-    for stage in ("choice", "refit"):
-        assert isinstance(LOOKED[f"{stage}/classifier"], CrowdLayer)
-        assert LOOKED[f"{stage}/generator"] is LOOKED[f"{stage}/discriminator"] is None
-    assert LOOKED["choice/classifier"] is not LOOKED["refit/classifier"]

@@ -16,7 +16,6 @@ from neucrowd_tf.crowding.networks import (
     label_cooccurrence,
     label_correlation,
     label_probabilities,
-    of_pairs,
     pair_noise,
 )
 
@@ -104,12 +103,6 @@ def test_the_probability_of_a_label_is_that_of_the_softmax() -> None:
     logits = np.tile(np.log([1.0, 2.0, 5.0]).astype(np.float32), (1, 3, 1))
     probabilities = label_probabilities(logits, np.array([[2, 0, 1]]))
     np.testing.assert_allclose(probabilities, [[0.625, 0.125, 0.25]], rtol=1e-6)
-
-
-def test_a_layer_of_pairs_is_that_of_each_pair() -> None:
-    layer = make_generator().from_noise
-    expected = [[NOISE[n, r] @ layer.get_weights()[0] for r in range(len(E))] for n in range(6)]
-    np.testing.assert_allclose(of_pairs(layer, NOISE), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_draw_is_of_the_generators_own_distribution() -> None:

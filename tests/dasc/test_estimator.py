@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from neucrowd_tf import registry
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 from neucrowd_tf.dasc import DASC
 from neucrowd_tf.dasc.estimator import latest_good
@@ -51,12 +50,6 @@ def test_rounds(fitted, crowd):
     assert (fitted.predict(features) == truth).mean() > 0.9
 
 
-def test_pseudo_annotations_are_marked(fitted, crowd):
-    _, _, annotations = crowd
-    assert fitted.annotations_.observed() == annotations
-    assert fitted.annotations_.generated.sum() == 60 * fitted.best_round_
-
-
 def test_rounds_are_what_separate_fits_give(fitted, crowd):
     features, _, annotations = crowd
     first, second = [
@@ -80,21 +73,6 @@ def test_staged_agree_with_picked_and_last(fitted, crowd):
     np.testing.assert_allclose(
         staged[-1], fitted.last_estimator_.predict_proba(features), atol=1e-6
     )
-
-
-def test_save_and_load(fitted, crowd, tmp_path):
-    features, _, _ = crowd
-    fitted.save(tmp_path / "dasc")
-    again = load(tmp_path / "dasc")
-    np.testing.assert_allclose(
-        again.predict_proba(features), fitted.predict_proba(features), atol=1e-6
-    )
-    np.testing.assert_array_equal(again.selections_[1], fitted.selections_[1])
-    np.testing.assert_allclose(
-        again.predict_annotators(features), fitted.predict_annotators(features), atol=1e-6
-    )
-    with pytest.raises(RuntimeError, match="received a loaded one"):
-        next(again.staged_predict_proba(features))
 
 
 @pytest.mark.parametrize("selection", ["dasc", "confidence", "random", "equal"])
@@ -158,18 +136,6 @@ def test_picked_round_by_hand():
     # of them.
     assert [latest_good(scores, 100, k) for k in (0.0, 1.0, 1.3, 9.0)] == [1, 2, 3, 3]
     assert latest_good(scores, 10_000, 1.0) == 1, "the error shrinks to .004"
-
-
-def test_unused_class_and_idle_annotator(crowd):
-    features, _, annotations = crowd
-    dense = np.column_stack([annotations.to_dense(), np.full(90, -1)])
-    wider = Annotations.from_dense(dense, num_classes=4)
-    model = DASC(CrowdLayer(**{**SMALL, "epochs": 3}), quota=80, rounds=2, pick="last").fit(
-        features, wider
-    )
-    probabilities = model.predict_proba(features)
-    assert probabilities.shape == (90, 4) and np.isfinite(probabilities).all()
-    assert all(np.isfinite(model.history_["imbalance_ratio"]))
 
 
 def test_bad_arguments(crowd, centroids):

@@ -257,12 +257,6 @@ def test_labels_of_items_without_features(files) -> None:
         load(**paths, unmatched="drop")
 
 
-def test_labels_of_one_class_cannot_train(files) -> None:
-    paths = files(features=FEATURES, annotations="task,worker,label\nt0,a,1\nt1,b,1\n")
-    with pytest.raises(DataError, match="expected labels of at least two classes"):
-        load(**paths)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -347,20 +341,3 @@ def test_features_in_parquet_with_another_column_of_tasks(files, tmp_path) -> No
         for path in (tmp_path / f"{name}.parquet", tmp_path / "i.pq"):
             found = load(features=path, annotations=paths["annotations"], task_column="img")
             assert len(found.features) == 5 and found.feature_names == ("x", "y")
-
-
-def test_large_table_reads_fast(tmp_path) -> None:
-    """Rows are parsed by column: 5,000 x 40 numbers and 20,000 annotations take a fraction of a
-    second.
-    """
-    generator = np.random.default_rng(0)
-    pd.DataFrame(generator.normal(size=(5000, 40))).rename_axis("task").to_csv(tmp_path / "f.csv")
-    pd.DataFrame(
-        {
-            "task": np.repeat(np.arange(5000), 4),
-            "worker": np.tile(range(4), 5000),
-            "label": generator.integers(3, size=20000),
-        }
-    ).to_csv(tmp_path / "a.csv", index=False)
-    found = load(features=tmp_path / "f.csv", annotations=tmp_path / "a.csv")
-    assert found.features.shape == (4000, 40) and found.annotations.num_annotations == 16000

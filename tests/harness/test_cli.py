@@ -29,20 +29,6 @@ def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> 
         )
 
 
-@pytest.mark.slow
-def test_majority_votes_as_test_labels_are_told(
-    command: Command, tiny: type, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'truth'}") == 0
-    assert "majority votes" not in capsys.readouterr().out
-    load = registry.dataset("tiny").loader
-    registry._DATASETS["tiny"] = registry.Dataset(
-        "tiny", lambda *given: load(*given).replace(test_is_truth=False), "for tests"
-    )
-    assert command("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path / 'votes'}") == 0
-    assert "Test labels of tiny are majority votes, not the truth.\n" in capsys.readouterr().out
-
-
 def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     """Ids come from a user's files; here one would turn the terminal red, another clear it."""
     with warnings.catch_warnings():

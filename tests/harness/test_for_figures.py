@@ -101,18 +101,3 @@ def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(
         assert (run / "config.json").read_bytes() == config
     finally:
         del tiny.history_  # type: ignore[attr-defined]
-
-
-def test_dataset_options_reach_the_loader_and_the_settings(
-    command: Callable[..., int], tmp_path: Path, capsys: Any
-) -> None:
-    assert (
-        command(
-            "--dataset=tiny",
-            "--method=mean",
-            f"--output_dir={tmp_path}",
-            "--dataset_option=speed=3",
-        )
-        == 2
-    )
-    assert "--dataset_option=speed: not an option of tiny" in capsys.readouterr().err

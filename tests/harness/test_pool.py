@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -59,21 +58,3 @@ def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) 
     with pytest.raises(UsageError, match="--device: expected another one"):
         run(given)
     assert not list(tmp_path.rglob("metrics.json"))
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.slow
-def test_bar(
-    tiny: Any, tmp_path: Path, without_tensorflow: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The runs of a suite have one bar on a terminal, and plain lines alone elsewhere."""
-    for stream in (Terminal(), io.StringIO()):
-        monkeypatch.setattr("sys.stderr", stream)
-        given = options(tmp_path / type(stream).__name__, "mean")
-        _, works = runner.plan(given, runner.works(given))
-        list(runner.make_all(works, given, lambda line: None, keep_going=True))
-        assert ("/2 [" in stream.getvalue()) == stream.isatty()

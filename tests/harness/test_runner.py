@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +11,6 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness import cli, flags
 
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 
@@ -78,17 +73,6 @@ def test_the_table_and_the_places_are_printed(
     out = capsys.readouterr().out
     assert "accuracy" in out and str(tmp_path / "summary.csv") in out
     assert f"tensorboard --logdir {tmp_path}" in out
-
-
-def test_same_seed_same_bytes(command: Callable[..., int], tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        command("--dataset=tiny", "--method=mean,oracle", f"--output_dir={tmp_path / name}")
-    for method in ("mean", "oracle"):
-        first, second = (tmp_path / name / "tiny" / method / "seed-0" for name in ("a", "b"))
-        for name in RESULTS[:2]:
-            assert (first / name).read_bytes() == (second / name).read_bytes()
-        one, two = (json_of(folder / "metrics.json") for folder in (first, second))
-        assert one.pop("timings") and two.pop("timings") and one == two
 
 
 # --------------------------------------------------------------------- resuming
@@ -343,53 +327,6 @@ def test_an_output_folder_that_is_a_file(
     assert f"{tmp_path / 'file'}" in error and error.count("\n") == 1
 
 
-def test_a_full_disk_ends_the_command_with_one_line(
-    run: Callable[..., int],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    replace = os.replace
-
-    def full(source: Any, target: Any) -> None:
-        if str(target).endswith("annotators.csv"):
-            raise OSError(28, "No space left on device", str(target))
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", full)
-    assert run("--method=mean,oracle") == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: No space left on device") and error.count("\n") == 1
-    assert "annotators.csv" in error
-    names = {item.name for item in (tmp_path / "tiny" / "mean" / "seed-0").iterdir()}
-    assert "metrics.json" not in names and not [name for name in names if name.startswith(".")]
-
-
-def test_a_lost_sigterm_stops_before_the_next_run(
-    run: Callable[..., int], tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Python prints and drops what is raised while an object is released."""
-
-    class Released:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(0.01)
-
-    def fit(self: Any, *_: Any) -> None:
-        fitted(self, *_)
-        sys.unraisablehook, before = lambda *_: None, sys.unraisablehook
-        Released()
-        sys.unraisablehook = before
-
-    fitted = tiny._fit
-    monkeypatch.setattr(tiny, "_fit", fit)
-    assert run("--num_runs=3") == 143
-    assert tiny.calls == 1 and len(pd.read_csv(tmp_path / "results.csv")) == 1
-    monkeypatch.setattr(tiny, "_fit", fitted)
-    assert run("--num_runs=3", "--resume") == 0
-    assert tiny.calls == 3
-
-
 # --------------------------------------------------------------------- flags that change the data
 
 
@@ -444,16 +381,3 @@ def test_list(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> No
     assert run("--list") == 0
     out = capsys.readouterr().out
     assert "Methods:" in out and "Datasets:" in out and "  neucrowd " in out
-
-
-def test_more_places_than_are_listed_are_counted(tmp_path: Path) -> None:
-    folders = [tmp_path / str(seed) for seed in range(cli.MOST_PLACES + 2)]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "report.html").touch()
-    listed = [
-        line
-        for line in cli._places(flags.Options(output_dir=tmp_path), folders)
-        if line.startswith("Report")
-    ]
-    assert len(listed) == cli.MOST_PLACES + 1 and listed[-1].endswith("and 2 more")

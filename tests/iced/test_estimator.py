@@ -192,17 +192,6 @@ def test_decoder_presets_undo_the_encoders(side: int) -> None:
         default_encoder((15, 16, 1), (10,))
 
 
-@pytest.mark.ci
-def test_a_strategy_of_several_devices_changes_nothing_but_says_so(fitted: Any) -> None:
-    class Two:
-        num_replicas_in_sync = 2
-
-    model, x, crowd, _ = fitted
-    with pytest.warns(UserWarning, match="one device"):
-        again = ICED(**{**SMALL, "rounds": 1}).fit(x, crowd, run=Run(strategy=Two()))
-    assert np.array_equal(again.candidates_history_[0], model.candidates_history_[0])
-
-
 def test_no_rounds_is_the_warm_up_alone() -> None:
     x, crowd, truth = task((20, 6))
     model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)

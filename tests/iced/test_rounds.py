@@ -215,9 +215,3 @@ def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: s
         changed = np.mean(model.labels_history_[index + 1] != before)
         assert model.history_["changed"][index] == changed
     assert (seen[6][2]["classifier"][:N] != seen[10][2]["classifier"][:N]).any()
-
-
-@pytest.mark.slow
-def test_no_passes_leave_the_decoder_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, seen = fit_and_record(monkeypatch, decoder_epochs=0)
-    assert [len(call[2]["decoder"]) for call in seen if "decoder" in call[2]] == [0, 0]

@@ -242,23 +242,13 @@ REJECTED = {
     "several in a list": (rows(['"[""a"", ""b""]"', "a"]), "multi_label=list"),
     "several by a bar": (rows(["a|b", "a"]), "--multi_label='|'"),
     "several by lines": (rows(['"a\nb"', "a"]), "--multi_label=newline"),
-    "ratings": (rows([str(i) for i in range(21)] * 2), "[ratings]"),
-    "free text": (rows([f"text {i}" for i in range(30)]), "[free_text]"),
-    "two spellings": (rows(["yes", "Yes"]), "[similar_names]"),
     "two spellings of Unicode": (rows(["ﬁn", "fin"]), "[similar_names]"),
     "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
-    "U+FFFD": (rows(["caf\ufffd", "x"]), "[bad_characters]"),
     "a control character": (rows(["a\x07", "x"]), "[bad_characters]"),
-    "an id that a spreadsheet cut": (LONG.replace("t1", "1.23457E+11"), "[cut_id]"),
     "the header again": (f"{LONG}task,worker,label\n", "line 6: the header"),
-    "annotators as labels": ("task,worker,label\n1,a,b\n2,b,a\n3,c,a\n", "[names_as_labels]"),
-    "a longer row": (f"{LONG}t3,ann,yes,no\n", "line 6: 4 cells"),
     "a shorter row": (f"{LONG}t3,ann\n", "line 6: 2 cells"),
-    "an open quote": (f'{LONG}t3,ann,"yes\n', "[broken_file]"),
     "no labels": ("task,worker,label\nt,a,\nt,b,NA\n", "all are missing"),
     "nothing": ("", "the file is empty"),
-    "a column twice": ("task,worker,label,label\nt,a,b,c\n", "[column_twice]"),
-    "a fraction of votes": ("task,votes_a,votes_b\nt,1,0.5\n", "[bad_count]"),
 }
 
 

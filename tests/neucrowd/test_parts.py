@@ -24,17 +24,6 @@ def test_assurance_by_hand() -> None:
     np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
 
 
-def test_assurance_against_definition_for_two_classes() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        d = int(rng.integers(1, 12))
-        y = rng.integers(0, 2, d)
-        expected = abs(1 - 2 / d * np.abs(y).sum())
-        assert label_assurance(np.bincount(y, minlength=2)[None])[0] == pytest.approx(
-            expected, abs=1e-6
-        )
-
-
 def test_assurance_is_symmetric_in_classes_and_bounded() -> None:
     votes = (
         np.random.default_rng(1).integers(0, 6, (100, 4)) + np.eye(4, dtype=int)[np.zeros(100, int)]

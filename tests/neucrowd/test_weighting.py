@@ -151,13 +151,6 @@ def test_the_released_sampling_network_predicts_probabilities() -> None:
     np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
 
 
-def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
-    x, annotations = crowd()
-    model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)
-    losses = model.history_["val_loss"]
-    assert model.best_epoch_ == int(np.argmin(losses)) and np.isfinite(losses).all()
-
-
 def test_named_presets() -> None:
     # src/trainRLL.py: batch 256, penalty 2 on half the squares over a summed loss, gamma 2, 50
     # epochs; src/model.py: groupSize 6e4. Section 4.3 and definition 4: the published words.

@@ -305,15 +305,8 @@ def test_shapes_that_would_broadcast_are_errors() -> None:
 # ----------------------------------------------------------------- alone in anyone's model
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "contrastive",
-        "center",
-        *(pytest.param(name, marks=pytest.mark.ci) for name in ("semihard", "lifted")),
-        pytest.param("triplet", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["center", "lifted"])
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
@@ -321,13 +314,7 @@ def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> 
     layers: list[Any] = [
         keras.layers.Dense(4, kernel_initializer=keras.initializers.GlorotUniform(seed=1))
     ]
-    losses = {
-        "contrastive": ContrastiveLoss(),
-        "triplet": TripletLoss(),
-        "semihard": SemiHardTripletLoss(),
-        "lifted": LiftedStructuredLoss(),
-    }
-    loss: Any = losses.get(name, TripletCenterLoss())
+    loss: Any = LiftedStructuredLoss() if name == "lifted" else TripletCenterLoss()
     model = keras.Sequential(
         [keras.Input((5,)), *layers, *([ClassCenters(3)] if name == "center" else [])]
     )
@@ -359,7 +346,3 @@ def test_half_precision_keeps_zero_distances_and_large_ones_finite() -> None:
         assert np.isfinite(float(value))
         assert np.isfinite(tape.gradient(value, points).numpy()).all()
     np.testing.assert_allclose(np.asarray(distances)[0, 1], 1e3 * np.sqrt(3), rtol=1e-3)
-
-
-def test_center_loss_of_an_empty_batch() -> None:
-    assert triplet_center_loss(tf.zeros((0, 3)), tf.zeros((0,), tf.int32)).shape == (0,)

@@ -35,10 +35,6 @@ def test_semihard_by_hand_and_by_loop() -> None:
     np.testing.assert_array_equal(counted, np.asarray(pair_masks(LABELS)[0]))
 
 
-def test_no_negative_no_triplet() -> None:
-    assert not np.asarray(semihard_negatives(np.ones((3, 3), np.float32), np.zeros(3))[1]).any()
-
-
 def test_labels_of_other_shapes() -> None:
     assert flat_labels(np.zeros((4, 1))).shape == (4,)
     with pytest.raises(ValueError, match=r"\[B\]"):

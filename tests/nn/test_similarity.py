@@ -77,11 +77,6 @@ def test_gradient_is_finite_at_zero(name: str) -> None:
     assert np.isfinite(float(value)) and np.isfinite(tape.gradient(value, a).numpy()).all()
 
 
-def test_other_names_are_errors() -> None:
-    with pytest.raises(ValueError, match="similarity"):
-        similarity("manhattan", np.ones(2), np.ones(2))
-
-
 def test_loss_class_serialises_and_agrees() -> None:
     loss = TupletLoss(eta=3.0, weight_inside=False)
     again = keras.losses.deserialize(keras.losses.serialize(loss))

@@ -67,35 +67,3 @@ def test_killed_twice_a_suite_ends_with_the_same_bytes(tmp_path: Path, repositor
         "shift=0.1/results.csv",
     }
     assert _tables(killed) == _tables(whole)
-
-
-@pytest.mark.slow
-def test_the_smoke_suite_killed_twice_ends_with_the_same_bytes(
-    tmp_path: Path, repository: Path
-) -> None:
-    def start(out: Path) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "run_experiment.py",
-            "--suite=smoke",
-            f"--output_dir={out}",
-            "--jobs=2",
-        ]
-        return subprocess.Popen(
-            command, cwd=repository, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert start(whole).wait() == 0
-    for finished in (20, 60):
-        running = start(killed)
-        while len(list(killed.rglob("metrics.json"))) < finished:
-            try:
-                running.wait(0.2)
-            except subprocess.TimeoutExpired:
-                continue
-            pytest.fail("the suite ended before it was killed")
-        running.kill()
-        assert running.wait() == -signal.SIGKILL
-    assert start(killed).wait() == 0
-    assert _tables(killed) == _tables(whole)

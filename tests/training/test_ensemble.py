@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load, registry
+from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load
 from neucrowd_tf.errors import UsageError
 
 SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
@@ -49,15 +49,6 @@ def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
         load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6
     )
     assert clone(fitted).size == 2
-
-
-@pytest.mark.slow
-def test_every_method_takes_it(crowd):
-    method = registry.method("crowd_layer")
-    assert "ensemble" in method.parameter_names
-    made = method.make(ensemble=2, seed=3, **SMALL)
-    assert isinstance(made, Ensemble) and made.seed == 3 and len(made.fit(*crowd).members_) == 2
-    assert isinstance(method.make(ensemble=1), CrowdLayer)
 
 
 def test_bad_arguments(crowd):

@@ -130,18 +130,6 @@ def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: b
     assert strengths[int(np.argmax(head.scores_))] == head.C_
 
 
-def test_among_equal_strengths_the_first_is_taken() -> None:
-    # Nothing to learn from a constant column: every strength gives the classes' shares.
-    head = fit_logistic(np.ones((20, 1)), np.arange(20) % 2, 2, (0.1, 1.0, 10.0))
-    assert len(set(head.scores_)) == 1 and head.C_ == 0.1
-
-
-@pytest.mark.parametrize("rows", [2, 3, 9])
-def test_few_rows(rows: int) -> None:
-    x, codes = blobs(2, rows)
-    assert np.isfinite(fit_logistic(x, codes, 2).predict_proba(x)).all()
-
-
 def test_weak_strengths_are_left_out_once_two_are_worse_than_the_best() -> None:
     """Noise: every weaker regularisation overfits more, so the third and the rest are not tried."""
     rng = np.random.default_rng([17, 3])

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.nn.steps import agreed, share_of
+from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.run import Run
 
 
@@ -31,11 +31,6 @@ def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPa
         assert int(number) == 9
         found.append(rows.numpy().tolist())
     assert found == [[0, 1], [2, 3], [4, 5, 6]]
-
-
-def test_one_process_agrees_with_itself(one_replica: Any) -> None:
-    assert agreed(one_replica, {"b": 0.1, "a": float("inf")}) == {"a": float("inf"), "b": 0.1}
-    Run(strategy=one_replica).meet()
 
 
 def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathlib.Path) -> None:

@@ -29,15 +29,7 @@ def crowd():
     return features, truth, Annotations.from_dense(dense, num_classes=3)
 
 
-@pytest.mark.parametrize(
-    ("aggregator", "labels"),
-    [
-        ("mv", "hard"),
-        ("ds", "soft"),
-        pytest.param("mv", "soft", marks=pytest.mark.slow),
-        pytest.param("ds", "hard", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("aggregator", "labels"), [("mv", "hard"), ("ds", "soft")])
 def test_learns(crowd, aggregator, labels):
     features, truth, annotations = crowd
     model = DeepLabels(aggregator, labels=labels, **SMALL).fit(features, annotations)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,7 +19,6 @@ from neucrowd_tf.aggregate import main
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files.arrays import save_arrays
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
 
@@ -29,9 +27,8 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 from neucrowd_tf.aggregation.engine import fit as engine_fit  # noqa: E402
 from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
-from neucrowd_tf.aggregation.engine.fit import Request, fit, groups  # noqa: E402
+from neucrowd_tf.aggregation.engine.fit import Request, fit  # noqa: E402
 from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
-from neucrowd_tf.aggregation.engine.methods import METHODS  # noqa: E402
 from neucrowd_tf.aggregation.engine.records import Origin  # noqa: E402
 from neucrowd_tf.aggregation.engine.shards import Gather, make_shards  # noqa: E402
 from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
@@ -94,10 +91,6 @@ def refit(file: Path, output: Path, engine: Local, **more: Any) -> list[str]:
     return lines
 
 
-def test_methods() -> None:
-    assert METHODS.keys() == IN_MEMORY.keys()
-
-
 @pytest.mark.parametrize("method", IN_MEMORY)
 def test_labels_are_those_of_all_annotations_in_memory(
     method: str, crowd: Annotations, file: Path, tmp_path: Path, local: Local
@@ -126,14 +119,6 @@ def test_results_do_not_depend_on_the_number_of_threads(
     fit(Request(file, "dawid_skene", tmp_path / "other", max_iter=5), other)
     other.close()
     assert_same(tmp_path / "other", tmp_path / "two")
-
-
-def test_groups_hold_each_shard_once_in_order() -> None:
-    # 40 shards: 10 + 40 // 16 = 12 groups of three or four.
-    for count, parts in ((1, 1), (8, 8), (40, 12)):
-        result = groups(count)
-        assert len(result) == parts
-        assert [number for group in result for number in group] == list(range(count))
 
 
 # ------------------------------------------------------------------------- files
@@ -378,25 +363,6 @@ def test_damaged_files_are_named_and_made_again(
     if name.startswith("shards/000"):  # the parameters are those of the same annotations
         assert any(line.startswith("iteration 3") for line in lines)
         assert not any(line.startswith("iteration 1:") for line in lines)
-
-
-@pytest.mark.parametrize("name", ["state.json", "shards/shards.json", "prior", "other"])
-def test_whole_files_of_another_fit_are_damaged_ones(
-    name: str, file: Path, whole: Path, tmp_path: Path, local: Local
-) -> None:
-    """A record in the place of another; parameters of another shape or with other keys."""
-    begun(file, tmp_path / "out", local)
-    work = tmp_path / "out" / engine_fit.WORK
-    message = f"{name}: expected JSON as it was written"
-    if name == "state.json":
-        shutil.copy(work / "shards/shards.json", work / name)
-    elif name == "shards/shards.json":
-        shutil.copy(work / "state.json", work / name)
-    else:
-        save_arrays(work / "parameters-00002.npz", {name: np.ones(7)})
-        message = "parameters as they were written"
-    assert any(message in line for line in refit(file, tmp_path / "out", local))
-    assert_same(tmp_path / "out", whole)
 
 
 def test_other_options_of_reading_begin_the_fit_again(
