@@ -53,6 +53,8 @@ TINY: dict[str, Any] = {
     "folds": 2,
     "size": 2,
 }
+# Of the settings these say how long a method trains, whatever its own defaults.
+SIZES = ("epochs", "steps_per_epoch", "batch_size")
 TRAINING = (
     "epochs",
     "rounds",
@@ -155,7 +157,7 @@ def make(method: registry.Method, seed: int = 0) -> Any:
         **{
             name: value
             for name, value in TINY.items()
-            if name in taken and name not in method.defaults
+            if name in taken and (name in SIZES or name not in method.defaults)
         },
         seed=seed,
     )

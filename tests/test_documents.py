@@ -1,6 +1,6 @@
 """The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`;
 those marked `ci` or `slow` with the tests of that mark. Python runs in this process (importing
-TensorFlow anew costs four seconds a block), commands in processes of their own.
+TensorFlow anew costs four seconds a block), commands in processes of their own, with `ci`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from neucrowd_tf.__main__ import console_main
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Their commands run in test_certainty_pages.py, which compares the output too.
+SHOWN = ("certainty.md", "relabelling.md")
 SHELL, PYTHON = ("bash", "sh"), ("python",)
+LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert|gold|merge) [^|&;<>\\$`]*")
 
 
 def documents() -> list[Path]:
     return [
         path
         for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md")))
-        if path.exists()
+        if path.name not in SHOWN
     ]
 
 
@@ -65,10 +68,10 @@ def parameters() -> Iterator[Any]:
     for path in documents():
         name = str(path.relative_to(ROOT))
         for line, language, body, names in blocks(path):
-            marks = [
-                pytest.mark.xdist_group(f"documents {name}"),
-                *(getattr(pytest.mark, mark) for mark in names),
-            ]
+            marks = [pytest.mark.xdist_group(f"documents {name}")]
+            marks += [getattr(pytest.mark, mark) for mark in names]
+            if language in SHELL and not all(map(LIGHT.fullmatch, body.splitlines())):
+                marks.append(pytest.mark.ci)
             yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
 
 
@@ -194,9 +197,6 @@ def test_block(
         check=False,
     )
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-
-
-LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert|gold|merge) [^|&;<>\\$`]*")
 
 
 def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -339,27 +340,28 @@ WORK_FILES = [
 
 
 @pytest.fixture(scope="module")
-def whole(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a fit without interruption."""
-    engine, folder = Local(2), tmp_path_factory.mktemp("whole") / "out"
-    fit(Request(file, "dawid_skene", folder), engine)
+def fits(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a fit without interruption, `whole`, and of one that stopped, `half`."""
+    engine, folder = Local(2), tmp_path_factory.mktemp("fits")
+    fit(Request(file, "dawid_skene", folder / "whole", max_iter=4), engine)
+    begun(file, folder / "half", engine, max_iter=4)
     engine.close()
     return folder
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", WORK_FILES)
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_files_are_named_and_made_again(
-    name: str, damage: str, file: Path, whole: Path, tmp_path: Path, local: Local
+    damage: str, name: str, file: Path, fits: Path, tmp_path: Path, local: Local
 ) -> None:
-    begun(file, tmp_path / "out", local)
+    shutil.copytree(fits / "half", tmp_path / "out")
     path = tmp_path / "out" / engine_fit.WORK / name
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    lines = refit(file, tmp_path / "out", local)
+    lines = refit(file, tmp_path / "out", local, max_iter=4)
     (warning,) = (line for line in lines if line.startswith("warning: "))
     assert str(path) in warning
     assert warning.endswith("again")
-    assert_same(tmp_path / "out", whole)
+    assert_same(tmp_path / "out", fits / "whole")
     if name.startswith("shards/000"):  # the parameters are those of the same annotations
         assert any(line.startswith("iteration 3") for line in lines)
         assert not any(line.startswith("iteration 1:") for line in lines)
