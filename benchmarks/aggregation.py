@@ -1,20 +1,18 @@
 """Speed of truth inference, beside crowd-kit's in the same run when that is installed.
 
-    python -m benchmarks.aggregation [--json] [--scale] [--quick] [--seed=0]
+    python -m benchmarks.aggregation [--json] [--quick] [--seed=0]
 
 Dawid-Skene: seconds an iteration at 1,000,000 annotations (200,000 tasks, 2,000 annotators, 5
 classes); GLAD: seconds to the end at 24,945 annotations (8,315 tasks, 176 annotators, 2 classes),
-with the accuracy that both reach. --scale adds Dawid-Skene at 1 to 20 million annotations, each in
-a process of its own, with its peak memory. With --json one JSON object goes to stdout and the
-tables go to stderr. --quick takes a tenth of each size, to try the benchmark out.
+with the accuracy that both reach. With --json one JSON object goes to stdout and the table goes to
+stderr. --quick takes a tenth of each size, to try the benchmark out. Larger crowds:
+benchmarks.scale.
 """
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -34,7 +32,6 @@ crowdkit: Any = (
 
 DAWID_SKENE = {"tasks": 200_000, "annotators": 2_000, "classes": 5, "labels_each": 5}
 GLAD = {"tasks": 8_315, "annotators": 176, "classes": 2, "labels_each": 3}
-MILLIONS = (1, 2, 5, 10, 20)
 OUR_ITERATIONS, THEIR_ITERATIONS = 40, 4
 
 
@@ -138,47 +135,9 @@ def bench_glad(sizes: dict[str, int], seed: int) -> dict[str, Any]:
     return result
 
 
-def bench_one_scale(tasks: int, seed: int) -> dict[str, Any]:
-    """Dawid-Skene on `tasks` x 5 annotations: seconds an iteration and the peak memory of this
-    process.
-    """
-    crowd, _ = simulate(seed, **{**DAWID_SKENE, "tasks": tasks})
-    each = per_iteration(lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), 10, 1)
-    return {
-        "annotations": crowd.num_annotations,
-        "seconds_per_iteration": each,
-        "peak_memory_mb": peak_memory_mb(),
-    }
-
-
-def bench_scale(divisor: int, seed: int) -> list[dict[str, Any]]:
-    """Runs `bench_one_scale` for each size in a fresh process, so that peaks don't add up."""
-    rows = []
-    for millions in MILLIONS:
-        tasks = millions * DAWID_SKENE["tasks"] // divisor
-        command = [sys.executable, "-m", "benchmarks.aggregation"]
-        command += [f"--one_scale={tasks}", f"--seed={seed}"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        rows.append(json.loads(done.stdout))
-    return rows
-
-
 def show(result: dict[str, Any]) -> None:
     """Prints the table to stderr."""
     for key, value in result.items():
-        if key == "scale":
-            print(
-                f"{'annotations':>14} {'s/iteration':>12} {'us/annotation':>14} {'peak MB':>8}",
-                file=sys.stderr,
-            )
-            for row in value:
-                each = row["seconds_per_iteration"]
-                size, peak = row["annotations"], row["peak_memory_mb"]
-                print(
-                    f"{size:>14,} {each:>12.4f} {each / size * 1e6:>14.4f} {peak:>8.0f}",
-                    file=sys.stderr,
-                )
-            continue
         text = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
         print(f"{key:<46} {text:>14}", file=sys.stderr)
 
@@ -186,24 +145,13 @@ def show(result: dict[str, Any]) -> None:
 def main() -> int:
     """Runs what the command line asks for."""
     parser = flags(__doc__)
-    scaled = "Dawid-Skene at 1 to 20 million annotations as well"
-    parser.add_argument("--scale", action="store_true", help=scaled)
     parser.add_argument("--quick", action="store_true", help="a tenth of each size")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--one_scale", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")  # iterations are cut short on purpose
-    if arguments.one_scale:
-        print(json.dumps(bench_one_scale(arguments.one_scale, arguments.seed)))
-        return 0
     divisor = 10 if arguments.quick else 1
-    # First: a child's peak begins at its parent's.
-    scale = bench_scale(divisor, arguments.seed) if arguments.scale else None
     small, other = ({**sizes, "tasks": sizes["tasks"] // divisor} for sizes in (DAWID_SKENE, GLAD))
-    result = bench_dawid_skene(small, arguments.seed)
-    result.update(bench_glad(other, arguments.seed))
-    if scale is not None:
-        result["scale"] = scale
+    result = bench_dawid_skene(small, arguments.seed) | bench_glad(other, arguments.seed)
     result["peak_memory_mb"] = peak_memory_mb()
     show(result)
     if arguments.json:

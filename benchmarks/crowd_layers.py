@@ -25,7 +25,7 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
     sizes = arguments.instances, arguments.annotators, arguments.classes, arguments.features
     each = arguments.labels // arguments.instances
-    features, truth, crowd = simulated(arguments.seed, *sizes, each, True)
+    features, truth, crowd = simulated(arguments.seed, *sizes, each)
     before, ends = peak_memory_mb(), []
     begin = keras.callbacks.CallbackList.on_epoch_begin
     end = keras.callbacks.CallbackList.on_epoch_end

@@ -17,20 +17,9 @@ looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 from __future__ import annotations
 
 import argparse
-import gc
-from pathlib import Path
 from typing import Any
 
-from benchmarks.timing import Clock, peak_memory_mb, run
-
-
-def memory_mb() -> float:
-    """Returns the memory that this process holds now."""
-    gc.collect()
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
-            return int(line.split()[1]) / 1024
-    return peak_memory_mb()
+from benchmarks.timing import Clock, memory_mb, peak_memory_mb, run
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:

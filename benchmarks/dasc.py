@@ -1,10 +1,6 @@
 """How long CrowdLayer+DASC takes: five rounds on LabelMe, one seed.
 
-With --large instead the memory and time of two rounds over 50,000 instances, 747 annotators and 10
-classes, simulated.
-
-    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--large]
-        [--threads=1]
+    python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--threads=1]
 
 One thread, as `run_experiment.py` gives a run: two wait for each other in networks as small as
 these. With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the
@@ -18,12 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Clock, peak_memory_mb, run, simulated
-
-
-def measured(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Returns the figures of one of the two."""
-    return large_rounds(seed=arguments.seed) if arguments.large else five_rounds(arguments)
+from benchmarks.timing import Clock, peak_memory_mb, run
 
 
 def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -67,35 +58,5 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def large_rounds(
-    instances: int = 50_000,
-    annotators: int = 747,
-    classes: int = 10,
-    width: int = 20,
-    rounds: int = 2,
-    seed: int = 0,
-) -> dict[str, Any]:
-    """Returns the time and memory of rounds over a simulated crowd with few labels per instance."""
-    from neucrowd_tf.crowd_layers import CrowdLayer
-    from neucrowd_tf.dasc import DASC
-
-    sizes = instances, annotators, classes, width
-    features, truth, crowd = simulated(seed, *sizes, 3, False)
-    before = peak_memory_mb()
-    linear = CrowdLayer(base={"hidden_units": ()}, epochs=2, batch_size=512, learning_rate=1e-2)
-    model = DASC(linear, quota=20_000, rounds=rounds, pick="last", seed=seed)
-    with Clock() as whole:
-        model.fit(features, crowd)
-    return {
-        "large_seconds": whole.seconds,
-        "large_cpu_seconds": whole.cpu_seconds,
-        "large_rounds": rounds,
-        "large_cells": instances * annotators,
-        "large_accuracy": float((model.predict(features) == truth).mean()),
-        "memory_before_mb": before,
-        "peak_memory_mb": peak_memory_mb(),
-    }
-
-
 if __name__ == "__main__":
-    run(__doc__, measured, large=True, rounds=5, seed=0, threads=1)
+    run(__doc__, five_rounds, rounds=5, seed=0, threads=1)

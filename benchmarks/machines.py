@@ -1,14 +1,12 @@
 """Training on several machines: two processes of one thread each against one, on one machine.
 
-    python -m benchmarks.machines [--method=crowd_layer] [--images=512] [--base=resnet18] [--json]
-        [--data_dir=DIR] [--epochs=3] [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01]
+    python -m benchmarks.machines [--images=512] [--base=resnet18] [--json] [--data_dir=DIR]
+        [--epochs=3] [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01]
 
 A crowd layer on 32 x 32 images: CIFAR-10N's where --data_dir has it, otherwise drawn ones. Weights
 are compared after the first epoch (`largest_difference`, and `relative_differences` by kind of
 variable). Images a second are the best of the later epochs, and `cpu_ratio` is the ratio by seconds
-of processor, for busy machines. --method=neucrowd trains NeuCrowd's tuplets with such an encoder,
-an epoch as many of them as there are images; its weights are not compared, as each process selects
-tuplets from its part of the pool.
+of processor, for busy machines.
 """
 
 from __future__ import annotations
@@ -30,6 +28,8 @@ import numpy as np
 
 from benchmarks.timing import flags
 from neucrowd_tf.training.run import Run
+
+SETTINGS = ("optimizer", "learning_rate", "epochs", "batch_size")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,30 +65,11 @@ def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
     return shown.astype(np.float32), simulate(truth, annotators, 0)
 
 
-def estimator(options: argparse.Namespace) -> Any:
-    """Returns what is trained."""
-    import keras
-
-    from neucrowd_tf import NeuCrowd
-    from neucrowd_tf.crowd_layers import CrowdLayer
-    from neucrowd_tf.crowd_layers.bases import build_base
-    from neucrowd_tf.training.networks import BASES
-
-    how: dict[str, Any] = {
-        name: getattr(options, name) for name in ("learning_rate", "epochs", "batch_size")
-    }
-    if options.method == "crowd_layer":
-        dropout = {"dropout": 0.0} if options.base == "small_cnn" else {}
-        return CrowdLayer({"name": options.base, **dropout}, optimizer=options.optimizer, **how)
-    base = build_base(BASES[options.base](), (32, 32, 3), 10)
-    encoder = keras.Model(base.inputs, base.layers[-2].output)
-    steps = max(options.images // options.batch_size, 1)
-    return NeuCrowd(encoder=encoder, steps_per_epoch=steps, **how)
-
-
 def fit(options: argparse.Namespace) -> dict[str, Any]:
     """Trains in this process, alone or with the others of TF_CONFIG."""
     import tensorflow as tf
+
+    from neucrowd_tf.crowd_layers import CrowdLayer
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -96,7 +77,9 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     if "TF_CONFIG" in os.environ:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     images, annotations = crowd(options)
-    model = estimator(options)
+    how = {name: getattr(options, name) for name in SETTINGS}
+    dropout = {"dropout": 0.0} if options.base == "small_cnn" else {}
+    model = CrowdLayer({"name": options.base, **dropout}, **how)
     run = Timed(progress=False, strategy=strategy, estimator=model)
     model.fit(images, annotations, run=run)
     np.savez(options.output, **run.weights)
@@ -137,7 +120,6 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
 def main() -> None:
     """Compares one process with two."""
     parser = flags("Speed of training on several machines.")
-    parser.add_argument("--method", choices=("crowd_layer", "neucrowd"), default="crowd_layer")
     parser.add_argument("--images", type=int, default=512)
     parser.add_argument("--base", default="resnet18")
     parser.add_argument("--data_dir", type=Path)
@@ -157,8 +139,6 @@ def main() -> None:
             differences = {key: np.abs(alone[key] - other[key]).max() for key in alone.files}
             sizes = {key: max(np.abs(alone[key]).max(), 1e-12) for key in alone.files}
     slowest = {key: max(each[key] for each in two) for key in ("seconds", "cpu_seconds")}
-    if options.method == "neucrowd":
-        differences = dict.fromkeys(differences, np.nan)
     relative: dict[str, float] = {}
     for key, difference in differences.items():
         kind = key.partition(".")[0]

@@ -10,34 +10,23 @@ to stderr.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import ctypes
 import gc
 import itertools
 import json
-import os
+import multiprocessing
 import sys
-import traceback
 from collections.abc import Iterator
-from pathlib import Path
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import flags, memory_mb
+from neucrowd_tf.harness import plugins
+from neucrowd_tf.io.quiet import import_tensorflow
+
 FIRST = 10
 LIMIT = 1.0  # megabytes a fit
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-def held() -> float:
-    """Returns the megabytes of this process that are in memory, without garbage and without what
-    the allocator keeps free: that goes up to the most there ever was between two collections.
-    """
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # no glibc
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
 
 
 def methods() -> list[str]:
@@ -84,58 +73,29 @@ def grown(name: str, fits: int) -> float:
     before = 0.0
     for number in fits_of(name):
         if number == FIRST:
-            before = held()
+            before = memory_mb()
         if number == fits:
             break
-    return (held() - before) / (fits - FIRST)
-
-
-def _forked(name: str, fits: int) -> float:
-    """Runs `grown` in a child, so that no method finds memory that another one left."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.write(writing, json.dumps(grown(name, fits)).encode())
-        except Exception:
-            traceback.print_exc()
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    return float(text) if text else float("nan")
-
-
-def measure(names: list[str], fits: int) -> Iterator[tuple[str, float]]:
-    """Yields each method's megabytes a fit."""
-    from neucrowd_tf.io.quiet import import_tensorflow
-
-    import_tensorflow()
-    import tensorflow_probability  # noqa: F401
-
-    for name in names:
-        yield name, _forked(name, fits)
+    return (memory_mb() - before) / (fits - FIRST)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser = flags(__doc__)
     parser.add_argument("--methods", default="")
     parser.add_argument("--fits", type=int, default=50)
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.fits <= FIRST:
         parser.error(f"--fits: expected more than {FIRST}")
-    from neucrowd_tf.harness import plugins
-
     plugins.register(("baselines", "data"))
+    import_tensorflow()
+    import tensorflow_probability  # noqa: F401
+
     growth = {}
-    for name, size in measure(
-        options.methods.split(",") if options.methods else methods(), options.fits
-    ):
-        growth[name] = round(size, 3)
-        print(f"{name:28} {size:8.2f} MB a fit", file=sys.stderr, flush=True)
+    for name in options.methods.split(",") if options.methods else methods():
+        # A process that is forked here, so that no method reuses memory that another one freed.
+        with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
+            growth[name] = round(child.submit(grown, name, options.fits).result(), 3)
+        print(f"{name:28} {growth[name]:8.2f} MB a fit", file=sys.stderr, flush=True)
     if options.json:
         print(json.dumps({"fits": options.fits, "megabytes_a_fit": growth}))
     return int(not all(size <= LIMIT for size in growth.values()))

@@ -1,241 +1,243 @@
-"""The same methods here and in other packages, side by side: accuracy and seconds.
+"""The same methods here and in other packages: what agrees, what differs, and who is right.
 
-    python -m benchmarks.peers [--json] [--data_dir=D] [--part=all] [--seeds=3] [--threads=1]
-        [--maml_python=/path/to/env/bin/python --maml=FOLDER] [--keep=ROWS.json]
-        [--output=results/peers_speed.md]
+    python -m benchmarks.peers [--output=results/peers.md] [--data_dir=DATA] [--json]
 
-Truth inference: Dawid-Skene, GLAD, MACE and EBCC (which crowd-kit has not) on published benchmarks,
-beside crowd-kit's, each with its own defaults. Learning: CrowdLayer, UnionNet (B) and annot-mix on
-LabelMe and Music beside maml's, with the same base, features, Adam, batches and epochs; maml runs
-in another Python, which needs torch, lightning, torchmetrics, scikit-activeml, mlflow-skinny,
-omegaconf, matplotlib, pandas, torchvision and a checkout of
-github.com/ies-research/multi-annotator-machine-learning in FOLDER. A side that is not installed is
-left out and named. Seconds are of a whole fit, compiling included.
+Both sides get the same input. With --data_dir truth inference is also run on published benchmarks,
+with its accuracy and seconds here and in crowd-kit, each with its own defaults. A package that is
+not installed is left out and named. maml's head needs torch alone: its formula is called with the
+weights of ours.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib.util
-import json
-import os
-import subprocess
-import sys
-import tempfile
+import importlib
 import warnings
-from collections.abc import Sequence
-from functools import partial
-from math import isnan
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.timing import Clock, flags
+from benchmarks.timing import Clock, flags, tell
 from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
-from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.annotations import Annotations
 from reproduction.truth_inference import crowd_kit
 
-THEIRS = {"dawid_skene": "DawidSkene", "glad": "GLAD", "mace": "MACE", "ebcc": ""}
-# crowd-kit's GLAD takes minutes on the larger ones.
+Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
+HEAD = ("package", "what", "largest difference", "verdict")
+# Methods that are timed, with crowd-kit's class; its GLAD takes minutes on larger benchmarks.
+TIMED = {"dawid_skene": "DawidSkene", "glad": "GLAD", "mace": "MACE", "ebcc": ""}
 BENCHMARKS = ("SP_amt", "rte", "web")
-LEARNERS = ("crowd_layer", "unionnet_b", "annot_mix")
-DATASETS = ("labelme", "music")
-COLUMNS = ("task", "method", "package", "accuracy", "seconds", "cpu_seconds")
-Row = dict[str, Any]
+TIMES = ("task", "method", "package", "accuracy", "seconds", "cpu_seconds")
+CLOSE = 1e-5
+CROWD_KIT = {"majority_vote": "MajorityVote", "dawid_skene": "DawidSkene", "glad": "GLAD"}
+ITERATIONS = "differs: other stopping rules and priors; the labels are compared"
+# Checks of scikit-learn that our estimators do not pass, and why.
+_LABELS = """check_fit_score_takes_y check_pipeline_consistency check_estimators_pickle
+check_supervised_y_2d check_estimators_overwrite_params check_estimators_fit_returns_self
+check_readonly_memmap_input check_dont_overwrite_parameters check_estimators_dtypes
+check_f_contiguous_array_estimator check_classifiers_classes check_methods_sample_order_invariance
+check_methods_subset_invariance check_dict_unchanged check_fit2d_predict1d
+check_n_features_in_after_fitting check_dtype_object check_classifier_data_not_an_array
+check_classifiers_train check_fit_idempotent check_fit_check_is_fitted check_n_features_in
+check_classifiers_one_label check_classifiers_regression_target check_estimator_sparse_tag
+check_estimator_sparse_array check_estimator_sparse_matrix check_positive_only_tag_during_fit
+check_estimators_nan_inf"""
+_WORDS = """check_complex_data check_estimators_empty_data_messages check_fit2d_1sample
+check_fit2d_1feature check_requires_y_none"""
+EXCEPTIONS = {
+    **dict.fromkeys(_LABELS.split(), "y is one class per instance, not labels of annotators"),
+    **dict.fromkeys(_WORDS.split(), "rejected, in other words than scikit-learn's"),
+}
 
 
-def inferred(data_dir: Path, names: Sequence[str]) -> list[Row]:
-    """Returns truth inference, ours and crowd-kit's."""
-    rows: list[Row] = []
-    peer = importlib.util.find_spec("crowdkit") is not None
-    for name in names:
-        data = published.load(data_dir, name)
-        for method, kind in THEIRS.items():
-            runs = {"here": partial(ours, method, data)}
-            if kind and peer:
-                runs["crowd-kit"] = partial(crowd_kit, kind, {}, data)
-            for package, run in runs.items():
-                with Clock() as clock:
-                    probas = run()
-                accuracy = data.accuracy(probas)
-                rows.append(_row(name, method, package, accuracy, clock.seconds, clock.cpu_seconds))
-    return rows
+def crowd(seed: int = 0, instances: int = 120) -> tuple[Any, Any]:
+    """Returns labels `[N, R]` of uneven annotators, -1 for none, and a classifier's `[N, C]`."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, instances)
+    right = rng.random((instances, 8)) < np.linspace(0.5, 0.9, 8)
+    dense = np.where(right, truth[:, None], rng.integers(0, 3, (instances, 8)))
+    dense[rng.random(dense.shape) < 0.4] = -1
+    dense[:, 7] = np.where(right[:, 7], truth, dense[:, 7])
+    return dense, rng.dirichlet(np.ones(3), instances)
 
 
-def ours(method: str, data: published.Benchmark) -> Any:
-    """Returns what a method of ours makes of a benchmark, `[N, C]`."""
-    return make_aggregator(method).fit(data.annotations).probas_
+def verdict(difference: float, otherwise: str) -> tuple[str, str]:
+    """Returns a difference as a cell and what it says."""
+    return f"{difference:.1e}", "agrees" if difference < CLOSE else otherwise
 
 
-def _row(*cells: Any) -> Row:
-    return dict(zip(COLUMNS, cells, strict=True))
+def with_crowd_kit() -> Iterator[Row]:
+    """Compares truth inference with crowd-kit's, and shows that its MACE depends on row order."""
+    from crowdkit import aggregation
 
-
-def settings_of(name: str) -> dict[str, Any]:
-    """Returns the preset that all three methods share on a dataset, and the annotators' rates."""
-    from neucrowd_tf import registry
-
-    built = {method: registry.method(method).make(dataset=name) for method in LEARNERS}
-    first = built["crowd_layer"]
-    rates = {
-        method: one.annotator_learning_rate or one.learning_rate for method, one in built.items()
-    }
-    return {
-        "units": first.base["hidden_units"][0],
-        "dropout": first.base["dropout"],
-        "batch_norm": first.base["batch_norm"],
-        "square_root": first.standardise == "square_root",
-        "learning_rate": first.learning_rate,
-        "annotator_learning_rate": rates,
-        "batch_size": first.batch_size,
-        "epochs": first.epochs,
-    }
-
-
-def learnt(data_dir: Path, options: argparse.Namespace) -> list[Row]:
-    """Returns learning from crowds, ours and maml's."""
-    import baselines  # registers its methods
-    from data import labelme, music
-    from neucrowd_tf import registry
-    from neucrowd_tf.crowd_layers.classifier import signed_square_root
-    from neucrowd_tf.training.standardise import standardise
-
-    del baselines
-    rows: list[Row] = []
-    for name in options.datasets:
-        dataset = {"labelme": labelme, "music": music}[name].load(data_dir)
-        settings = settings_of(name)
-        if options.epochs:
-            settings["epochs"] = options.epochs
-        # What the first fit of a process imports is no method's; maml's is not counted either.
-        registry.method("crowd_layer").make(dataset=name, epochs=1, restarts=0).fit(
-            dataset.features, dataset.annotations
-        )
-        for method in LEARNERS:
-            for seed in range(options.seeds):
-                # No weight penalty: maml's would go over biases and the heads as well.
-                model = registry.method(method).make(
-                    dataset=name, seed=seed, epochs=settings["epochs"], l2=0.0, restarts=0
-                )
-                with Clock() as clock:
-                    model.fit(dataset.features, dataset.annotations)
-                result = model.predict_proba(dataset.test.features).argmax(axis=1)
-                accuracy = float((result == dataset.test.labels).mean())
-                rows.append(_row(name, method, "here", accuracy, clock.seconds, clock.cpu_seconds))
-        if options.maml is None:
-            continue
-        shorten = signed_square_root if settings["square_root"] else None
-        mean, scale = standardise(dataset.features, True, before=shorten)
-        train, test = (
-            ((shorten(x) if shorten else x) - mean) / scale
-            for x in (dataset.features, dataset.test.features)
-        )
-        settings |= {
-            "methods": LEARNERS,
-            "seeds": list(range(options.seeds)),
-            "threads": options.threads,
-        }
-        arrays = {
-            "features": train.astype(np.float32),
-            "labels": dataset.annotations.to_dense(np.int32),
-            "classes": np.array(dataset.annotations.num_classes),
-            "test_features": test.astype(np.float32),
-            "test_truth": np.asarray(dataset.test.labels),
-            "settings": np.array(json.dumps(settings)),
-        }
-        for one in theirs(options, arrays):
-            cells = [one[column] for column in COLUMNS[3:]]
-            rows.append(_row(name, one["method"], "maml", *cells))
-    return rows
-
-
-def theirs(options: argparse.Namespace, arrays: dict[str, Any]) -> list[dict[str, Any]]:
-    """Returns what maml's side prints."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "arrays.npz"
-        np.savez(path, **arrays)
-        script = Path(__file__).with_name("peers_torch.py")
-        done = subprocess.run(
-            [options.maml_python, str(script), str(path)],
-            env={**os.environ, "PYTHONPATH": str(options.maml)},
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
-def summary(rows: list[Row]) -> pd.DataFrame:
-    """Returns means over seeds, a row a task and method, the packages side by side."""
-    table = pd.DataFrame(rows, columns=list(COLUMNS))
-    table = table.groupby(["task", "method", "package"], sort=False).agg(
-        accuracy=("accuracy", "mean"),
-        seconds=("seconds", "mean"),
-        cpu_seconds=("cpu_seconds", "mean"),
-        fits=("seconds", "size"),
+    dense, _ = crowd()
+    rows, annotators = np.nonzero(dense >= 0)
+    table = pd.DataFrame({"task": rows, "worker": annotators, "label": dense[rows, annotators]})
+    labels = Annotations.from_dense(dense, num_classes=3)
+    for name, theirs in CROWD_KIT.items():
+        probas = getattr(aggregation, theirs)().fit(table).probas_
+        probas = probas.reindex(index=range(len(dense)), columns=range(3)).fillna(0).to_numpy()
+        ours = make_aggregator(name).fit(labels).probas_
+        same = float((ours.argmax(axis=1) == probas.argmax(axis=1)).mean())
+        yield "crowd-kit", name, *verdict(np.abs(ours - probas).max(), f"{ITERATIONS}: {same:.1%}")
+    shuffled = table.sample(frac=1, random_state=1)
+    kind = {"n_restarts": 1, "n_iter": 5, "random_state": 0}
+    first, second = (
+        aggregation.MACE(**kind).fit(data).probas_.sort_index() for data in (table, shuffled)
     )
-    return table.reset_index()
+    change = np.abs(first - second[first.columns]).to_numpy().max()
+    yield "crowd-kit", "MACE, rows in another order", *verdict(change, "their fault: order counts")
+    order = np.random.default_rng(1).permutation(len(rows))
+    ours, again = (
+        make_aggregator("mace").fit(Annotations(rows[i], annotators[i], dense[rows, annotators][i]))
+        for i in (np.arange(len(rows)), order)
+    )
+    change = np.abs(ours.probas_ - again.probas_).max()
+    yield "here", "MACE, rows in another order", *verdict(change, "our fault: order counts")
 
 
-def page(table: pd.DataFrame, missing: Sequence[str], options: argparse.Namespace) -> str:
-    """Returns the table as a page."""
-    lines = [
-        "## The same methods in other packages\n",
-        "`python -m benchmarks.peers --data_dir=DATA --maml_python=PYTHON --maml=CHECKOUT"
-        " --output=results/peers_speed.md`\n",
-        f"One process at a time, {options.threads} thread(s); seconds of a whole fit, compiling"
-        " included, and of CPU time, which other work on the machine changes little; means over"
-        " fits. Truth inference with each package's defaults; learning with"
-        " the same base, features, Adam, batches, epochs and no weight penalty.\n",
-        *(f"Not installed: {name}.\n" for name in missing),
-        "| task | method | package | accuracy | seconds | CPU seconds | fits |",
-        "|---|---|---|---|---|---|---|",
+def with_cleanlab() -> Iterator[Row]:
+    """Compares CROWDLAB and ActiveLab with cleanlab's, and its temperature with float labels."""
+    from cleanlab import multiannotator
+    from cleanlab.internal.multiannotator_utils import compute_soft_cross_entropy
+
+    from neucrowd_tf.aggregation import Crowdlab
+    from neucrowd_tf.labelling.activelab import activelab_scores
+
+    dense, probas = crowd()
+    labels = Annotations.from_dense(dense, num_classes=3)
+    table = pd.DataFrame(np.where(dense >= 0, dense, np.nan))
+    theirs = multiannotator.get_label_quality_multiannotator(table, probas, verbose=False)
+    quality = theirs["label_quality"]
+    ours = Crowdlab().fit(labels, probabilities=probas)
+    change = np.abs(ours.quality_ - quality["consensus_quality_score"].to_numpy()).max()
+    yield "cleanlab", "CROWDLAB, quality", *verdict(change, "differs")
+    scores, _ = multiannotator.get_active_learning_scores(table, probas)
+    change = np.abs(scores - activelab_scores(labels, probas)).max()
+    yield "cleanlab", "ActiveLab, scores", *verdict(change, "differs")
+    # By hand: minus the mean log-probability of an instance's labels, over log C.
+    floats = table.to_numpy()
+    by_hand = [
+        -np.log(p[row[row >= 0]]).mean() / np.log(3) for p, row in zip(probas, dense, strict=True)
     ]
-    for row in table.itertuples(index=False):
-        lines.append(
-            f"| {row.task} | {row.method} | {row.package} | {row.accuracy:.4f} |"
-            f" {row.seconds:.3f} | {'-' if isnan(row.cpu_seconds) else f'{row.cpu_seconds:.3f}'} |"
-            f" {row.fits} |"
+    change = np.abs(compute_soft_cross_entropy(floats, probas) - by_hand).max()
+    what = "temperature's cross entropy, float labels, by hand"
+    yield "cleanlab", what, *verdict(change, "their fault: right only with integer labels")
+
+
+def with_scikit_learn() -> Iterator[Row]:
+    """Runs scikit-learn's checks of estimators, except those in `EXCEPTIONS`."""
+    from sklearn.utils.estimator_checks import check_estimator
+
+    from neucrowd_tf import registry
+    from neucrowd_tf.harness import plugins
+
+    plugins.register()
+    model = registry.method("mv_lr").make()
+    results = check_estimator(model, expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)
+    failed = [item["check_name"] for item in results if item["status"] == "failed"]
+    count = Counter(item["status"] for item in results)
+    shown = f"{count['passed']} pass, {count['xfail']} are left out; others: {failed or 'none'}"
+    yield "scikit-learn", "check_estimator of mv_lr", str(len(failed)), shown
+
+
+def with_torch() -> Iterator[Row]:
+    """Compares UnionNet B's output and one step's gradient with maml's formula in torch."""
+    import tensorflow as tf
+    import torch
+
+    from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
+
+    _, probas = crowd(instances=16)
+    weights = np.random.default_rng(2).normal(size=(4, 3, 3)).astype(np.float32)
+    head = UnionHead(4)
+    head.build((None, 3))
+    head.matrix.assign(weights)
+    with tf.GradientTape() as tape:
+        ours = head(probas.astype(np.float32))
+        loss = -tf.reduce_mean(ours[:, 1, 2])
+    gradient = tape.gradient(loss, head.matrix.value)
+    # maml: softmax over annotators and labels of `[R observed, true]`, stacked.
+    matrix = torch.tensor(weights.transpose(0, 2, 1).reshape(12, 3), requires_grad=True)
+    union = torch.tensor(probas, dtype=torch.float32) @ torch.softmax(matrix, dim=0).T
+    theirs = torch.log(union).reshape(-1, 4, 3)
+    (-theirs[:, 1, 2].mean()).backward()
+    change = np.abs(ours.numpy() - theirs.detach().numpy()).max()
+    yield "maml", "UnionNet B, output", *verdict(change, "differs")
+    back = matrix.grad.numpy().reshape(4, 3, 3).transpose(0, 2, 1)
+    change = np.abs(np.asarray(gradient) - back).max()
+    yield "maml", "UnionNet B, gradient of one step", *verdict(change, "differs")
+
+
+PEERS: dict[str, Callable[[], Iterator[Row]]] = {
+    "crowdkit": with_crowd_kit,
+    "cleanlab": with_cleanlab,
+    "sklearn": with_scikit_learn,
+    "torch": with_torch,
+}
+
+
+def _installed(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:  # also a library that it needs
+        return False
+    return True
+
+
+def timed(data_dir: Path, benchmarks: Sequence[str], peer: bool) -> Iterator[dict[str, Any]]:
+    """Yields accuracy and seconds of each benchmark's methods, ours and crowd-kit's."""
+    for name in benchmarks:
+        data = published.load(data_dir, name)
+        for method, kind in TIMED.items():
+            for package in ("here", "crowd-kit")[: 1 + (peer and bool(kind))]:
+                with Clock() as clock:
+                    if package == "here":
+                        probas = make_aggregator(method).fit(data.annotations).probas_
+                    else:
+                        probas = crowd_kit(kind, {}, data)
+                cells = (name, method, package, data.accuracy(probas))
+                yield dict(zip(TIMES, (*cells, clock.seconds, clock.cpu_seconds), strict=True))
+
+
+def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, Any]] = ()) -> str:
+    """Returns the tables as Markdown."""
+    lines = ["## Agreement with other packages", "", "`make peers`", ""]
+    lines += [f"Not installed: {', '.join(missing)}.", ""] if missing else []
+    lines += _table(HEAD, rows)
+    lines += ["", "Checks of scikit-learn that are left out:", ""]
+    lines += [f"- `{name}`: {why}." for name, why in EXCEPTIONS.items()]
+    if times:
+        cells = (
+            [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row.values()]
+            for row in times
         )
-    return "\n".join(lines) + "\n"
+        lines += ["", "## Accuracy and seconds of a whole fit", "", *_table(TIMES, cells)]
+    return "\n".join([*lines, ""])
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = flags(__doc__.split("\n\n")[0])
-    parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--part", choices=("all", "inference", "learning"), default="all")
+    parser = flags(__doc__)
+    parser.add_argument("--data_dir", type=Path, help="with truth_inference/")
     parser.add_argument("--benchmarks", nargs="*", default=BENCHMARKS)
-    parser.add_argument("--datasets", nargs="*", choices=DATASETS, default=DATASETS)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, help="in place of the presets'")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--maml_python", default=sys.executable)
-    parser.add_argument("--maml", type=Path, help="maml's checkout")
-    parser.add_argument("--keep", type=Path, help="a file of rows; another part adds to it")
     parser.add_argument("--output", type=Path, help="a Markdown file")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
-    missing = [] if importlib.util.find_spec("crowdkit") else ["crowd-kit"]
-    missing += [] if options.maml else ["maml (--maml_python, --maml)"]
-    rows: list[Row] = read_json(options.keep) if options.keep and options.keep.exists() else []
-    if options.part != "learning":
-        rows += inferred(options.data_dir, options.benchmarks)
-    if options.part != "inference":
-        rows += learnt(options.data_dir, options)
-    if options.keep:
-        write_json(options.keep, rows)
-    table = summary(rows)
-    print(table.to_string(index=False), file=sys.stderr)
-    for name in missing:
-        print(f"not installed: {name}", file=sys.stderr)
-    if options.output is not None:
-        write_text(options.output, page(table, missing, options))
-    if options.json:
-        print(json.dumps({"rows": table.to_dict("records"), "missing": missing}))
+    missing = [name for name in PEERS if not _installed(name)]
+    agreement = sorted(row for name in PEERS if name not in missing for row in PEERS[name]())
+    times: list[dict[str, Any]] = []
+    if options.data_dir is not None:
+        times += timed(options.data_dir, options.benchmarks, "crowdkit" not in missing)
+    figures = {"rows": times, "missing": missing, "agreement": agreement}
+    tell(options, figures, page(agreement, missing, times))
 
 
 if __name__ == "__main__":

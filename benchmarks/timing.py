@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.harness.process import peak_memory_mb
+
+__all__ = ["peak_memory_mb"]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
@@ -33,10 +38,15 @@ class Clock:
         self.cpu_seconds = time.process_time() - self._began[1]
 
 
-def peak_memory_mb() -> float:
-    """Returns the most memory that this process has held."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1024 if sys.platform != "darwin" else 1024**2)
+def memory_mb() -> float:
+    """Returns the memory that this process holds now, without garbage and without what the
+    allocator keeps free: that goes up to the most there ever was between two collections.
+    """
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # no glibc
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def data_folder() -> str | None:
@@ -46,13 +56,10 @@ def data_folder() -> str | None:
 
 
 def simulated(
-    seed: int, instances: int, annotators: int, classes: int, width: int, each: int, drawn: bool
+    seed: int, instances: int, annotators: int, classes: int, width: int, each: int
 ) -> tuple[Any, Any, Any]:
     """Returns features, true classes and annotations: each instance has as many labels, by
     annotators who are right four times in five.
-
-    Args:
-        drawn: whether an instance's first annotator is drawn, rather than one after the other.
     """
     from neucrowd_tf.annotations import Annotations
 
@@ -62,7 +69,7 @@ def simulated(
     features[np.arange(instances), truth] += 3.0
     # Steps of one length from a place of its own, so that nobody labels an instance twice.
     step = max(1, annotators // each)
-    first = rng.integers(annotators, size=instances) if drawn else np.arange(instances)
+    first = rng.integers(annotators, size=instances)
     who = (first[:, None] + step * np.arange(each)) % annotators
     others = rng.random(who.shape) < 0.8, rng.integers(classes, size=who.shape)
     crowd = Annotations(
@@ -99,8 +106,6 @@ def tell(arguments: argparse.Namespace, figures: Any, page: str) -> None:
 def run(
     description: str | None,
     measure: Callable[[argparse.Namespace], dict[str, Any]],
-    *,
-    large: bool = False,
     **more: int | str,
 ) -> None:
     """Measures what the command line asks for, and tells it: a line a figure, with --json one
@@ -109,13 +114,10 @@ def run(
     Args:
         description: the module's docstring, of which --help shows the first line.
         measure: takes the flags and returns figures by name.
-        large: whether there is a flag --large.
         more: further flags with their defaults.
     """
     parser = flags((description or "").split("\n")[0])
     parser.add_argument("--data_dir", default=data_folder())
-    if large:
-        parser.add_argument("--large", action="store_true")
     for name, value in {"threads": 2, **more}.items():
         parser.add_argument(f"--{name}", type=type(value), default=value)
     arguments = parser.parse_args()

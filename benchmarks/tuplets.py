@@ -40,7 +40,7 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     prepared = estimator._prepare(checked, consensus_labels(checked.annotations, estimator.seed))
     estimator.assurance_ = label_assurance(prepared.annotations.vote_counts())
     model, batches = estimator._network(prepared)
-    return estimator._compiled(model, Run()), batches, (estimator, prepared.labels)
+    return estimator._compiled(model, Run(), steps), batches, (estimator, prepared.labels)
 
 
 def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
