@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.crowd_layers.losses import at_labels
 from neucrowd_tf.crowding.networks import (
@@ -234,10 +235,12 @@ class Game(keras.Model):
     """CrowdInG's networks and their turns; a training step of this model is an epoch.
 
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
-    (`generator_class`), the discriminator's loss (`annotation_losses`) and logits (`pair_logits`,
-    `all_logits`), the reward (`reward`), the selection (`select_cells`), the split of the
-    instances (`split`), terms of the risks (`generator_penalty`, `classifier_penalty`) or the
-    schedule of turns (`play_epoch`).
+    (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
+    (`annotation_losses`, `penalty`, `judges_penalty`), the auxiliary network's
+    (`auxiliary_loss`) and D's logits (`pair_logits`, `all_logits`), the reward (`reward`), the
+    selection (`select_cells`), the split of the instances (`split`), terms of the risks
+    (`generator_penalty`, `classifier_penalty`) or the schedule of turns (`play_epoch`,
+    `alternate`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -252,11 +255,16 @@ class Game(keras.Model):
     """
 
     generator_class: ClassVar[type[Generator]] = Generator
+    discriminator_class: ClassVar[type[Discriminator]] = Discriminator
+    auxiliary_class: ClassVar[type[Auxiliary]] = Auxiliary
     hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (section 4.1)
     pair_batch: ClassVar[int] = 512  # annotations in a batch of the discriminative module
     pretrain_batch: ClassVar[int] = 64  # annotations in a batch of the generator's pre-training
     pretrain_rate: ClassVar[float] = 1e-3  # of the generator before the game
     output_penalty: ClassVar[float] = 1.0  # weight of D's mean squared output
+    # Bounds of G / G_0 and G_0, see `importance_ratios`.
+    ratio_cap: ClassVar[float] = 10.0
+    ratio_floor: ClassVar[float] = 1e-3
 
     def __init__(
         self,
@@ -273,10 +281,10 @@ class Game(keras.Model):
         classes, k = base.output_shape[-1], settings.embedding_size
         self.generator = self.make_generator(settings, size, annotator_size, classes)
         self.classifier = keras.models.clone_model(base)
-        self.auxiliary = Auxiliary(
+        self.auxiliary = self.auxiliary_class(
             classes, hidden_units=self.hidden_units[1], label_size=k, embedding_size=k
         )
-        self.discriminator = Discriminator(
+        self.discriminator = self.discriminator_class(
             *(size, annotator_size, classes),
             embedding_size=k,
             aggregate_labels=settings.label_correlation,
@@ -369,9 +377,7 @@ class Game(keras.Model):
         latent = self.classify_all()  # until the classifier's turn ends
         logs = self.discriminator_turn(epoch, latent, self.settings.passes)
         if self.settings.two_step:
-            sure, unsure = self.split(latent)
-            logs |= self.generator_turn(epoch, sure, latent)
-            logs |= self.classifier_turn(epoch, unsure, latent)
+            logs |= self.alternate(epoch, latent)
         else:
             logs |= self.joint_turn(epoch, latent)
         share, now = self.settings.averaging, self.classifier.trainable_variables
@@ -381,6 +387,16 @@ class Game(keras.Model):
         logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
+
+    def alternate(self, epoch: Any, latent: Any) -> dict[str, Any]:
+        """Gives the generator its turn, then the classifier.
+
+        References:
+            CrowdInG, section 3.3.3 (two-step update).
+        """
+        sure, unsure = self.split(latent)
+        logs = self.generator_turn(epoch, sure, latent)
+        return logs | self.classifier_turn(epoch, unsure, latent)
 
     def split(self, latent: Any) -> tuple[Any, Any]:
         """Returns the instances of the generator's turn and those of the classifier's."""
@@ -459,6 +475,7 @@ class Game(keras.Model):
         pairs, mean_entropy = self.select_pairs(epoch, latent)
         seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
         sums = self.discriminator_passes(self.crowd.inputs, pairs, seed, passes)
+        scores = self._scores(self.crowd.inputs, pairs)
         loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
         return {
             "discriminator_loss": loss / (real + generated),
@@ -466,8 +483,24 @@ class Game(keras.Model):
             "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
             "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
             "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
+            "discriminator_auc": authenticity_auc(np.asarray(pairs.authentic), np.asarray(scores)),
             "generator_entropy": mean_entropy,
         }
+
+    @compiled(_inputs, _pairs)
+    def _scores(self, inputs: Any, pairs: Pairs) -> Any:
+        """Returns the logit of D at the label of each annotation, `[P]`."""
+        size = tf.size(pairs.rows)
+
+        def compute(index: Any) -> Any:
+            place = positions_of(index, self.pair_batch, size)
+            batch = Pairs(*(tf.gather(column, place) for column in pairs))
+            x = tf.gather(inputs[0], batch.rows)
+            v, u, m = self.discriminator.encode(x, inputs[1])
+            scores = self.discriminator.some_pairs(v, u, m, batch.codes)
+            return at_labels(self.pair_logits(scores, inputs, batch), batch.labels)
+
+        return gathered(batches_in(size, self.pair_batch), tf.TensorSpec([None]), compute)
 
     @compiled(_inputs, _pairs, _seed, _count)
     def discriminator_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
@@ -494,17 +527,17 @@ class Game(keras.Model):
                 scores = self.discriminator.some_pairs(v, u, m, batch.codes)
                 logits = self.pair_logits(scores, inputs, batch)
                 losses = self.annotation_losses(logits, batch.labels, batch.authentic)
-                penalty = output_penalty(logits)
+                penalty = self.penalty(logits, batch.authentic)
                 log_q = self.auxiliary.some_pairs(v, u, m, batch.codes, batch.labels)
-                unlikely = -latent_log_likelihood(batch.latent, log_q) * generated
+                unlikely = -latent_log_likelihood(batch.latent, log_q)
                 loss = tf.reduce_mean(losses) + self.output_penalty * penalty
-                loss += self.settings.information * tf.math.divide_no_nan(
-                    tf.reduce_sum(unlikely), tf.reduce_sum(generated)
-                )
+                loss += self.settings.information * self.auxiliary_loss(unlikely, generated)
+                loss += self.judges_penalty()
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             hits = tf.equal(at_labels(logits, batch.labels) > 0, batch.authentic)
             hits, real = tf.cast(hits, tf.float32), 1.0 - generated
             penalties = penalty * tf.ones_like(losses)
+            unlikely *= generated
             logged = (losses, penalties, unlikely, hits * real, hits * generated, real, generated)
             batch_sums = tf.stack([tf.reduce_sum(values) for values in logged])
             return number + 1, tf.where(index == 0, 0.0, sums) + batch_sums
@@ -549,6 +582,27 @@ class Game(keras.Model):
     def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
         """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
         return discriminator_losses(logits, labels, authentic)
+
+    def penalty(self, logits: Any, authentic: Any) -> Any:
+        """Returns what keeps the discriminator's outputs sparse; see `output_penalty`."""
+        return output_penalty(logits)
+
+    def auxiliary_loss(self, unlikely: Any, generated: Any) -> Any:
+        """Returns the auxiliary network's loss, the mean over generated annotations.
+
+        Args:
+            unlikely: `[P]` of each annotation, -log Q expected over z-hat.
+            generated: `[P]` 1 for generated annotations, 0 for authentic ones.
+
+        References:
+            CrowdInG, eq. 3.
+        """
+        total = tf.reduce_sum(unlikely * generated)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(generated))
+
+    def judges_penalty(self) -> Any:
+        """Returns a term to add to the loss of discriminator and auxiliary network."""
+        return 0.0
 
     def pair_logits(self, scores: Any, inputs: Any, pairs: Pairs) -> Any:
         """Returns the logits of D of chosen pairs from eq. 2's scores, both `[P, C]`."""
@@ -600,24 +654,29 @@ class Game(keras.Model):
 
     # ----------------------------------------------------------------- classifier (eq. 6)
 
-    def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
+    def classifier_turn(
+        self, epoch: Any, rows: Any, latent: Any, logged: tuple[Logged, Any] | None = None
+    ) -> dict[str, Any]:
         """Updates the classifier by eq. 6 through the updated generator, which stays as it is.
 
         Args:
             epoch: its number.
             rows: instances of which the classifier is not sure.
             latent: `[N, C]` z-hat.
+            logged: their annotations from `log_annotations`; by default they are drawn here.
 
         References:
             CrowdInG, eq. 6 and section 3.3.3.
         """
         # Deviation: the logging policy is drawn from again after the generator's turn, as the
         # ratios of eq. 6 would else mix the generator's move with the classifier's.
-        logged, seed = self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
-        passes = functools.partial(self.classifier_passes, self.crowd.inputs, logged, seed)
+        if logged is None:
+            logged = self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
+        drawn, seed = logged
+        passes = functools.partial(self.classifier_passes, self.crowd.inputs, drawn, seed)
         changed = [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
-        (mu,) = self.multipliers([logged.authenticity], passes, changed)
-        return turn_report("classifier", logged.authenticity, mu, passes(mu))
+        (mu,) = self.multipliers([drawn.authenticity], passes, changed)
+        return turn_report("classifier", drawn.authenticity, mu, passes(mu))
 
     @compiled(_inputs, _logged, _seed, _scalar)
     def classifier_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
@@ -775,7 +834,8 @@ class Game(keras.Model):
             CrowdInG, eqs. 5 and 6 (G / G_0).
         """
         current = self.generator.probabilities(hidden, latent, batch.drawn)
-        return importance_ratios(current, batch.drawn.probabilities)
+        bounds = {"cap": self.ratio_cap, "floor": self.ratio_floor}
+        return importance_ratios(current, batch.drawn.probabilities, **bounds)
 
     def multipliers(
         self, losses: Sequence[Any], passes: Callable[..., Any], changed: list[Any]
@@ -856,6 +916,11 @@ class Game(keras.Model):
             answers = np.asarray(self.generator.answers(x, z, annotators), np.float64)
             total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), answers)
         return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)
+
+
+def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
+    """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
+    return 0.5 if authentic.all() else float(roc_auc_score(authentic, scores))
 
 
 def turn_report(network: str, losses: Any, multiplier: Any, sums: Any) -> dict[str, Any]:

@@ -30,6 +30,50 @@ FACTORS = {
     "penalised": "the classifier's weight penalty stays in the game",
     "equal_inputs": "the generator's inputs start with equal variances in its hidden layer",
     "long_turns": "twice the passes in the turns of generator and classifier",
+    # Points of the authors' code.
+    "released_loss": "D's loss is the binary cross-entropy of the given entry on both sides, the"
+    " generated one times .9",
+    "released_reward": "the generator's reward is -log D, and Q's term has mu of its own",
+    "released_networks": "the released code's generator, discriminator and auxiliary network",
+    "l1_outputs": "an L1 penalty of D's outputs",
+    "weight_decay": "a weight decay of .01 for D and Q in the game, and a rate of 1e-4 before it",
+    "informed_by_both": "Q trained on authentic annotations too",
+    "unpretrained": "a generator that is not trained before the game",
+    "uncapped": "importance ratios without bounds",
+    "nats": "`threshold` is an entropy in nats",
+    "same_draws": "the same draws for eqs. 5 and 6",
+    "dropout": "the classifier's dropout is on in the game",
+    "batches": "turns of all networks in each batch of instances",
+    "released_start": "DL-CL from 2 I by Adam at 1e-2, restarted each epoch, the best of 40",
+}
+# The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
+# numbers of inner updates (docs/methods/crowding_sources.md says how each was chosen).
+RELEASED: dict[str, Any] = {
+    "factors": (
+        *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
+        *("informed_by_both", "unpretrained", "nats", "same_draws", "dropout", "batches"),
+        "released_start",
+    ),
+    "embedding_size": 60,
+    "batch_size": 1024,
+    "game_pretrain_epochs": 100,
+    "epochs": 100,
+    "averaging": 0.0,
+    "collapse_drop": 1.0,
+    "multiplier": 1.0,
+    "discriminator_learning_rate": 1e-4,
+    "generator_learning_rate": 1e-3,
+    "classifier_learning_rate": 2e-5,
+}
+PRINTED: dict[str, Any] = {
+    "factors": ("printed_loss", "uncapped", "nats", "same_draws"),
+    "multiplier": "search",
+    "epochs": 40,
+    "averaging": 0.0,
+    "collapse_drop": 1.0,
+    "generator_learning_rate": 3e-4,
+    "classifier_learning_rate": 1e-4,
+    "discriminator_learning_rate": 3e-4,
 }
 
 
@@ -46,11 +90,22 @@ class ControlledCrowdInG(CrowdInG):
     def _game_class(self) -> type[Game]:
         from neucrowd_tf.crowding.game import Game
         from reproduction.controls.crowding_game import GAMES
+        from reproduction.controls.crowding_released import GAMES as RELEASED_GAMES
 
-        bases = [GAMES[name] for name in GAMES if name in self.factors]
+        games = GAMES | RELEASED_GAMES
+        bases = [game for name, game in games.items() if name in self.factors]
         return type("ControlledGame", (*bases, Game), {})
 
+    def _pretrain(self, data: TrainingData, run: Run) -> Any:
+        held = data.validation
+        self._judged = None if held is None else (held[0], self.classes_[held[1]])
+        return super()._pretrain(data, run)
+
     def _dl_cl(self) -> CrowdLayer:
+        if "released_start" in self.factors:
+            from reproduction.controls.crowding_released import released_start
+
+            return released_start(self, self._judged)
         classifier = super()._dl_cl()
         if "annotator_rate" in self.factors:
             classifier.set_params(annotator_learning_rate=0.01)
@@ -76,4 +131,16 @@ register(
     "crowding_control",
     "CrowdInG with factors of our studies (docs/crowding.md)",
     ControlledCrowdInG,
+)
+register(
+    "crowding_printed",
+    "CrowdInG as the paper describes it (docs/methods/crowding_sources.md)",
+    ControlledCrowdInG,
+    **PRINTED,
+)
+register(
+    "crowding_released",
+    "CrowdInG as its authors' code plays it, with chosen constants",
+    ControlledCrowdInG,
+    **RELEASED,
 )

@@ -1,0 +1,436 @@
+"""Games of CrowdInG as its authors' code plays it: mixins that each change one point.
+
+The facts are those of the folder `gan/` of HCDM/NeuralCrowds, commit 6d61dfd;
+docs/methods/crowding_sources.md compares them with the paper and with ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game
+from neucrowd_tf.crowding.networks import (
+    Auxiliary,
+    Discriminator,
+    Generator,
+    _dense,
+    label_cooccurrence,
+)
+from neucrowd_tf.crowding.objectives import (
+    entropy,
+    latent_log_likelihood,
+    printed_discriminator_losses,
+    selection_counts,
+)
+from neucrowd_tf.training.state import reset_optimizer
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.training.estimator import TrainingData
+    from neucrowd_tf.training.run import Run
+
+GENERATED_WEIGHT = 0.9  # of generated annotations in the loss of the discriminative module
+REWARD_SHIFT = 1e-3  # in log((D + .001) / 1.001)
+DECAY = 1e-2  # PyTorch's weight decay of the discriminative module, l2 / 2 times the squares
+PRETRAIN_RATE = 1e-4  # of the discriminative module before the game
+DROPOUT = 0.5
+_EPSILON = 1e-5  # of PyTorch's batch normalisation
+
+
+def _weights(authentic: Any) -> Any:
+    """Returns .5 for authentic and .45 for generated annotations, twice as many of both."""
+    return tf.where(authentic, 1.0, GENERATED_WEIGHT)
+
+
+# ----------------------------------------------------------------- the discriminative module
+
+
+class ReleasedLoss(Game):
+    """Both sides have the binary cross-entropy of the given entry, the generated one times .9."""
+
+    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+        """Returns the loss of each annotation."""
+        return _weights(authentic) * printed_discriminator_losses(logits, labels, authentic)
+
+
+class AbsoluteOutputs(Game):
+    """The discriminator's outputs have an L1 penalty."""
+
+    def penalty(self, logits: Any, authentic: Any) -> Any:
+        """Returns the weighted mean of D over all entries."""
+        return tf.reduce_mean(_weights(authentic) * tf.reduce_mean(tf.sigmoid(logits), axis=1))
+
+
+class WeightDecay(Game):
+    """The discriminative module has a weight decay in the game, and a lower rate before it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._decay = tf.Variable(0.0, trainable=False)
+
+    def begin(self, stage: str) -> None:
+        """Begins a stage; there is no decay before the game."""
+        super().begin(stage)
+        self._decay.assign(DECAY if stage == "game" else 0.0)
+        if stage == "discriminator":
+            self.optimizer.learning_rate.assign(PRETRAIN_RATE)
+
+    def judges_penalty(self) -> Any:
+        """Returns half the decay times the sum of all squared weights."""
+        squares = [tf.reduce_sum(tf.square(variable)) for variable in self.judges]
+        return self._decay / 2 * tf.add_n(squares)
+
+
+class InformedByBoth(Game):
+    """The auxiliary network is trained on authentic and on generated annotations."""
+
+    def auxiliary_loss(self, unlikely: Any, generated: Any) -> Any:
+        """Returns the weighted mean over all annotations."""
+        return tf.reduce_mean(_weights(generated < 0.5) * unlikely)
+
+
+class Unpretrained(Game):
+    """The generator is not trained before the game."""
+
+    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+        """Trains nothing."""
+        return {"loss": tf.constant(0.0)}
+
+
+# ----------------------------------------------------------------- the generative module
+
+
+class Reward(Game):
+    """The reward is -log D; Q's term has a sum of importance-weighted losses of its own.
+
+    Each sum has the same constant mu, so that eq. 5's is (1 + lambda) mu; taken off Q's term it
+    need not be known elsewhere.
+    """
+
+    def reward(self, inputs: Any, latent: Any, drawn: Any) -> tuple[Any, Any]:
+        """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
+        encoded, settings = self.discriminator.encode(*inputs), self.settings
+        logits = self.all_logits(self.discriminator.all_pairs(*encoded), inputs, latent)
+        d = tf.sigmoid(at_labels(logits, drawn.labels))
+        loss = -tf.math.log((d + REWARD_SHIFT) / (1.0 + REWARD_SHIFT))
+        log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
+        likelihood = latent_log_likelihood(drawn.latent, log_q)
+        constant = 0.0 if isinstance(settings.multiplier, str) else float(settings.multiplier)
+        return loss, loss - settings.information * (likelihood + constant)
+
+
+class Uncapped(Game):
+    """Importance ratios are as eqs. 5 and 6 have them."""
+
+    ratio_cap, ratio_floor = math.inf, float(np.finfo(np.float32).tiny)
+
+
+class Nats(Game):
+    """`threshold` is an entropy in nats, not a share of the instances."""
+
+    def split(self, latent: Any) -> tuple[Any, Any]:
+        """Returns the instances up to the threshold and the others, each at least one."""
+        entropies = entropy(latent)
+        order = tf.argsort(entropies, stable=True)
+        size = tf.reduce_sum(tf.cast(entropies <= self.settings.threshold, tf.int32))
+        size = tf.clip_by_value(size, 1, tf.size(order) - 1)
+        return order[:size], order[size:]
+
+
+class SameDraws(Game):
+    """Eqs. 5 and 6 have the same draws, of the module before the generator's turn."""
+
+    def alternate(self, epoch: Any, latent: Any) -> dict[str, Any]:
+        """Draws for both turns, then gives the generator its turn and the classifier."""
+        sure, unsure = self.split(latent)
+        drawn = self.log_annotations(epoch, unsure, latent, (_UNSURE, _CLASSIFIER))
+        logs = self.generator_turn(epoch, sure, latent)
+        return logs | self.classifier_turn(epoch, unsure, latent, drawn)
+
+
+class Dropout(Game):
+    """The classifier's dropout is on in the game, for z-hat too."""
+
+    def classify(self, features: Any) -> Any:
+        """Returns z-hat of `[B, d]` features with dropout, `[B, C]`."""
+        shaped = tf.reshape(features, [-1, *self.feature_shape])
+        return tf.cast(self.classifier(shaped, training=True), tf.float32)
+
+
+class Batches(Game):
+    """All networks have their turns in each batch of `batch_size` instances.
+
+    Each update of discriminator and auxiliary network has all annotations of the batch.
+    """
+
+    pair_batch = 1 << 20
+
+    def pretrain_judges(self, epoch: Any) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network for a turn, against the generator as it is."""
+        logs = self.discriminator_turn(
+            epoch + (1 << 20), self.classify_all(), passes=self.settings.passes
+        )
+        return {"loss": logs["discriminator_loss"], **logs}
+
+    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+        """Plays an epoch; the logs are those of its last batch."""
+        everything, counts = self.crowd, self.counts
+        size, batch = len(everything.observed), self.settings.batch_size
+        if size <= batch:
+            return super().play_epoch(epoch)
+        seed = np.asarray(everything.draw(epoch, _ORDER))
+        order = np.random.default_rng(seed).permutation(size)
+        parts = np.array_split(order, -(-size // batch))
+        for index, rows in enumerate(parts):
+            self.crowd = part_of(everything, rows)
+            self.counts = selection_counts(self.crowd.observed)
+            logs = super().play_epoch(epoch * len(parts) + index)
+        self.crowd, self.counts = everything, counts
+        return logs
+
+
+def part_of(crowd: Crowd, rows: Any) -> Crowd:
+    """Returns the instances of these rows `[n]` with their annotations."""
+    places = np.full(len(crowd.observed), -1, np.int32)
+    places[rows] = np.arange(len(rows))
+    instances = places[crowd.instances.numpy()]
+    inside = np.flatnonzero(instances >= 0)
+    return Crowd(
+        tf.gather(crowd.features, rows),
+        crowd.annotators,
+        tf.constant(instances[inside]),
+        tf.gather(crowd.codes, inside),
+        tf.gather(crowd.labels, inside),
+        crowd.observed[rows],
+        crowd.seed,
+    )
+
+
+# ----------------------------------------------------------------- networks
+
+
+def _normalisation(units: int) -> keras.layers.BatchNormalization:
+    layer = keras.layers.BatchNormalization(
+        momentum=0.9, epsilon=_EPSILON, center=False, scale=False, dtype="float32"
+    )
+    layer.build((None, units))
+    return layer
+
+
+def standardised(values: Any) -> Any:
+    """Returns values of mean 0 and variance 1 in each of the last axis' columns."""
+    axes = list(range(len(values.shape) - 1))
+    mean, variance = tf.nn.moments(values, axes=axes)
+    return (values - mean) * tf.math.rsqrt(variance + _EPSILON)
+
+
+class ReleasedGenerator(Generator):
+    """Generator of the released code: instance 64-ReLU-dropout-norm-20, norm, 128 hidden units.
+
+    The second normalisation is over all pairs of the batch's instances and all annotators, so that
+    it is one over instances and one over annotators. Noise has the length C. Dropout and the
+    batch's own moments are used in the game alone.
+    """
+
+    middle, embedding, hidden_width = 64, 20, 128
+
+    def __init__(
+        self, feature_size: int, annotator_size: int, num_classes: int, **options: Any
+    ) -> None:
+        options |= {"embedding_size": self.embedding, "hidden_units": self.hidden_width}
+        super().__init__(
+            self.middle, annotator_size, num_classes, **{**options, "noise_size": num_classes}
+        )
+        self.playing = False
+        self.first = _dense(feature_size, self.middle, 7, use_bias=True)
+        self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
+        self.middle_norm = _normalisation(self.middle)
+        self.instance_norm, self.annotator_norm = (_normalisation(self.embedding) for _ in "ia")
+
+    def instance_part(self, features: Any) -> Any:
+        """Returns the instances' part of the hidden layer, `[B, d] -> [B, h]`."""
+        if not self.use_instances:
+            return super().instance_part(features)
+        training = self.playing
+        middle = self.drop(tf.nn.relu(self.first(features)), training=training)
+        embedded = self.instance_embedding(self.middle_norm(middle, training=training))
+        return self.from_instance(self.instance_norm(embedded, training=training))
+
+    def annotator_part(self, annotators: Any) -> Any:
+        """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
+        embedded = self.annotator_norm(self.annotator_embedding(annotators), training=self.playing)
+        hidden = self.from_annotator(embedded)
+        return hidden if self.use_annotators else tf.zeros_like(hidden)
+
+
+class ReleasedDiscriminator(Discriminator):
+    """Discriminator of the released code: v by two layers, dropout of u and v for each pair.
+
+    The class matrices start uniform in (0, 1); the graph adds its row-normalised mean to them.
+    """
+
+    middle = 128
+
+    def __init__(
+        self, feature_size: int, annotator_size: int, num_classes: int, **options: Any
+    ) -> None:
+        super().__init__(self.middle, annotator_size, num_classes, **options)
+        self.first = _dense(feature_size, self.middle, 11, use_bias=True)
+        self.drop = keras.layers.Dropout(DROPOUT, dtype="float32")
+        self.matrices_initializer = keras.initializers.RandomUniform(0.0, 1.0)
+
+    def class_matrices(self) -> Any:
+        """Returns S M + M, or M without label correlation, `[C, k, k]`."""
+        matrices = tf.convert_to_tensor(self.matrices)
+        if not self.aggregate_labels:
+            return matrices
+        return matrices + tf.einsum("cd,dkl->ckl", tf.convert_to_tensor(self.correlation), matrices)
+
+    def encode(self, features: Any, annotators: Any) -> tuple[Any, Any, Any]:
+        """Returns v `[B, k]`, u `[R, k]` and the class matrices `[C, k, k]`."""
+        return super().encode(tf.nn.relu(self.first(features)), annotators)
+
+    def _scores(self, v: Any, u: Any, matrices: Any) -> Any:
+        u, v = self.drop(u, training=True), self.drop(v, training=True)
+        k, classes = self.embedding_size, self.num_classes
+        maps = tf.matmul(u, tf.reshape(tf.transpose(matrices, [1, 0, 2]), [k, classes * k]))
+        return tf.einsum("pcl,pl->pc", tf.reshape(maps, [-1, classes, k]), v)
+
+    def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
+        """Returns the logits of D of every label of every pair, `[B, R, C]`."""
+        instances, annotators, k = tf.shape(v)[0], tf.shape(u)[0], self.embedding_size
+        v = tf.reshape(tf.repeat(v, annotators, axis=0), [-1, k])
+        u = tf.reshape(tf.tile(u, [instances, 1]), [-1, k])
+        shape = [instances, annotators, self.num_classes]
+        return tf.reshape(self._scores(v, u, matrices), shape)
+
+    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any) -> Any:
+        """Returns the logits of D of every label of chosen pairs, `[P, C]`."""
+        return self._scores(v, tf.gather(u, codes), matrices)
+
+
+class ReleasedAuxiliary(Auxiliary):
+    """Auxiliary network of the released code: its inputs have mean 0 and variance 1 over pairs."""
+
+    def _embedded(self, matrices: Any, labels: Any) -> Any:
+        flat = tf.nn.relu(tf.reshape(matrices, [-1, self.embedding_size**2]))
+        embedded = tf.gather(self.label_embedding(flat), labels)
+        rows = tf.reshape(standardised(embedded), [-1, embedded.shape[-1]])
+        hidden = self.from_label(rows)
+        return tf.reshape(hidden, tf.concat([tf.shape(labels), [hidden.shape[-1]]], axis=0))
+
+    def _answers(self, hidden: Any) -> Any:
+        return tf.nn.log_softmax(self.scores(tf.nn.relu(hidden)))
+
+    def all_pairs(self, v: Any, u: Any, matrices: Any, labels: Any) -> Any:
+        """Returns log Q(z | x, e, y) of all pairs, `[B, R, C]`."""
+        instance = self.from_instance(standardised(v))[:, None, :]
+        annotator = self.from_annotator(standardised(u))[None]
+        return self._answers(instance + annotator + self._embedded(matrices, labels))
+
+    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any, labels: Any) -> Any:
+        """Returns log Q(z | x, e, y) of chosen pairs, `[P, C]`."""
+        annotator = self.from_annotator(standardised(tf.gather(u, codes)))
+        instance = self.from_instance(standardised(v))
+        return self._answers(instance + annotator + self._embedded(matrices, labels))
+
+
+class Networks(Game):
+    """Generator, discriminator and auxiliary network of the released code."""
+
+    generator_class, discriminator_class = ReleasedGenerator, ReleasedDiscriminator
+    auxiliary_class = ReleasedAuxiliary
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.generator.playing = True
+
+    def restart(
+        self,
+        settings: Any,
+        classifier: keras.Model,
+        features: Any,
+        annotations: Annotations,
+        annotators: Any,
+    ) -> None:
+        """Takes a fit's data; the graph is the row-normalised co-occurrence with loops."""
+        super().restart(settings, classifier, features, annotations, annotators)
+        if self.discriminator.aggregate_labels:
+            counts = label_cooccurrence(annotations)
+            graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))
+            graph /= graph.sum(axis=1, keepdims=True)
+            self.discriminator.correlation.assign(graph.astype(np.float32))
+
+    def _remembered(self, count: Any, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        # A pass has dropout of its own.
+        return compute
+
+
+class ReleasedStart(CrowdLayer):
+    """DL-CL of the released code: Adam starts anew in each epoch, validation picks the epoch.
+
+    An epoch of the authors' is ten passes here: their 10,000 images are ten copies of each.
+
+    Attributes:
+        judged: features and labels that pick the epoch, or None.
+    """
+
+    passes = 10
+    judged: Any = None
+
+    def fit(  # type: ignore[override]
+        self, features: ArrayLike, annotations: Annotations, *, run: Run
+    ) -> ReleasedStart:
+        """Trains the network."""
+        return super().fit(features, annotations, validation=self.judged, run=run)
+
+    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+        def anew(epoch: int) -> None:
+            if epoch % self.passes == 0:
+                reset_optimizer(network.model.optimizer)
+
+        return self._train_phase(network, network.model, self.epochs, data, run, anew)
+
+
+def released_start(settings: Any, judged: Any) -> ReleasedStart:
+    """Returns the untrained DL-CL of a `CrowdInG`; `judged` picks its epoch."""
+    classifier = ReleasedStart(
+        settings.base,
+        standardise=settings.standardise,
+        initial=2.0,
+        epochs=40 * ReleasedStart.passes,
+        batch_size=1024,
+        learning_rate=1e-2,
+        monitor=None if judged is None else "accuracy",
+        restarts=0,
+        seed=settings.seed,
+    )
+    classifier.judged = judged
+    return classifier
+
+
+# What the released code does, each a game, in the order in which they override each other.
+GAMES: dict[str, type[Game]] = {
+    "released_loss": ReleasedLoss,
+    "released_reward": Reward,
+    "released_networks": Networks,
+    "l1_outputs": AbsoluteOutputs,
+    "weight_decay": WeightDecay,
+    "informed_by_both": InformedByBoth,
+    "unpretrained": Unpretrained,
+    "uncapped": Uncapped,
+    "nats": Nats,
+    "same_draws": SameDraws,
+    "dropout": Dropout,
+    "batches": Batches,
+}
