@@ -240,7 +240,7 @@ class Game(keras.Model):
     (`auxiliary_loss`) and D's logits (`pair_logits`, `all_logits`), the reward (`reward`), the
     selection (`select_cells`), the split of the instances (`split`), terms of the risks
     (`generator_penalty`, `classifier_penalty`) or the schedule of turns (`play_epoch`,
-    `alternate`).
+    `early_draws`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -377,7 +377,10 @@ class Game(keras.Model):
         latent = self.classify_all()  # until the classifier's turn ends
         logs = self.discriminator_turn(epoch, latent, self.settings.passes)
         if self.settings.two_step:
-            logs |= self.alternate(epoch, latent)
+            sure, unsure = self.split(latent)
+            drawn = self.early_draws(epoch, unsure, latent)
+            logs |= self.generator_turn(epoch, sure, latent)
+            logs |= self.classifier_turn(epoch, unsure, latent, drawn)
         else:
             logs |= self.joint_turn(epoch, latent)
         share, now = self.settings.averaging, self.classifier.trainable_variables
@@ -388,15 +391,9 @@ class Game(keras.Model):
         logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
         return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
 
-    def alternate(self, epoch: Any, latent: Any) -> dict[str, Any]:
-        """Gives the generator its turn, then the classifier.
-
-        References:
-            CrowdInG, section 3.3.3 (two-step update).
-        """
-        sure, unsure = self.split(latent)
-        logs = self.generator_turn(epoch, sure, latent)
-        return logs | self.classifier_turn(epoch, unsure, latent)
+    def early_draws(self, epoch: Any, rows: Any, latent: Any) -> tuple[Logged, Any] | None:
+        """Returns draws for the classifier's turn from before the generator's, None for later."""
+        return None
 
     def split(self, latent: Any) -> tuple[Any, Any]:
         """Returns the instances of the generator's turn and those of the classifier's."""

@@ -56,7 +56,7 @@ RELEASED: dict[str, Any] = {
     ),
     "embedding_size": 60,
     "batch_size": 1024,
-    "game_pretrain_epochs": 100,
+    "game_pretrain_epochs": 10,
     "epochs": 100,
     "averaging": 0.0,
     "collapse_drop": 1.0,

@@ -222,7 +222,9 @@ class Exact(Game):
         """Updates the generator by the exact risk."""
         return self._exact_turn("generator", self.crowd.draw(epoch, 3), epoch, rows, latent)
 
-    def classifier_turn(self, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
+    def classifier_turn(
+        self, epoch: Any, rows: Any, latent: Any, logged: Any = None
+    ) -> dict[str, Any]:
         """Updates the classifier by the exact risk."""
         return self._exact_turn("classifier", self.crowd.draw(epoch, 5), epoch, rows, latent)
 

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowd_layers.losses import at_labels
-from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game
+from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game, Logged
 from neucrowd_tf.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -150,12 +150,9 @@ class Nats(Game):
 class SameDraws(Game):
     """Eqs. 5 and 6 have the same draws, of the module before the generator's turn."""
 
-    def alternate(self, epoch: Any, latent: Any) -> dict[str, Any]:
-        """Draws for both turns, then gives the generator its turn and the classifier."""
-        sure, unsure = self.split(latent)
-        drawn = self.log_annotations(epoch, unsure, latent, (_UNSURE, _CLASSIFIER))
-        logs = self.generator_turn(epoch, sure, latent)
-        return logs | self.classifier_turn(epoch, unsure, latent, drawn)
+    def early_draws(self, epoch: Any, rows: Any, latent: Any) -> tuple[Logged, Any] | None:
+        """Returns the draws of the classifier's turn."""
+        return self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
 
 
 class Dropout(Game):

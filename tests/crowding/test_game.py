@@ -38,7 +38,9 @@ def softmax(logits: Any) -> np.ndarray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def make_game(remember: bool = True, **arguments: Any) -> SmallGame:
+def make_game(
+    remember: bool = True, kind: type[SmallGame] = SmallGame, **arguments: Any
+) -> SmallGame:
     """The networks over the small crowd, without any training."""
     settings = {"embedding_size": 4, "noise_size": 2, "information": LAMBDA, "passes": 1}
     rates = dict.fromkeys(("generator", "classifier", "discriminator"), 0.01)
@@ -60,7 +62,7 @@ def make_game(remember: bool = True, **arguments: Any) -> SmallGame:
         )
         for _ in range(2)
     )
-    game = SmallGame(estimator, base, averaged, (D,), R, remember)
+    game = kind(estimator, base, averaged, (D,), R, remember)
     game.restart(estimator, base, features, annotations, np.eye(R, dtype=np.float32))
     game.begin("game")
     return game
@@ -301,7 +303,7 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
     taken: dict[str, Any] = {}
 
     def turn(name: str) -> Any:
-        def take(_: Any, epoch: Any, rows: Any, latent: Any) -> dict[str, Any]:
+        def take(_: Any, epoch: Any, rows: Any, latent: Any, drawn: Any = None) -> dict[str, Any]:
             taken[name] = (int(epoch), rows.numpy().tolist())
             return {f"{name}_loss": tf.constant(0.0)}
 

@@ -1,0 +1,238 @@
+"""CrowdInG as printed and as released: its losses, rewards, draws, batches and networks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from neucrowd_tf import registry
+from neucrowd_tf.crowding.game import observed_cells
+from neucrowd_tf.crowding.networks import Drawn
+from neucrowd_tf.crowding.objectives import entropy
+from reproduction.controls import crowding_game, crowding_released
+from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
+from tests.crowding.conftest import ARGUMENTS, C, D, N, R, make_crowd
+from tests.crowding.test_game import LAMBDA, SmallGame, make_game, weights
+
+LABELS = np.array([0, 2, 1, 1])
+AUTHENTIC = np.array([True, False, True, False])
+LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1], [0.4, -2.0, 0.0]])
+
+
+def game_with(*factors: str, **arguments: Any) -> Any:
+    kinds = [crowding_released.GAMES[name] for name in factors]
+    return make_game(kind=type("Game", (*kinds, SmallGame), {}), **arguments)
+
+
+def test_every_factor_is_a_game_or_a_step_of_the_fit() -> None:
+    steps = {"trained_on", "annotator_rate", "released_start"}
+    games = crowding_game.GAMES.keys() | crowding_released.GAMES.keys()
+    assert games | steps == FACTORS.keys() and not games & steps
+    for preset in (PRINTED, RELEASED):
+        assert set(preset["factors"]) <= FACTORS.keys()
+    for name, preset in (("crowding_printed", PRINTED), ("crowding_released", RELEASED)):
+        made = registry.method(name).make(dataset="labelme").get_params(deep=False)
+        assert {key: made[key] for key in preset} == preset
+
+
+def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
+    factors = ("released_loss", "l1_outputs", "weight_decay", "informed_by_both")
+    game = game_with(*factors)
+    d, shares = 1 / (1 + np.exp(-LOGITS)), np.where(AUTHENTIC, 1.0, 0.9)
+    chosen = d[np.arange(4), LABELS]
+    entries = -np.where(AUTHENTIC, np.log(chosen), np.log(1 - chosen)) * shares
+    logits = tf.constant(LOGITS, tf.float32)
+    np.testing.assert_allclose(
+        game.annotation_losses(logits, LABELS, AUTHENTIC), entries, rtol=1e-5
+    )
+    # As the mean over both sides, the generated one times .9, halved.
+    sides = (d[AUTHENTIC].mean() + 0.9 * d[~AUTHENTIC].mean()) / 2
+    assert float(game.penalty(logits, AUTHENTIC)) == pytest.approx(sides, rel=1e-5)
+    unlikely = tf.constant([1.0, 2.0, 3.0, 5.0])
+    generated = tf.cast(~AUTHENTIC, tf.float32)
+    informed = (2.0 + 0.9 * 3.5) / 2
+    assert float(game.auxiliary_loss(unlikely, generated)) == pytest.approx(informed, rel=1e-6)
+    squares = sum(float((np.asarray(w) ** 2).sum()) for w in game.judges)
+    assert float(game.judges_penalty()) == pytest.approx(0.005 * squares, rel=1e-5)
+    game.begin("discriminator")
+    assert float(game.judges_penalty()) == 0.0
+    assert float(game.optimizer.learning_rate) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize("multiplier", ["mean", 0.7])
+def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> None:
+    game, rng = game_with("released_reward", multiplier=multiplier), np.random.default_rng(2)
+    rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
+    latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
+    inputs = tf.gather(game.crowd.features, rows), game.crowd.annotators
+    encoded = game.discriminator.encode(*inputs)
+    d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
+    log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
+    loss, delta = game.reward(inputs, latent, Drawn(labels, None, None, latent[:, None]))
+    mu = 0.0 if multiplier == "mean" else multiplier
+    for n in range(3):
+        for r in range(R):
+            own = -math.log((d[n, r, labels[n, r]] + 0.001) / 1.001)
+            assert float(loss[n, r]) == pytest.approx(own, rel=1e-4)
+            information = -(latent[n] * log_q[n, r]).sum() - mu
+            assert float(delta[n, r]) == pytest.approx(own + LAMBDA * information, rel=1e-4)
+
+
+def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
+    latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
+    for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):
+        sure, unsure = game_with("nats", threshold=nats).split(latent)
+        assert sure.numpy().tolist() == surest
+        assert sorted([*surest, *unsure.numpy().tolist()]) == list(range(4))
+    assert float(entropy(latent)[1]) < 0.5 < float(entropy(latent)[0])
+    game = game_with("uncapped")
+    assert game.ratio_cap == math.inf and 0 < game.ratio_floor < 1e-30
+
+
+@pytest.mark.ci
+def test_the_same_draws_come_before_the_generators_turn() -> None:
+    latents, drawn = [], {}
+    for factors in ((), ("same_draws",)):
+        game = game_with(*factors, averaging=0.0)
+        log = game.log_annotations
+
+        def logged(*args: Any, log: Any = log, game: Any = game) -> Any:
+            result = log(*args)
+            drawn[bool(factors), args[3]] = np.asarray(result[0].drawn.probabilities)  # noqa: B023
+            latents.append(weights(game)["generator"])
+            return result
+
+        game.log_annotations = logged
+        game.train_step(0)
+    moved = [
+        any((a != b).any() for a, b in zip(*pair, strict=True))
+        for pair in (latents[:2], latents[2:])
+    ]
+    assert moved == [True, False]
+    assert {len(values) for values in drawn.values()} == {N // 2}
+
+
+def test_batches_divide_the_instances_and_their_annotations() -> None:
+    game, seen = game_with("batches", averaging=0.0), []
+    turn = game.discriminator_turn
+
+    def judged(epoch: Any, latent: Any, passes: int) -> Any:
+        crowd = game.crowd
+        cells = np.zeros_like(crowd.observed)
+        cells[crowd.instances, crowd.codes] = True
+        np.testing.assert_array_equal(cells, crowd.observed)
+        seen.append((crowd.features.numpy(), crowd.observed, len(latent)))
+        return turn(epoch, latent, passes)
+
+    game.discriminator_turn = judged
+    whole = game.crowd
+    game.train_step(0)
+    assert game.crowd is whole and [size for *_, size in seen] == [16, 16, 16]
+    _, annotations, _ = make_crowd()
+    rows = np.concatenate([observed for _, observed, _ in seen])
+    features = np.concatenate([x for x, *_ in seen])
+    order = np.lexsort(features.T)
+    expected = np.lexsort(whole.features.numpy().T)
+    np.testing.assert_array_equal(rows[order], observed_cells(annotations)[expected])
+
+
+def test_the_released_networks_equal_naive_loops() -> None:
+    game, rng = game_with("released_networks", embedding_size=6), np.random.default_rng(3)
+    generator, discriminator, auxiliary = game.generator, game.discriminator, game.auxiliary
+    generator.drop.rate = discriminator.drop.rate = 0.0
+    x, annotators = rng.normal(size=(7, D)).astype(np.float32), np.eye(R, dtype=np.float32)
+    latent = rng.dirichlet(np.ones(C), size=7).astype(np.float32)
+    noise = rng.normal(size=(7, R, C)).astype(np.float32)
+
+    def dense(layer: Any, values: Any) -> Any:
+        bias = 0 if layer.bias is None else np.asarray(layer.bias, np.float64)
+        return values @ np.asarray(layer.kernel, np.float64) + bias
+
+    def norm(values: Any) -> Any:
+        return (values - values.mean(axis=0)) / np.sqrt(values.var(axis=0) + 1e-5)
+
+    item = dense(generator.instance_embedding, norm(np.maximum(dense(generator.first, x), 0)))
+    user = dense(generator.annotator_embedding, annotators)
+    # All pairs are normalised together, as the released code has them.
+    pairs = norm(np.concatenate([np.tile(user, (7, 1)), np.repeat(item, R, axis=0)], axis=1))
+    first = dense(generator.from_annotator, pairs[:, :20]) + dense(
+        generator.from_instance, pairs[:, 20:]
+    )
+    first += dense(generator.from_noise, noise.reshape(-1, C))
+    first += dense(generator.from_classifier, np.repeat(latent, R, axis=0))
+    expected = dense(generator.scores, np.maximum(first, 0)).reshape(7, R, C)
+    logits = generator.logits(generator.hidden(x, annotators, noise), latent[:, None])
+    np.testing.assert_allclose(logits, expected, rtol=2e-3, atol=2e-4)
+
+    v, u, matrices = discriminator.encode(x, annotators)
+    graph, start = np.asarray(discriminator.correlation), np.asarray(discriminator.matrices)
+    np.testing.assert_allclose(graph.sum(axis=1), 1.0, rtol=1e-6)
+    assert start.min() >= 0 and start.max() <= 1
+    m = np.einsum("cd,dkl->ckl", graph, start) + start
+    np.testing.assert_allclose(matrices, m, rtol=1e-5)
+    scores = np.einsum("rk,ckl,nl->nrc", np.asarray(u), m, np.asarray(v))
+    np.testing.assert_allclose(
+        discriminator.all_pairs(v, u, matrices), scores, rtol=1e-3, atol=1e-4
+    )
+    codes = np.array([0, 4, 2, 2, 1, 3, 0])
+    some = discriminator.some_pairs(v, u, matrices, codes)
+    np.testing.assert_allclose(some, scores[np.arange(7), codes], rtol=1e-3, atol=1e-4)
+
+    labels = rng.integers(0, C, (7, R))
+    embedded = dense(auxiliary.label_embedding, np.maximum(m, 0).reshape(C, -1))
+    pairs = norm(
+        np.concatenate(
+            [np.tile(u, (7, 1)), np.repeat(v, R, axis=0), embedded[labels.reshape(-1)]], axis=1
+        )
+    )
+    parts = (auxiliary.from_annotator, auxiliary.from_instance, auxiliary.from_label)
+    hidden = sum(dense(part, pairs[:, 6 * i : 6 * i + 6]) for i, part in enumerate(parts))
+    scores = dense(auxiliary.scores, np.maximum(hidden, 0)).reshape(7, R, C)
+    log_q = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
+    np.testing.assert_allclose(
+        auxiliary.all_pairs(v, u, matrices, labels), log_q, rtol=2e-3, atol=1e-3
+    )
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("preset", [PRINTED, RELEASED], ids=["printed", "released"])
+def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any]) -> None:
+    x, annotations, truth = make_crowd()
+    short = {"epochs": 2, "game_pretrain_epochs": 1, "passes": 1}
+    model = ControlledCrowdInG(**{**ARGUMENTS, **preset, **short})
+    answers = []
+    for _ in range(2):
+        model.fit(x, annotations, validation=(x[:18], truth[:18]))
+        assert all(np.isfinite(values).all() for values in model.history_.values())
+        assert all(0 <= value <= 1 for value in model.history_["discriminator_auc"])
+        answers.append((model.predict_proba(x), model.generate(x[:3]).labels))
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_released_start_restarts_adam_and_keeps_the_best_epoch() -> None:
+    x, annotations, truth = make_crowd()
+    model = ControlledCrowdInG(**{**ARGUMENTS, "factors": ("released_start",), "epochs": 0})
+    classifier = crowding_released.released_start(model, (x[:18], truth[:18]))
+    classifier.set_params(epochs=12)
+    resets: list[int] = []
+    original = crowding_released.reset_optimizer
+    crowding_released.reset_optimizer = lambda optimizer: (
+        resets.append(  # type: ignore[assignment]
+            int(optimizer.iterations.numpy())
+        )
+        or original(optimizer)
+    )
+    try:
+        from neucrowd_tf.training.run import Run
+
+        classifier.fit(x, annotations, run=Run())
+    finally:
+        crowding_released.reset_optimizer = original
+    assert resets == [0, 10] and len(classifier.history_["val_accuracy"]) == 12
+    best = classifier.history_["val_accuracy"]
+    assert classifier.best_epoch_ == int(np.argmax(best))
