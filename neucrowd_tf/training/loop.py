@@ -250,7 +250,7 @@ class _Checkpoint:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
             self.logs.setdefault(name, []).append(value)
-        rate = float(keras.ops.convert_to_tensor(self.model.optimizer.learning_rate))
+        rate = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
         self.run.scalars(epoch, {**values, "learning_rate": rate})
         self.next_epoch = epoch + 1
 
