@@ -4,8 +4,8 @@
 
 Both sides get the same input. With --data_dir truth inference is also run on published benchmarks,
 with its accuracy and seconds here and in crowd-kit, each with its own defaults. A package that is
-not installed is left out and named. maml's losses need torch alone: its formulas are called with the
-weights of ours.
+not installed is left out and named. maml's losses need torch alone: its formulas are called with
+the weights of our heads.
 """
 
 from __future__ import annotations
