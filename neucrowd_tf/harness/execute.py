@@ -59,7 +59,7 @@ class Outcome:
 
 
 def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
-    """Makes one run in its folder, or only the missing files of a finished one.
+    """Makes one run in its folder; a finished one that lacks a file goes on from its checkpoints.
 
     Raises:
         OSError: the disk is full or the folder cannot be written.
@@ -69,12 +69,8 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
     models = model_names(work.options.model_annotator, annotators)
     execution = _Execution(work, dataset, models, strategy)
-    if work.only_complete:
-        work.sweep()
-        execution.complete()
-        return Outcome(OK, work.metrics().content)
     with locked(work.folder):  # another command may share the output folder
-        if work.finished and work.options.resume:
+        if work.finished and work.options.resume and not work.lacks():
             return Outcome(OK, work.metrics().content)
         work.prepare()
         try:
@@ -156,7 +152,11 @@ class _Execution:
         self.method = registry.method(work.key.method)
 
     def make(self) -> dict[str, Any]:
-        """Makes the whole run; returns the content of its metrics.json."""
+        """Makes the run; returns the content of its metrics.json.
+
+        A finished run keeps its config.json and its timings.
+        """
+        earlier = self.work.metrics() if self.work.finished else None
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
         run = self.run(logs=True)
         estimator, timings = self._fitted(run)
@@ -166,28 +166,18 @@ class _Execution:
         run.flush()
         if self.work.options.export:
             self._export(estimator, run)
-        timings["resumed"] = resumed
-        metrics["timings"] = {**timings, "peak_memory_mb": process.peak_memory_mb()}
+        timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
+        metrics["timings"] = timings if earlier is None else earlier.timings
+        for path in run_files.other_results(self.folder, earlier.digests) if earlier else ():
+            warnings.warn(
+                f"{path}: written again, and it differs from what the run wrote; another version"
+                " may do that.",
+                stacklevel=2,
+            )
         if self.work.options.report is not False:
             self._report(estimator, metrics)
         write_json(self.folder / run_files.FINISHED, metrics)
         return metrics
-
-    def complete(self) -> None:
-        """Writes the missing files of a finished run from its checkpoints, or fits it again."""
-        run = self.run()
-        estimator, _ = self._fitted(run)
-        if self.work.lacks_results():
-            self._results(estimator)
-            finished = self.folder / run_files.FINISHED
-            for path in run_files.other_results(self.folder, self.work.metrics().digests):
-                warnings.warn(
-                    f"{path}: written again, and it differs from what the run wrote; another"
-                    f" version may do that. Remove {finished} to make the run again.",
-                    stacklevel=2,
-                )
-        if self.work.lacks_export():
-            self._export(estimator, run)
 
     def run(self, *, logs: bool = False) -> RecordedRun:
         """Returns the surroundings of the fit: checkpoints, logs and curves."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import sys
 import time
@@ -113,12 +112,11 @@ def _read(options: Options, name: str, seed: int) -> CrowdDataset:
     return whole.replace(annotations=fewer)
 
 
-def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:
-    """Sorts runs into finished ones and ones to make; writes nothing.
+def plan(options: Options, works: Iterable[Work], report: Report) -> tuple[list[Work], list[Work]]:
+    """Sorts runs into finished ones and ones to make; copies those that --reuse has.
 
     Returns:
-        the finished runs, and the runs to make: unfinished ones first, then finished ones that lack
-        a file.
+        the finished runs, and the runs to make: also finished ones that lack a file.
 
     Raises:
         UsageError: a finished run without --resume, a run that began with other settings, or input
@@ -139,32 +137,20 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     check_tables(out)
     finished: list[Work] = []
     to_run: list[Work] = []
+    copied = 0
     for work in works:
         work.check()
-        (finished if work.finished else to_run).append(work)
-    lacking = [dataclasses.replace(work, only_complete=True) for work in finished if work.lacks()]
-    return finished, to_run + lacking
-
-
-def reused(
-    finished: Sequence[Work], left: Sequence[Work], report: Report
-) -> tuple[list[Work], list[Work]]:
-    """Returns `plan`'s lists after copying the finished runs of `--reuse`."""
-    copied = []
-    for work in left:
-        other = work.options.reuse
-        if other is not None and not work.only_complete and work.copy_from(other):
-            copied.append(work)
+        copied += not work.finished and work.copy_from_reuse()
+        (finished if work.finished and not work.lacks() else to_run).append(work)
     if copied:
-        report(f"{len(copied)} finished runs copied from {copied[0].options.reuse}")
-    lacking = [dataclasses.replace(work, only_complete=True) for work in copied if work.lacks()]
-    return [*finished, *copied], [work for work in left if work not in copied] + lacking
+        report(f"{copied} finished runs copied from {options.reuse}")
+    return finished, to_run
 
 
 def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
     """Trains together with the first worker of --distribute=multi_worker and writes nothing."""
     outcomes = {}
-    for work in plan(options, works)[1]:
+    for work in plan(options, works, report)[1]:
         strategy = process.start(options)
         outcomes[work.key] = outcome = accompany(work, load(work), strategy)
         report(f"{work.key}: {outcome.status}: {outcome.reason}")
@@ -195,7 +181,7 @@ def run_all(
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
-    finished, left = reused(*plan(options, works), report)
+    finished, left = plan(options, works, report)
     alone = len({(work.key.dataset, work.key.method) for work in works}) == 1
     outcomes = keep_finished(finished)
     for work, outcome in make_all(left, options, report, modules, alone=alone):
@@ -245,7 +231,8 @@ def make_all(
     with contextlib.closing(executor), bar:
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
             if outcome.status != OK and outcome.fixable and alone:
-                work.discard()
+                if not work.finished:
+                    work.discard()
                 raise UsageError(outcome.reason)
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)

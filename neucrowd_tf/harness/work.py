@@ -90,7 +90,6 @@ class Work:
         hparams: its hyper-parameters.
         options: the command's.
         progress: whether its fit shows progress bars; None shows them on a terminal.
-        only_complete: whether only missing files of a finished run are made.
         label: printed before the run's name.
         space: the values that --tune tries; empty for the method's declared space.
     """
@@ -99,7 +98,6 @@ class Work:
     hparams: dict[str, Any]
     options: Options
     progress: bool | None = None
-    only_complete: bool = False
     label: str = ""
     space: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -135,12 +133,15 @@ class Work:
             raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
         return metrics
 
-    def lacks_results(self) -> bool:
-        """Whether a result file of a finished run is missing or not as the run wrote it.
+    def lacks(self) -> bool:
+        """Whether a finished run lacks a file that can be made from its checkpoints.
 
+        These are the SavedModel and result files that are missing or not as the run wrote them.
         Runs of earlier versions have no digests; their predictions are checked for readability.
         """
-        digests = self.metrics().digests
+        digests, model = self.metrics().digests, self.folder / run_files.SAVED_MODEL
+        if self.options.export and not (model / "saved_model.pb").is_file():
+            return True
         if run_files.other_results(self.folder, digests):
             return True
         names = {*digests, run_files.PREDICTIONS, run_files.ANNOTATORS, run_files.EVALUATION}
@@ -152,22 +153,15 @@ class Work:
             return True
         return not all((self.folder / name).is_file() for name in names)
 
-    def lacks_export(self) -> bool:
-        """Whether the SavedModel of a finished run is missing."""
-        model = self.folder / run_files.SAVED_MODEL / "saved_model.pb"
-        return self.options.export and not model.is_file()
-
-    def lacks(self) -> bool:
-        """Whether a finished run lacks a file that can be made from its checkpoints."""
-        return self.lacks_export() or self.lacks_results()
-
-    def copy_from(self, other: Path) -> bool:
-        """Copies the finished run of the same name and settings from another --output_dir.
+    def copy_from_reuse(self) -> bool:
+        """Copies the finished run of the same name and settings from the folder of --reuse.
 
         Returns:
             whether there is one.
         """
-        options = dataclasses.replace(self.options, output_dir=other)
+        if self.options.reuse is None:
+            return False
+        options = dataclasses.replace(self.options, output_dir=self.options.reuse)
         source = dataclasses.replace(self, options=options)
         if not source.finished:
             return False
