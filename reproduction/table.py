@@ -156,13 +156,17 @@ def _gain(
 ) -> tuple[Interval | None, Interval | None]:
     """Returns the paired gain in the first metric over the suite's baseline.
 
-    The baseline has the same setting if it runs there. The gain comes with its interval over seeds,
-    and with that over seeds and instances.
+    The baseline has the same setting if it runs there, else none, but always the same data. The
+    gain comes with its interval over seeds, and with that over seeds and instances.
     """
-    plain = dataclasses.replace(case, setting="", hparams={}, options={})
+    plain = [dataclasses.replace(case, setting="", hparams={}, options={})]
+    if _data_options(case):
+        plain = [
+            x for x in suite.cases if not x.hparams and _data_options(x) == _data_options(case)
+        ]
     mine, metric = row_runs(root, case, dataset, method), suite.metrics[0]
     baseline = suite.baseline_of(method)
-    for place in (case, plain):
+    for place in (case, *plain):
         # The baseline with other settings is measured over itself, on the same data.
         if not baseline or (method == baseline and (place == case or case.options)):
             continue
@@ -183,6 +187,11 @@ def _gain(
             ]
             return gain, shared_test_interval(folders[0], folders[1], metric)
     return None, None
+
+
+def _data_options(case: Case) -> dict[str, Any]:
+    """Returns the options of a case that change its data."""
+    return {name: value for name, value in case.options.items() if name != "curves"}
 
 
 def _key(run: FinishedRun) -> tuple[int, str]:
