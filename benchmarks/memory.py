@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import flags, memory_mb
+from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.harness import plugins
-from neucrowd_tf.io.quiet import import_tensorflow
 
 FIRST = 10
 LIMIT = 1.0  # megabytes a fit

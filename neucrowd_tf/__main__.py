@@ -11,7 +11,7 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.io.command_line import PROBLEM, run, say
+from neucrowd_tf.commands.command_line import PROBLEM, run, say
 from neucrowd_tf.stopping import while_loading
 
 RUN = "run"

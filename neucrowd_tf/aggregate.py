@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import (
-    DataError,
-    IdentitiesError,
-    UnsupportedDataError,
-    UsageError,
-    one_line,
-)
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
@@ -29,6 +21,14 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
+from neucrowd_tf.errors import (
+    DataError,
+    IdentitiesError,
+    UnsupportedDataError,
+    UsageError,
+    one_line,
+)
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head

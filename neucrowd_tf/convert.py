@@ -7,15 +7,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
     run_command,
     table_options,
     write_outputs,
 )
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.importers import TOOLS
 from neucrowd_tf.io.labels import TABLE, read_annotations
 from neucrowd_tf.io.roles import named_columns

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
     run_command,
     table_options,
     write_outputs,
 )
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import input_path, read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions

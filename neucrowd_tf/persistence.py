@@ -21,11 +21,11 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.arguments import nest
+from neucrowd_tf.commands.run_files import SavedEstimator
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json import write_json
-from neucrowd_tf.io.run_files import SavedEstimator
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.export import NAMES
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
     run_command,
@@ -22,12 +19,15 @@ from neucrowd_tf.io.command_line import (
     standard_output,
     table_options,
 )
+from neucrowd_tf.commands.quiet import import_tensorflow
+from neucrowd_tf.commands.run_files import ExportedNames
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.export import NAMES
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, check_tree, ending
 from neucrowd_tf.io.images import IMAGES, MAX_PIXELS, read_images
-from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.run_files import ExportedNames
 from neucrowd_tf.io.schema import TableOptions, split_list
 from neucrowd_tf.io.tables.writing import csv_writer, text_cell
 from neucrowd_tf.names import as_name_array

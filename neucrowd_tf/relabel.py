@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
@@ -22,9 +20,11 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
+from neucrowd_tf.commands.run_files import CONFIG, changed_files, files_to_keep, read_config
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_costs, read_gold, read_names, read_probabilities
 from neucrowd_tf.io.labels import input_path, read_annotations
-from neucrowd_tf.io.run_files import CONFIG, changed_files, files_to_keep, read_config
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 

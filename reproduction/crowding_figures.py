@@ -11,10 +11,10 @@ import numpy as np
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
+from neucrowd_tf.commands.run_files import CURVES
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.run_files import CURVES
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, suite_runs

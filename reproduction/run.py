@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
+from neucrowd_tf.commands.command_line import say
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import process, runner
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import FAILED, aligned
 from neucrowd_tf.harness.runner import Report
 from neucrowd_tf.harness.work import Work
-from neucrowd_tf.io.command_line import say
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import write_json
 from reproduction.collect import case_folder, suite_runs

@@ -15,8 +15,8 @@ import signal
 import sys
 from typing import Any
 
+from neucrowd_tf.commands.quiet import quiet
 from neucrowd_tf.harness import cli, plugins
-from neucrowd_tf.io.quiet import quiet
 
 
 def kill_before(name: str, count: int) -> None:

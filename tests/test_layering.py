@@ -19,6 +19,7 @@ FLOORS = (
     ("arguments", "flags", "metrics", "names"),
     ("annotations",),
     ("io",),
+    ("commands",),
     ("persistence", "datasets.core", "datasets.splits"),
     ("registry",),
     ("aggregation", "nn"),

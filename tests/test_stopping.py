@@ -12,7 +12,7 @@ import pytest
 
 from neucrowd_tf import aggregate, convert, relabel, stopping
 from neucrowd_tf.aggregation.engine import fit
-from neucrowd_tf.io import command_line
+from neucrowd_tf.commands import command_line
 from neucrowd_tf.report import __main__ as report
 from neucrowd_tf.stopping import Stopped, check_stopped, stoppable
 
@@ -168,7 +168,7 @@ def test_what_got_lost_is_raised_again(capfd: pytest.CaptureFixture[str]) -> Non
 STUCK = """
 import os, signal, sys, time
 from neucrowd_tf import stopping
-from neucrowd_tf.io.command_line import run
+from neucrowd_tf.commands.command_line import run
 from neucrowd_tf.io.files.atomic import atomic_path
 stopping.while_loading()
 stopping.GRACE = 0.2

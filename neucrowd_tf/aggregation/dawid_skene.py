@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -60,6 +61,11 @@ class Confusion:
     priors: NDArray[np.float64]
     errors: NDArray[np.float64]
 
+    @cached_property
+    def log_errors(self) -> NDArray[np.float64]:
+        """The logarithms of `errors`, which are computed once for all shards."""
+        return np.log(np.maximum(self.errors, TINY))
+
 
 @dataclasses.dataclass(frozen=True)
 class DawidSkeneModel(ConfusionModel[Confusion]):
@@ -81,8 +87,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def log_errors(self, parameters: Confusion) -> NDArray[np.float64]:
         """Returns `[R * C observed, C true]`."""
-        size = len(parameters.priors)
-        return np.log(np.maximum(parameters.errors, TINY)).reshape(-1, size)
+        return parameters.log_errors.reshape(-1, len(parameters.priors))
 
     def log_priors(self, parameters: Confusion) -> NDArray[np.float64]:
         """Returns `[C]`."""
@@ -115,9 +120,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def objective(self, sums: Sums, parameters: Confusion) -> float:
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
-        return float(sums["evidence"]) + float(
-            (self.pseudo * np.log(np.maximum(parameters.errors, TINY))).sum()
-        )
+        return float(sums["evidence"]) + float((self.pseudo * parameters.log_errors).sum())
 
     def priors(self, parameters: Confusion) -> NDArray[np.float64]:
         """Returns the class prior `[C]`."""

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NoReturn
 
 from neucrowd_tf import registry
+from neucrowd_tf.commands.command_line import run as run_to_exit_code
+from neucrowd_tf.commands.command_line import say
+from neucrowd_tf.commands.quiet import quiet
 from neucrowd_tf.errors import UsageError, one_line, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.work import RunKey
-from neucrowd_tf.io.command_line import run as run_to_exit_code
-from neucrowd_tf.io.command_line import say
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.quiet import quiet
 from neucrowd_tf.stopping import RESUME, hinted
 
 CHECKOUT = (

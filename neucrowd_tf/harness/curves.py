@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.commands.predictions import read_rows
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.predictions import read_rows
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.run import Run
 

@@ -16,6 +16,9 @@ from sklearn.base import clone
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.auto import gold_codes
+from neucrowd_tf.commands import run_files
+from neucrowd_tf.commands.command_line import model_names
+from neucrowd_tf.commands.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.annotators import annotators_csv
@@ -28,13 +31,10 @@ from neucrowd_tf.harness import process
 from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
 from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked
-from neucrowd_tf.io import run_files
-from neucrowd_tf.io.command_line import model_names
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.predictions import predictions_csv
 from neucrowd_tf.stopping import check_stopped
 
 # Errors of the machine: every further run would have them too.

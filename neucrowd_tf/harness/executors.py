@@ -19,9 +19,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.commands.quiet import quiet
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import plugins, process
-from neucrowd_tf.io.quiet import quiet
 
 # A new process begins after this many runs: TensorFlow keeps 2 to 3 MB per run.
 RUNS_PER_PROCESS = 60

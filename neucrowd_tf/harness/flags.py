@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.commands.command_line import LabelFlags, table_options
+from neucrowd_tf.commands.run_files import TABLES
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.flags import flag, pair, parse_value
 from neucrowd_tf.flags import parse as parse_flags
-from neucrowd_tf.io.command_line import LabelFlags, table_options
-from neucrowd_tf.io.run_files import TABLES
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions, split_list
 
 __all__ = ["Options", "check", "parse", "parse_value"]

@@ -14,10 +14,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.commands.command_line import show_warning
+from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.command_line import show_warning
-from neucrowd_tf.io.quiet import import_tensorflow
 
 PACKAGES = (
     "neucrowd-tf",

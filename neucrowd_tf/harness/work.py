@@ -13,14 +13,14 @@ from typing import Any
 from filelock import FileLock
 
 from neucrowd_tf.annotations import statistics
+from neucrowd_tf.commands import run_files
+from neucrowd_tf.commands.predictions import read_predictions
+from neucrowd_tf.commands.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import NAMES, Options
-from neucrowd_tf.io import run_files
 from neucrowd_tf.io.files.json import jsonable
-from neucrowd_tf.io.predictions import read_predictions
-from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.io.schema import TableOptions
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neucrowd_tf.aggregation.base import gold_codes
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.flags import flag
-from neucrowd_tf.io.command_line import (
+from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
@@ -21,11 +19,13 @@ from neucrowd_tf.io.command_line import (
     table_options,
     write_outputs,
 )
+from neucrowd_tf.commands.quiet import import_tensorflow
+from neucrowd_tf.commands.run_files import changed_files, files_to_keep, input_files
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_beside, read_gold, read_true_labels
 from neucrowd_tf.io.labels import input_path, read_annotations
-from neucrowd_tf.io.quiet import import_tensorflow
-from neucrowd_tf.io.run_files import changed_files, files_to_keep, input_files
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ import numpy as np
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.coefficients import Scale
+from neucrowd_tf.commands.run_files import COMPARISON
 from neucrowd_tf.evaluation.cross_validation import whole_crowd, whole_truth
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.run_files import COMPARISON
 from neucrowd_tf.report.crowd import crowd_sections
 from neucrowd_tf.report.model import METRICS, model_sections
 from neucrowd_tf.report.pictures import Page, Pictures

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
-from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.io.files.reading import digest, read_text
-from neucrowd_tf.io.predictions import read_predictions
-from neucrowd_tf.io.run_files import (
+from neucrowd_tf.commands.predictions import read_predictions
+from neucrowd_tf.commands.run_files import (
     ANNOTATORS,
     FINISHED,
     PREDICTIONS,
@@ -23,6 +19,10 @@ from neucrowd_tf.io.run_files import (
     other_results,
     read_config,
 )
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
+from neucrowd_tf.evaluation.shared_test import shared_test_interval
+from neucrowd_tf.io.files.reading import digest, read_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

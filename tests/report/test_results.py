@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neucrowd_tf.commands.predictions import read_predictions
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.predictions import read_predictions
 from neucrowd_tf.report.results import read_run, siblings
 
 

@@ -226,8 +226,8 @@ def _begin() -> None:
 
     Nothing is computed yet: a fork would not survive that.
     """
+    from neucrowd_tf.commands.quiet import quiet
     from neucrowd_tf.harness import plugins
-    from neucrowd_tf.io.quiet import quiet
 
     quiet()
     plugins.register(PLUGINS)

@@ -13,10 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.command_line import check_outputs, model_names, run, say, write_outputs
-from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.io.run_files import (
+from neucrowd_tf.commands.command_line import check_outputs, model_names, run, say, write_outputs
+from neucrowd_tf.commands.run_files import (
     Config,
     ExportedNames,
     Metrics,
@@ -24,6 +22,8 @@ from neucrowd_tf.io.run_files import (
     input_digest,
     input_files,
 )
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.files.reading import digest
 
 FULL_DISK = "error: No space left on device; free some and start again: standard output\n"
 
