@@ -126,9 +126,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
     """
 
     def decorate(factory: Factory) -> Factory:
-        if name in _METHODS and _METHODS[name].factory is not factory:
-            raise ValueError(f"method {name!r} is registered already")
-        _METHODS[name] = Method(name=name, factory=factory, summary=summary, **fields)
+        _add(_METHODS, Method(name=name, factory=factory, summary=summary, **fields), "factory")
         return factory
 
     return decorate
@@ -143,19 +141,24 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
     """Returns a decorator that registers a loader as the dataset `name`."""
 
     def decorate(loader: Factory) -> Factory:
-        if name in _DATASETS and _DATASETS[name].loader is not loader:
-            raise ValueError(f"dataset {name!r} is registered already")
-        _DATASETS[name] = Dataset(name=name, loader=loader, summary=summary, **fields)
+        _add(_DATASETS, Dataset(name=name, loader=loader, summary=summary, **fields), "loader")
         return loader
 
     return decorate
 
 
+def _add(table: dict[str, Any], entry: Any, function: str) -> None:
+    """Adds an entry under its name; ValueError if that is another function's."""
+    earlier = table.setdefault(entry.name, entry)
+    if getattr(earlier, function) is not getattr(entry, function):
+        raise ValueError(f"{type(entry).__name__.lower()} {entry.name!r} is registered already")
+    table[entry.name] = entry
+
+
 def register_suite(suite: Suite) -> None:
     """Registers what `--suite` with its name makes."""
-    if suite.name in _SUITES and _SUITES[suite.name] != suite:
+    if _SUITES.setdefault(suite.name, suite) != suite:
         raise ValueError(f"suite {suite.name!r} is registered already")
-    _SUITES[suite.name] = suite
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:

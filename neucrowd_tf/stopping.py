@@ -6,14 +6,13 @@ exceptions, so that unfinished files are removed; `Stopped` is SIGTERM's.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,8 +22,6 @@ RESUME = "start again with --resume to go on"
 # A command that was asked to stop and has not ended by then (in a library's long call, or as the
 # exception got lost) is ended.
 GRACE = 5.0
-# After which an exception that got lost is raised again.
-AGAIN = 0.05
 
 # Files and folders under a temporary name, which a process that is ended at once removes.
 unfinished: set[Path] = set()
@@ -130,7 +127,6 @@ def stoppable() -> Iterator[None]:
     _told.clear()
     before: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     stop = _Stop()
-    unraisable, sys.unraisablehook = sys.unraisablehook, stop.lost
     try:
         for number in SIGNALS:
             if _of_command(number) or (
@@ -144,7 +140,6 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        sys.unraisablehook = unraisable
         stop.cancel()
         _asked = None
 
@@ -173,8 +168,7 @@ class _Stop:
 
     def __init__(self) -> None:
         self._command = _of_command(signal.SIGTERM)
-        self._unraisable = sys.unraisablehook
-        self._timers: list[threading.Timer] = []
+        self._timer: threading.Timer | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         global _asked
@@ -183,31 +177,14 @@ class _Stop:
             _end(number)
         if _asked is None:
             _asked = _kind(number)
-            self._later(GRACE, lambda: _end(number))
+            self._timer = threading.Timer(GRACE, _end, (number,))
+            self._timer.daemon = True
+            self._timer.start()
             raise _kind(number)
 
-    def lost(self, lost: Any) -> None:
-        """Raises an exception again that was lost while an object was released."""
-        if _asked is not None and issubclass(lost.exc_type, _asked):
-            self._later(AGAIN, self._again)
-        else:
-            self._unraisable(lost)
-
-    def _again(self) -> None:
-        global _asked
-        number = signal.SIGTERM if _asked is Stopped else signal.SIGINT
-        _asked = None
-        _thread.interrupt_main(number)
-
-    def _later(self, seconds: float, function: Callable[[], None]) -> None:
-        timer = threading.Timer(seconds, function)
-        timer.daemon = True
-        timer.start()
-        self._timers.append(timer)
-
     def cancel(self) -> None:
-        for timer in self._timers:
-            timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 def _imports(frame: FrameType | None) -> bool:

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import softmax
 
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import remove_annotations
 from neucrowd_tf.datasets import CrowdDataset
@@ -37,21 +36,6 @@ COLUMNS = (
 _PSEUDO = 0.5  # an answer never given is rare, not impossible
 
 
-def confusion_matrices(crowd: Annotations, truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns `[R, C true, C given]`, counted against the truth."""
-    classes = crowd.num_classes
-    counts = np.full((crowd.num_annotators, classes, classes), _PSEUDO)
-    np.add.at(counts, (crowd.annotators, truth[crowd.instances], crowd.labels), 1.0)
-    return counts / counts.sum(axis=2, keepdims=True)
-
-
-def posterior(crowd: Annotations, matrices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[N, C]` under the matrices and classes that are as frequent."""
-    scores = np.zeros((crowd.num_instances, crowd.num_classes))
-    np.add.at(scores, crowd.instances, np.log(matrices)[crowd.annotators, :, crowd.labels])
-    return np.asarray(softmax(scores, axis=1))
-
-
 def figures(data: CrowdDataset, left: Annotations) -> dict[str, dict[str, float]]:
     """Returns accuracy and AUC of each kind of training label.
 
@@ -65,12 +49,15 @@ def figures(data: CrowdDataset, left: Annotations) -> dict[str, dict[str, float]
     if data.truth is None or data.validation is None:
         raise DataError(f"{data.name}: expected truth and a validation split, received neither")
     votes = left.vote_counts()
-    informed = posterior(left, confusion_matrices(data.annotations, data.truth))
+    classes = np.eye(votes.shape[1])
+    matrices = error_matrices(data.annotations.one_hot(), classes[data.truth], _PSEUDO)
     ties = votes == votes.max(axis=1, keepdims=True)
     targets = {
         "majority vote": ties / ties.sum(axis=1, keepdims=True),
-        "known annotators": informed,
-        "truth": np.eye(votes.shape[1])[data.truth],
+        "known annotators": combine(
+            log_likelihoods(left.one_hot(), matrices), np.ones(len(classes))
+        ),
+        "truth": classes[data.truth],
     }
     mean, scale = standardise(data.features, True)
     parts = [data.features, data.validation.features, data.test.features]

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.evaluation.influence import VALUES
-from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
-from neucrowd_tf.evaluation.shared_test import shared_test_interval
-from neucrowd_tf.harness.results import aligned
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval
+from neucrowd_tf.harness.results import NO_INTERVAL, aligned, compare
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
@@ -35,7 +33,6 @@ HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_rou
 REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
 PRIVATE_DATA = "not reproduced: private data"
 PUBLIC_DATA = "not reproduced: public data, not in data_dir"
-_NONE = Interval(math.nan, math.nan, math.nan)
 NO_FIGURE, NOT_RUN = "the paper prints none", "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
 
@@ -83,7 +80,7 @@ class Cell:
         """The 95% prediction interval of one more seed."""
         values = self.by_seed
         if len(values) < 2:
-            return Interval(values[0], math.nan, math.nan) if values else _NONE
+            return Interval(values[0], math.nan, math.nan) if values else NO_INTERVAL
         return prediction_interval(
             float(np.mean(values)), float(np.std(values, ddof=1)), len(values)
         )
@@ -123,7 +120,7 @@ class Cell:
         mean, low, high = self.interval
         deviation = float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
         difference = mean - self.paper if self.paper is not None else math.nan
-        gain, wider = self.gain or _NONE, self.gain_instances or _NONE
+        gain, wider = self.gain or NO_INTERVAL, self.gain_instances or NO_INTERVAL
         numbers = {
             "paper": self.paper,
             "mean": mean,
@@ -164,28 +161,17 @@ def _gain(
         plain = [
             x for x in suite.cases if not x.hparams and _data_options(x) == _data_options(case)
         ]
-    mine, metric = row_runs(root, case, dataset, method), suite.metrics[0]
+    metric = suite.metrics[0]
+    mine = _by_run(row_runs(root, case, dataset, method), metric)
     baseline = suite.baseline_of(method)
     for place in (case, *plain):
         # The baseline with other settings is measured over itself, on the same data.
         if not baseline or (method == baseline and (place == case or case.options)):
             continue
-        theirs = row_runs(root, place, dataset, baseline)
-        ours, others = _by_run(mine, metric), _by_run(theirs, metric)
-        both = [key for key in ours if key in others]
-        if both:
-            gain = paired_interval(
-                [ours[key] for key in both],
-                [others[key] for key in both],
-                test_train_ratio=_ratio(case.folds),
-            )
-            if case.folds or metric not in VALUES:
-                return gain, None
-            folders = [
-                [run.folder for key in both for run in runs if _key(run) == key]
-                for runs in (mine, theirs)
-            ]
-            return gain, shared_test_interval(folders[0], folders[1], metric)
+        theirs = _by_run(row_runs(root, place, dataset, baseline), metric)
+        gain, wider = compare(mine, theirs, metric, _ratio(case.folds))
+        if not math.isnan(gain.estimate):
+            return gain, None if wider is NO_INTERVAL else wider
     return None, None
 
 
@@ -194,13 +180,13 @@ def _data_options(case: Case) -> dict[str, Any]:
     return {name: value for name, value in case.options.items() if name != "curves"}
 
 
-def _key(run: FinishedRun) -> tuple[int, str]:
-    return run.seed, run.folder.name
-
-
-def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], float]:
-    values = ((_key(run), run.metric(metric)) for run in runs)
-    return {key: value for key, value in values if value is not None}
+def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], tuple[float, Path]]:
+    values = ((run, run.metric(metric)) for run in runs)
+    return {
+        (run.seed, run.folder.name): (value, run.folder)
+        for run, value in values
+        if value is not None
+    }
 
 
 def _ratio(folds: int | None) -> float:
@@ -228,7 +214,14 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
                 paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
                 table.append(
                     Cell(
-                        *(dataset, name, metric, paper, tuple(values.values()), case.folds),
+                        *(
+                            dataset,
+                            name,
+                            metric,
+                            paper,
+                            tuple(v for v, _ in values.values()),
+                            case.folds,
+                        ),
                         *(reason, *gains, tuple(values)),
                     )
                 )

@@ -153,18 +153,6 @@ def test_what_a_library_makes_of_a_signal_is_none_of_its_errors() -> None:
     check_stopped()
 
 
-def test_what_got_lost_is_raised_again(capfd: pytest.CaptureFixture[str]) -> None:
-    class Released:
-        def __del__(self) -> None:
-            _kill()
-
-    with pytest.raises(Stopped), stoppable():
-        Released()
-        for _ in range(200):
-            time.sleep(0.01)
-    assert not capfd.readouterr().err
-
-
 STUCK = """
 import os, signal, sys, time
 from neucrowd_tf import stopping

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.influence import VALUES
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.harness.work import METRICS, TRAIN_ACCURACY, RunKey, locked
@@ -115,6 +116,7 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
 
 
 RunId = tuple[str, str, str]  # seed, repeat, fold
+Runs = Mapping[Any, tuple[float, Path | None]]
 
 
 def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
@@ -177,25 +179,43 @@ def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     }
 
 
+def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interval, Interval]:
+    """Returns the mean difference over common runs with two intervals.
+
+    The first interval is over runs, the second over runs and test instances. They are NaN without
+    common runs, the second one also if the runs do not share one test set.
+
+    Args:
+        ours: value and folder by run; a folder may be None.
+        theirs: likewise.
+        metric: its name.
+        ratio: test over training instances of cross-validated runs, 0 for a split's.
+    """
+    both = [key for key in ours if key in theirs]
+    if not both:
+        return NO_INTERVAL, NO_INTERVAL
+    (first, one), (second, other) = (
+        zip(*(runs[key] for key in both), strict=True) for runs in (ours, theirs)
+    )
+    over_runs = paired_interval(first, second, test_train_ratio=ratio)
+    if ratio or metric not in VALUES or None in one:
+        return over_runs, NO_INTERVAL
+    return over_runs, shared_test_interval(one, other, metric) or NO_INTERVAL
+
+
 def _comparison(
     mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
 ) -> dict[str, Any]:
     """Returns the paired difference to a rival over common runs, and its intervals."""
-    ours, others = _values(mine, metric), _values(theirs, metric)
-    both = [key for key in ours if key in others]
-    over_seeds = over_instances = NO_INTERVAL
-    if both:
-        pairs = [ours[key] for key in both], [others[key] for key in both]
-        over_seeds = paired_interval(*pairs, test_train_ratio=_ratio(mine))
-        if output_dir is not None and not any(fold for _, _, fold in both):
-            first, second = (
-                [
-                    RunKey(row["dataset"], row["method"], int(seed)).folder(output_dir, 0)
-                    for seed, _, _ in both
-                ]
-                for row in (mine[0], theirs[0])
-            )
-            over_instances = shared_test_interval(first, second, metric) or NO_INTERVAL
+
+    def placed(rows: list[Row]) -> Runs:
+        def folder(seed: str) -> Path | None:
+            key = RunKey(rows[0]["dataset"], rows[0]["method"], int(seed))
+            return None if output_dir is None else key.folder(output_dir, 0)
+
+        return {run: (value, folder(run[0])) for run, value in _values(rows, metric).items()}
+
+    over_seeds, over_instances = compare(placed(mine), placed(theirs), metric, _ratio(mine))
     stem = f"{metric}_minus_{rival}"
     low = over_seeds.low if over_instances is NO_INTERVAL else over_instances.low
     return {

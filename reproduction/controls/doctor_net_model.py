@@ -10,6 +10,9 @@ from keras import ops
 
 from neucrowd_tf.crowd_layers.doctor_weights import DoctorWeights
 
+# Of the cyclic schedule: at the begin and in the middle of a cycle.
+RATES, MOMENTA = (1e-3, 1e-2), (0.9, 0.8)
+
 
 class RawWeights(DoctorWeights):
     """Trains raw weights on the normalised average, as in the paper."""
@@ -31,8 +34,6 @@ class CyclicSGD(keras.optimizers.Optimizer):
     Its momentum runs the other way.
 
     Args:
-        low, high: of the learning rate.
-        momentum_low, momentum_high: momentum is high where the rate is low.
         half_cycle: steps from one bound to the other.
 
     References:
@@ -40,23 +41,9 @@ class CyclicSGD(keras.optimizers.Optimizer):
         4.1.
     """
 
-    def __init__(
-        self,
-        low: float = 1e-3,
-        high: float = 1e-2,
-        momentum_low: float = 0.8,
-        momentum_high: float = 0.9,
-        half_cycle: int = 100,
-        name: str = "cyclic_sgd",
-    ) -> None:
-        super().__init__(learning_rate=low, name=name)
-        self.low, self.high, self.momentum_low, self.momentum_high, self.half_cycle = (
-            low,
-            high,
-            momentum_low,
-            momentum_high,
-            half_cycle,
-        )
+    def __init__(self, half_cycle: int = 100, name: str = "cyclic_sgd") -> None:
+        super().__init__(learning_rate=RATES[0], name=name)
+        self.half_cycle = half_cycle
         self._velocities: list[Any] = []
 
     def build(self, variables: list[Any]) -> None:
@@ -73,10 +60,9 @@ class CyclicSGD(keras.optimizers.Optimizer):
         return 1.0 - ops.abs(place % 2.0 - 1.0)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        height = self.phase()
-        rate = ops.cast(self.low + (self.high - self.low) * height, variable.dtype)
-        momentum = ops.cast(
-            self.momentum_high - (self.momentum_high - self.momentum_low) * height, variable.dtype
+        rate, momentum = (
+            ops.cast(first + (last - first) * self.phase(), variable.dtype)
+            for first, last in (RATES, MOMENTA)
         )
         velocity = self._velocities[self._get_variable_index(variable)]
         step = (
@@ -87,5 +73,4 @@ class CyclicSGD(keras.optimizers.Optimizer):
         self.assign_add(variable, step)
 
     def get_config(self) -> dict[str, Any]:
-        names = ("low", "high", "momentum_low", "momentum_high", "half_cycle", "name")
-        return {name: getattr(self, name) for name in names}
+        return {"half_cycle": self.half_cycle, "name": self.name}

@@ -41,11 +41,6 @@ class ControlledNeuCrowd(NeuCrowd):
         'what keeps a tuplet of the pool: the "learned" hardness, a "random" draw, or the loss'
         ' itself ("oracle").',
     )
-    anchor_space: str = argument(
-        "embedding",
-        one_of("embedding", "input"),
-        'where anchors are combined: "embedding", or "input", which embeds the combined features.',
-    )
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         return label_assurance(votes, self.assurance)
@@ -54,8 +49,5 @@ class ControlledNeuCrowd(NeuCrowd):
         from reproduction.controls.neucrowd_model import ControlledModel
 
         return functools.partial(
-            ControlledModel,
-            weight_loss=self.weight_loss,
-            selection=self.selection,
-            anchor_space=self.anchor_space,
+            ControlledModel, weight_loss=self.weight_loss, selection=self.selection
         )

@@ -1,4 +1,4 @@
-"""The ceiling of crowd methods: matrices and posterior by hand, and what they are worth."""
+"""The ceiling of crowd methods: what confusion matrices that are known are worth."""
 
 from __future__ import annotations
 
@@ -6,18 +6,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from reproduction.known_annotators import confusion_matrices, figures, posterior
-
-
-def test_matrices_and_posterior_by_hand() -> None:
-    # Annotator 0 is right on 0 and 1; annotator 1 says 0 always. With half an answer more in each
-    # cell: [[1.5, .5], [.5, 1.5]] / 2 and [[1.5, .5], [1.5, .5]] / 2.
-    crowd = Annotations.from_dense(np.array([[0, 0], [1, 0]]), num_classes=2)
-    matrices = confusion_matrices(crowd, np.array([0, 1]))
-    np.testing.assert_allclose(matrices[0], [[0.75, 0.25], [0.25, 0.75]])
-    np.testing.assert_allclose(matrices[1], [[0.75, 0.25], [0.75, 0.25]])
-    # The second says nothing; the first's odds are 3 to 1.
-    np.testing.assert_allclose(posterior(crowd, matrices), [[0.75, 0.25], [0.25, 0.75]])
+from reproduction.known_annotators import figures
 
 
 def test_known_adversaries_are_worth_much() -> None:

@@ -66,16 +66,6 @@ def test_selections() -> None:
     np.testing.assert_array_equal(hardest, pool.numpy()[order])
 
 
-def test_anchors_combined_in_input_space_are_embedded_afterwards() -> None:
-    model, tuplets, which = untrained(
-        anchor="sum", anchor_space="input", sampling_network=False, assurance="share"
-    )
-    raw, anchors = np.asarray(model.instances), tuplets.numpy()[:, 0]
-    expected = model.embed(sum(model.confidence.numpy()[c] * raw[c] for c in anchors)[None])
-    result = model.anchors(model.embed_rows(tuplets, training=False), tuplets, which)
-    np.testing.assert_allclose(result, np.repeat(expected, len(anchors), axis=0), rtol=1e-4)
-
-
 @pytest.mark.slow
 def test_it_fits() -> None:
     x, annotations = crowd()
