@@ -204,9 +204,8 @@ def test_standard_input_the_same_bytes_again_and_a_quick_start(
     done = subprocess.run(
         command, input=CSV.encode(), capture_output=True, cwd=repository, timeout=60, check=True
     )
-    assert done.stderr.startswith(b"stdin.csv: long table") and done.stdout.startswith(
-        b"task,label,probability"
-    )
+    assert done.stderr.startswith(b"stdin.csv: long table")
+    assert done.stdout.startswith(b"task,label,probability")
     for content, flag in ((None, labels_csv), (JSON, "-")):
         stream = io.StringIO()
         monkeypatch.setattr(sys, "stdout", stream)

@@ -285,9 +285,9 @@ class TestEveryMethod:
         assert fits.first.score(fits.new, labels) == 1
         if hasattr(fits.first, "transform"):
             embedding = np.asarray(fits.first.transform(fits.new))
-            assert (
-                embedding.ndim == 2 and len(embedding) == NEW_ROWS and np.isfinite(embedding).all()
-            )
+            assert embedding.ndim == 2
+            assert len(embedding) == NEW_ROWS
+            assert np.isfinite(embedding).all()
 
     def test_inputs_are_left_as_they_were(self, method: registry.Method, fits: Fits) -> None:
         assert fits.first is not None and not fits.changed

@@ -223,9 +223,8 @@ def test_the_page_of_flags_is_what_the_commands_declare() -> None:
 
 def test_readme_has_its_commands() -> None:
     commands = [body for _, language, body, _ in blocks(ROOT / "README.md") if language in SHELL]
-    assert any("make run" in body for body in commands) and any(
-        "run_experiment.py" in body for body in commands
-    )
+    assert any("make run" in body for body in commands)
+    assert any("run_experiment.py" in body for body in commands)
 
 
 @pytest.mark.slow
@@ -266,12 +265,10 @@ def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert (
-        "neucrowd" in done.stdout
-        and "mv_lr" in done.stdout
-        and "TensorBoard" in done.stdout
-        and "SavedModel" in done.stdout
-    )
+    assert "neucrowd" in done.stdout
+    assert "mv_lr" in done.stdout
+    assert "TensorBoard" in done.stdout
+    assert "SavedModel" in done.stdout
 
 
 test_make_run_works_a_second_time = pytest.mark.xdist_group("documents README.md")(

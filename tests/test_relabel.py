@@ -110,9 +110,8 @@ def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
     crowd = simulate(truth, from_skills(np.full((60, 2), 0.8)), 2, rates=0.03)
     belief = believe(crowd)
     skills = np.einsum("rcc->r", belief.errors) / 2
-    assert np.abs(skills - belief.accuracy).max() < 0.25 and belief.accuracy == pytest.approx(
-        0.8, abs=0.06
-    )
+    assert np.abs(skills - belief.accuracy).max() < 0.25
+    assert belief.accuracy == pytest.approx(0.8, abs=0.06)
     np.testing.assert_allclose(belief.errors.sum(axis=2), 1)
     gold = {0: int(1 - belief.probas[0].argmax())}
     assert believe(crowd, gold).probas[0, gold[0]] == 1

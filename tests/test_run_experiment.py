@@ -72,9 +72,8 @@ def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
         metrics, config = (
             json.loads((run / f"{part}.json").read_text()) for part in ("metrics", "config")
         )
-        assert 0.4 < metrics["test"]["accuracy"] <= 1 and config["settings"]["mixed_precision"] == (
-            name == "mixed"
-        )
+        assert 0.4 < metrics["test"]["accuracy"] <= 1
+        assert config["settings"]["mixed_precision"] == (name == "mixed")
         predictions = pd.read_csv(run / "predictions.csv")
         assert np.isfinite(predictions[["p_benign", "p_malignant"]].to_numpy()).all()
         assert (run / "saved_model" / "saved_model.pb").exists()
@@ -126,10 +125,8 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
     done = command(repository, *flags, timeout=1200)
     assert done.returncode == 0, done.stderr
     summary = pd.read_csv(tmp_path / "summary.csv").set_index("method")
-    assert (
-        summary.loc["neucrowd", "accuracy_mean"] >= 0.84
-        and summary.loc["neucrowd", "auc_mean"] >= 0.91
-    )
+    assert summary.loc["neucrowd", "accuracy_mean"] >= 0.84
+    assert summary.loc["neucrowd", "auc_mean"] >= 0.91
     assert summary.loc["neucrowd", ["accuracy_paper", "auc_paper"]].tolist() == [0.871, 0.928]
 
 

@@ -87,14 +87,10 @@ def test_rows_and_votes_are_those_of_the_matrix(crowd: Annotations, data: st.Dat
         data.draw(st.lists(st.integers(0, crowd.num_instances - 1), max_size=8)), dtype=int
     )
     section = crowd[rows]
-    assert (
-        np.array_equal(section.to_dense(), dense[rows])
-        and section.instance_names.tolist() == crowd.instance_names[rows].tolist()
-    )
-    assert (
-        section.shape == (len(rows), crowd.num_annotators)
-        and section.num_classes == crowd.num_classes
-    )
+    assert np.array_equal(section.to_dense(), dense[rows])
+    assert section.instance_names.tolist() == crowd.instance_names[rows].tolist()
+    assert section.shape == (len(rows), crowd.num_annotators)
+    assert section.num_classes == crowd.num_classes
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(crowd), max_size=len(crowd))))
     assert np.array_equal(crowd[mask].to_dense(), dense[mask])
     assert np.array_equal(crowd[1:].to_dense(), dense[1:])
@@ -107,9 +103,8 @@ def test_rows_and_votes_are_those_of_the_matrix(crowd: Annotations, data: st.Dat
     alone = Annotations.from_votes(
         votes, instance_names=crowd.instance_names, class_names=crowd.class_names
     )
-    assert np.array_equal(alone.vote_counts(), votes) and np.array_equal(
-        alone[rows].vote_counts(), votes[rows]
-    )
+    assert np.array_equal(alone.vote_counts(), votes)
+    assert np.array_equal(alone[rows].vote_counts(), votes[rows])
 
 
 @pytest.mark.parametrize("kind", IDS)
@@ -151,10 +146,8 @@ def test_votes_only() -> None:
 def test_generated_annotations_are_marked() -> None:
     crowd = Annotations.from_dense([[0, -1], [1, 0]])
     more = crowd.with_generated([0], [1], [1])
-    assert more.generated.tolist() == [False, False, False, True] and more.to_dense().tolist() == [
-        [0, 1],
-        [1, 0],
-    ]
+    assert more.generated.tolist() == [False, False, False, True]
+    assert more.to_dense().tolist() == [[0, 1], [1, 0]]
     assert more.observed() == crowd and more[[0]].generated.tolist() == [False, True]
     assert crowd.observed() is crowd
     with pytest.raises(DataError, match="expected each pair once"):
@@ -274,17 +267,13 @@ def test_errors_say_where(case: str) -> None:
 
 def test_empty_and_dense_matrix() -> None:
     empty = Annotations.from_dense(np.full((3, 2), -1), num_classes=2)
-    assert (
-        empty.vote_counts().tolist() == [[0, 0]] * 3
-        and not empty.annotated.any()
-        and empty[[2, 0]].num_annotations == 0
-    )
+    assert empty.vote_counts().tolist() == [[0, 0]] * 3
+    assert not empty.annotated.any()
+    assert empty[[2, 0]].num_annotations == 0
     assert as_annotations([[0, -1], [1, 1]]).num_classes == 2 and as_annotations(empty) is empty
-    assert (
-        len(empty) == 3
-        and empty != Annotations.from_dense(np.full((3, 2), -1), num_classes=3)
-        and (empty == 1) is False
-    )
+    assert len(empty) == 3
+    assert empty != Annotations.from_dense(np.full((3, 2), -1), num_classes=3)
+    assert (empty == 1) is False
 
 
 def test_vote_counts_in_blocks() -> None:

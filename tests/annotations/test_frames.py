@@ -114,12 +114,8 @@ def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:
 def test_align_replace_and_select_are_those_of_the_matrix() -> None:
     crowd = Annotations.from_frame(NAMED)
     moved = crowd.align(["a", "d", "b", "c"], [1, 0, 2])
-    assert moved.num_classes == 3 and moved.to_dense().tolist() == [
-        [1, 0],
-        [-1, -1],
-        [-1, 0],
-        [0, -1],
-    ]
+    assert moved.num_classes == 3
+    assert moved.to_dense().tolist() == [[1, 0], [-1, -1], [-1, 0], [0, -1]]
     assert moved.annotated.tolist() == [True, False, True, True]
     assert sorted(map(tuple, moved.to_frame().astype(str).to_numpy().tolist())) == sorted(
         map(tuple, crowd.to_frame().astype(str).to_numpy().tolist())

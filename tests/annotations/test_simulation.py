@@ -57,16 +57,13 @@ def test_confusion_annotators_centre() -> None:
 
 def test_spammers_and_adversaries() -> None:
     constant = simulation.spammers(30, 3, 0, kind="constant")
-    assert (
-        (constant == constant[:, :1]).all()
-        and set(np.unique(constant)) == {0.0, 1.0}
-        and (constant.sum(axis=(0, 1)) > 0).all()
-    )
+    assert (constant == constant[:, :1]).all()
+    assert set(np.unique(constant)) == {0.0, 1.0}
+    assert (constant.sum(axis=(0, 1)) > 0).all()
     adversary = simulation.adversaries(30, 3, 0)
     favourite = adversary.argmax(axis=2)
-    assert (favourite != np.arange(3)).all() and all(
-        len(set(row)) == 3 for row in favourite.tolist()
-    )
+    assert (favourite != np.arange(3)).all()
+    assert all(len(set(row)) == 3 for row in favourite.tolist())
     assert adversary.max(axis=2).min() >= 0.6
     assert simulation.adversaries(0, 3, 0).shape == (0, 3, 3)
 
@@ -102,10 +99,8 @@ def test_simulate_is_seeded_and_sparse() -> None:
     named = simulation.simulate(
         [0, 1], matrices, 1, instance_names=["x", "y"], class_names=["no", "yes"]
     )
-    assert named.instance_names.tolist() == ["x", "y"] and named.class_names.tolist() == [
-        "no",
-        "yes",
-    ]
+    assert named.instance_names.tolist() == ["x", "y"]
+    assert named.class_names.tolist() == ["no", "yes"]
 
 
 def test_draws_of_one_seed_are_unrelated() -> None:

@@ -92,9 +92,8 @@ def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
     if (rated.sum(axis=0) > 0).sum() < 2:
         assert np.isnan(kappa) and np.isnan(alpha)
         return
-    assert kappa == pytest.approx(naive_kappa(counts)) and alpha == pytest.approx(
-        naive_alpha(counts)
-    )
+    assert kappa == pytest.approx(naive_kappa(counts))
+    assert alpha == pytest.approx(naive_alpha(counts))
     order = np.random.default_rng(0).permutation(counts.shape[1])
     assert statistics.fleiss_kappa(counts[:, order]) == pytest.approx(kappa)
     assert max(kappa, alpha) <= 1 + 1e-12
@@ -105,14 +104,11 @@ def test_krippendorff_alpha_of_the_textbook() -> None:
 
 
 def test_perfect_and_undefined_agreement() -> None:
-    assert (
-        statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
-        and statistics.krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
-    )
+    assert statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
+    assert statistics.krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
     for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]]):
-        assert np.isnan(statistics.fleiss_kappa(np.array(counts))) and np.isnan(
-            statistics.krippendorff_alpha(np.array(counts))
-        )
+        assert np.isnan(statistics.fleiss_kappa(np.array(counts)))
+        assert np.isnan(statistics.krippendorff_alpha(np.array(counts)))
 
 
 def test_sparsity_and_shares() -> None:
@@ -125,9 +121,8 @@ def test_sparsity_and_shares() -> None:
     assert statistics.class_ratio(crowd, truth=np.array([0, 1, -1])) == pytest.approx(0.5)
     assert statistics.class_ratio(crowd, truth=np.array([1, 1, 1]), positive=0) == 0
     bare = Annotations.from_dense([[-1, -1], [1, 1]])
-    assert statistics.class_shares(bare).tolist() == [0, 1] and statistics.majority_shares(bare)[
-        0
-    ].tolist() == [0, 0]
+    assert statistics.class_shares(bare).tolist() == [0, 1]
+    assert statistics.majority_shares(bare)[0].tolist() == [0, 0]
 
 
 def test_imbalance_ratio() -> None:
@@ -141,11 +136,9 @@ def test_annotator_accuracy_by_hand() -> None:
     """
     crowd = Annotations.from_dense([[0, -1, -1], [0, 1, -1], [1, 0, 1]])
     accuracy, labels = statistics.annotator_accuracy(crowd, np.array([0, 1, -1]))
-    assert (
-        accuracy[:2].tolist() == [0.5, 1.0]
-        and np.isnan(accuracy[2])
-        and labels.tolist() == [2, 1, 0]
-    )
+    assert accuracy[:2].tolist() == [0.5, 1.0]
+    assert np.isnan(accuracy[2])
+    assert labels.tolist() == [2, 1, 0]
     confusion = statistics.annotator_confusion(crowd, np.array([0, 1, -1]))
     assert confusion.tolist() == [[[1, 0], [1, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
 
@@ -159,9 +152,8 @@ def test_accuracy_is_that_of_a_loop() -> None:
     confusion = statistics.annotator_confusion(crowd, truth)
     for r in range(7):
         scored = [(truth[i], dense[i, r]) for i in range(40) if truth[i] >= 0 and dense[i, r] >= 0]
-        assert labels[r] == len(scored) and accuracy[r] == pytest.approx(
-            np.mean([t == o for t, o in scored])
-        )
+        assert labels[r] == len(scored)
+        assert accuracy[r] == pytest.approx(np.mean([t == o for t, o in scored]))
         assert all(confusion[r, t, o] == scored.count((t, o)) for t in range(4) for o in range(4))
 
 
@@ -175,14 +167,11 @@ def test_describe() -> None:
         result["num_classes"],
         result["num_annotations"],
     ) == (12, 4, 5, 41)
-    assert result["annotations_per_instance"] == pytest.approx(41 / 12) and result[
-        "annotations_per_annotator"
-    ] == pytest.approx(41 / 4)
-    assert (
-        result["unannotated"] == 0
-        and result["alpha"] == pytest.approx(0.743, abs=5e-4)
-        and "class_ratio" not in result
-    )
+    assert result["annotations_per_instance"] == pytest.approx(41 / 12)
+    assert result["annotations_per_annotator"] == pytest.approx(41 / 4)
+    assert result["unannotated"] == 0
+    assert result["alpha"] == pytest.approx(0.743, abs=5e-4)
+    assert "class_ratio" not in result
     assert result["majority_accuracy"] == 1 and 0.8 < result["mean_annotator_accuracy"] < 1
     assert (
         json.loads(json.dumps(jsonable(result)))["truth_imbalance_ratio"] == 3
@@ -201,18 +190,15 @@ def test_describe_leaves_out_what_cannot_be_scored() -> None:
     assert (result["mean_annotator_accuracy"], result["std_annotator_accuracy"]) == (0.75, 0.25)
     assert result["majority_accuracy"] == 0.75 and result["unannotated"] == 1
     # The truth's own shares count every instance whose truth is known, labelled or not.
-    assert result["truth_imbalance_ratio"] == 2 and result["truth_class_shares"] == pytest.approx(
-        [2 / 3, 1 / 3]
-    )
+    assert result["truth_imbalance_ratio"] == 2
+    assert result["truth_class_shares"] == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_describe_votes_only() -> None:
     result = statistics.describe(Annotations.from_votes([[5, 2], [1, 6]]), np.array([0, 0]))
-    assert (
-        result["class_ratio"] == 0.5
-        and result["majority_accuracy"] == 0.5
-        and "mean_annotator_accuracy" not in result
-    )
+    assert result["class_ratio"] == 0.5
+    assert result["majority_accuracy"] == 0.5
+    assert "mean_annotator_accuracy" not in result
     assert result["sparsity"] == 0 and result["truth_class_ratio"] == 0
 
 

@@ -152,10 +152,8 @@ def test_presets_are_those_with_which_crowding_starts() -> None:
     for dataset, preset in DL_CL_PRESETS.items():
         crowding = registry.method("crowding").make(dataset=dataset)
         estimator = registry.method("dl_cl_self").make(dataset=dataset)
-        assert (
-            estimator.epochs == crowding.pretrain_epochs
-            and estimator.batch_size == crowding.pretrain_batch
-        )
+        assert estimator.epochs == crowding.pretrain_epochs
+        assert estimator.batch_size == crowding.pretrain_batch
         assert (estimator.base, estimator.standardise) == (crowding.base, crowding.standardise)
         assert preset
 

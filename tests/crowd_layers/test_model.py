@@ -69,9 +69,8 @@ def test_loss_against_loop(crowd):
                 weight = counts.max() / counts[dense[i, r]]
                 expected -= weight * np.log(answers[i, r, dense[i, r]])
                 weights += weight
-    assert float(total) == pytest.approx(expected, rel=1e-4) and float(size) == pytest.approx(
-        weights, rel=1e-5
-    )
+    assert float(total) == pytest.approx(expected, rel=1e-4)
+    assert float(size) == pytest.approx(weights, rel=1e-5)
 
 
 @pytest.fixture
@@ -188,9 +187,8 @@ def test_small_cnn(images):
     base = {"name": "small_cnn", "dropout": 0.0}
     unfitted = CrowdLayer(base, epochs=8, batch_size=12, augment=True, learning_rate=1e-2)
     model = clone(unfitted).fit(pixels, annotations)
-    assert model.predict_proba(pixels).shape == (24, 2) and model.predict_annotators(
-        pixels
-    ).shape == (24, 3, 2)
+    assert model.predict_proba(pixels).shape == (24, 2)
+    assert model.predict_annotators(pixels).shape == (24, 3, 2)
     assert (model.predict(pixels) == truth).mean() >= 0.75
     again = unfitted.fit(pixels, annotations)
     np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))

@@ -161,9 +161,8 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
     assert estimator.collapsed_ and estimator.n_iter_ < 8
     accuracy = estimator.score(crowd[0][:18], crowd[2][:18])
-    assert estimator.start_ is not None and accuracy == max(
-        estimator.start_["accuracy"], *estimator.history_["val_accuracy"]
-    )
+    assert estimator.start_ is not None
+    assert accuracy == max(estimator.start_["accuracy"], *estimator.history_["val_accuracy"])
     estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
 
 
@@ -178,11 +177,9 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
     )
     np.testing.assert_array_equal(generated_crowd.observed().to_dense(), annotations.to_dense())
     alone = estimator.generate(x[:7], annotators=[3, 1])
-    assert (
-        alone.generated.all()
-        and set(alone.annotators.tolist()) == {1, 3}
-        and len(alone.labels) == 14
-    )
+    assert alone.generated.all()
+    assert set(alone.annotators.tolist()) == {1, 3}
+    assert len(alone.labels) == 14
     np.testing.assert_array_equal(
         alone.to_dense(), estimator.generate(x[:7], annotators=[1, 3]).to_dense()
     )

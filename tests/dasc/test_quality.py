@@ -58,19 +58,13 @@ def test_rounds_are_scored_after_the_fit():
         staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
     )
     result = round_scores(fitted, dataset)
-    assert result["rounds"]["test_accuracy"] == [2 / 3, 1.0] and (
-        result["start_accuracy"],
-        result["last_round_accuracy"],
-    ) == (2 / 3, 1.0)
-    assert result["rounds"]["precision_majority"] == [None, 0.0] and result["rounds"][
-        "recall_minority"
-    ] == [None, 0.5]
-    assert (
-        result["rounds"]["val_accuracy"] == [0.5, 0.6]
-        and result["best_round"] == 0
-        and result["rounds"]["annotations"] == [4, 6]
-    )
+    assert result["rounds"]["test_accuracy"] == [2 / 3, 1.0]
+    assert (result["start_accuracy"], result["last_round_accuracy"]) == (2 / 3, 1.0)
+    assert result["rounds"]["precision_majority"] == [None, 0.0]
+    assert result["rounds"]["recall_minority"] == [None, 0.5]
+    assert result["rounds"]["val_accuracy"] == [0.5, 0.6]
+    assert result["best_round"] == 0
+    assert result["rounds"]["annotations"] == [4, 6]
     blind = round_scores(fitted, dataset.replace(truth=None))
-    assert (
-        np.isnan(blind["rounds"]["precision_majority"][1]) and blind["last_round_accuracy"] == 1.0
-    )
+    assert np.isnan(blind["rounds"]["precision_majority"][1])
+    assert blind["last_round_accuracy"] == 1.0

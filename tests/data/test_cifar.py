@@ -32,9 +32,8 @@ def test_binary_layout(tmp_path: pathlib.Path) -> None:
     assert images.shape == (2, 32, 32, 3) and labels.tolist() == [3, 9]
     assert images[1, 5, 7, 2] == written[1, 2, 5, 7]
     features = cifar.as_features(images)
-    assert features.dtype == np.float32 and features[1, 5, 7, 2] == np.float32(
-        written[1, 2, 5, 7]
-    ) / np.float32(255)
+    assert features.dtype == np.float32
+    assert features[1, 5, 7, 2] == np.float32(written[1, 2, 5, 7]) / np.float32(255)
     (tmp_path / "short.bin").write_bytes(b"\0" * 3072)
     with pytest.raises(DataError, match=r"short\.bin: expected records of 3073 bytes"):
         cifar.read_batch(tmp_path / "short.bin")
@@ -74,15 +73,11 @@ def test_cifar10n_matches_tasks_to_images(cifar10n: pathlib.Path) -> None:
     assert dataset.annotations.annotator_names.tolist() == ["a", "b"]
     dense = dataset.annotations.to_dense()
     assert (dense[:, 0] == dataset.truth).all() and (dense[:, 1] == (dataset.truth + 1) % 10).all()
-    assert (
-        dataset.class_names[dataset.truth[:3]].tolist() == ["airplane", "automobile", "bird"]
-        and len(dataset.test) == 20
-    )
+    assert dataset.class_names[dataset.truth[:3]].tolist() == ["airplane", "automobile", "bird"]
+    assert len(dataset.test) == 20
     few = registry.dataset("cifar10n").load(cifar10n, size=70)
-    assert (
-        few.annotations.instance_names[-1] == 20009
-        and (few.features == dataset.features[:70]).all()
-    )
+    assert few.annotations.instance_names[-1] == 20009
+    assert (few.features == dataset.features[:70]).all()
 
 
 def test_cifar10n_long_tail(cifar10n: pathlib.Path) -> None:
@@ -147,11 +142,9 @@ def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
     assert sorted(dataset.annotations.annotator_names.tolist()) == [57, 58, 59]
     assert (dataset.annotations.labels_per_annotator() == 300).all()  # attention checks are gone
     train, test = dataset.annotations.instance_names, dataset.test.names
-    assert (
-        not set(train.tolist()) & set(test.tolist())
-        and len(train) + len(test) == 2000
-        and set(range(1900, 2000)) <= set(test.tolist())
-    )
+    assert not set(train.tolist()) & set(test.tolist())
+    assert len(train) + len(test) == 2000
+    assert set(range(1900, 2000)) <= set(test.tolist())
     assert (dataset.truth == train % 10).all() and (dataset.test.labels == test % 10).all()
     images, _ = cifar.read_batch(cifar_h / "cifar10h" / "test_batch.bin")
     assert (dataset.features == cifar.as_features(images[train])).all()
@@ -163,10 +156,8 @@ def test_cifar10h_crowding(cifar_h: pathlib.Path) -> None:
 
 def test_cifar10h_dasc(cifar_h: pathlib.Path) -> None:
     dataset = registry.dataset("cifar10h_lt").load(cifar_h)
-    assert (
-        dataset.annotations.num_annotators == 49
-        and np.bincount(dataset.test.labels).tolist() == [100] * 10
-    )
+    assert dataset.annotations.num_annotators == 49
+    assert np.bincount(dataset.test.labels).tolist() == [100] * 10
     assert not set(dataset.annotations.instance_names.tolist()) & set(dataset.test.names.tolist())
     sizes = np.bincount(dataset.truth)
     assert (np.diff(sizes) <= 0).all() and sizes[0] / sizes[-1] == pytest.approx(5, rel=0.05)

@@ -55,25 +55,19 @@ def test_contract(name: str, request: pytest.FixtureRequest) -> None:
     dataset = load(name, request)
     splits = [dataset.test] + ([dataset.validation] if dataset.validation is not None else [])
     assert dataset.name == name and dataset.card.title and dataset.card.source
-    assert dataset.features.dtype == np.float32 and all(
-        split.features.dtype == np.float32 for split in splits
-    )
+    assert dataset.features.dtype == np.float32
+    assert all(split.features.dtype == np.float32 for split in splits)
     assert np.isfinite(dataset.features).all()
-    assert (
-        dataset.annotations.num_classes == dataset.num_classes >= 2
-        and dataset.annotations.annotated.all()
-    )
+    assert dataset.annotations.num_classes == dataset.num_classes >= 2
+    assert dataset.annotations.annotated.all()
     for split in splits:
-        assert (
-            split.labels.dtype == np.int64
-            and split.labels.min() >= 0
-            and split.labels.max() < dataset.num_classes
-        )
+        assert split.labels.dtype == np.int64
+        assert split.labels.min() >= 0
+        assert split.labels.max() < dataset.num_classes
         assert len(split.features) == len(split.names)
         names = set(split.names.tolist())
-        assert len(names) == len(split) and not names & set(
-            dataset.annotations.instance_names.tolist()
-        )
+        assert len(names) == len(split)
+        assert not names & set(dataset.annotations.instance_names.tolist())
     if dataset.truth is not None:
         assert dataset.truth.dtype == np.int64 and dataset.truth.min() >= 0
     table = data.card_table(dataset)
@@ -86,9 +80,8 @@ def test_seed_draws_the_data(name: str, request: pytest.FixtureRequest) -> None:
     assert registry.dataset(name).simulated
     first, again, other = (load(name, request, seed) for seed in (3, 3, 4))
     assert (first.features == again.features).all() and first.annotations == again.annotations
-    assert (first.test.labels == again.test.labels).all() and (
-        first.test.names == again.test.names
-    ).all()
+    assert (first.test.labels == again.test.labels).all()
+    assert (first.test.names == again.test.names).all()
     assert first.annotations != other.annotations
 
 
@@ -166,11 +159,9 @@ def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -
     labels.
     """
     dataset = load("breast_cancer", request)
-    assert (
-        dataset.validation is not None
-        and dataset.validation.annotations is not None
-        and not dataset.validation_is_truth
-    )
+    assert dataset.validation is not None
+    assert dataset.validation.annotations is not None
+    assert not dataset.validation_is_truth
     votes = dataset.validation.annotations.vote_counts()
     clear = votes[:, 0] != votes[:, 1]
     assert (dataset.validation.labels == votes.argmax(axis=1))[clear].all()
@@ -180,11 +171,9 @@ def test_simulated_validation_labels_are_votes(request: pytest.FixtureRequest) -
 
 def test_one_vs_rest_balances_test_only(request: pytest.FixtureRequest) -> None:
     whole, pair = load("digits", request), load("digits_ovr_0", request)
-    assert (
-        pair.test.labels.mean() == 0.5
-        and pair.validation is not None
-        and pair.validation.labels.mean() == 0.5
-    )
+    assert pair.test.labels.mean() == 0.5
+    assert pair.validation is not None
+    assert pair.validation.labels.mean() == 0.5
     assert pair.test.labels.sum() == (whole.test.labels == 0).sum()
     assert (pair.truth == (whole.truth == 0)).all() and pair.truth.mean() < 0.12
     assert (pair.annotations.vote_counts()[:, 1] == whole.annotations.vote_counts()[:, 0]).all()
@@ -225,11 +214,9 @@ def test_imbalanced_options(data_dir: pathlib.Path) -> None:
     )
     assert np.bincount(dataset.truth).tolist() == [668, 133] and len(dataset.test) == 332
     annotations = dataset.annotations
-    assert (
-        annotations.num_annotators == 4
-        and annotations.annotated.all()
-        and 0.45 < annotations.num_annotations / (801 * 4) < 0.6
-    )
+    assert annotations.num_annotators == 4
+    assert annotations.annotated.all()
+    assert 0.45 < annotations.num_annotations / (801 * 4) < 0.6
     assert (annotations.labels == dataset.truth[annotations.instances]).all()  # P(correct) = 1
     with pytest.raises(UsageError, match="expected two classes"):
         registry.dataset("usps_syn").load(data_dir, 0, majority=2)
@@ -261,11 +248,9 @@ def test_gisette_layout(tmp_path: pathlib.Path) -> None:
         )
     dataset = registry.dataset("gisette_syn").load(tmp_path, 0)
     # 30 rows of either class: 6 to test, 24 and int(2.4) to train on
-    assert (
-        dataset.features.shape == (26, 5000)
-        and np.bincount(dataset.truth).tolist() == [24, 2]
-        and len(dataset.test) == 12
-    )
+    assert dataset.features.shape == (26, 5000)
+    assert np.bincount(dataset.truth).tolist() == [24, 2]
+    assert len(dataset.test) == 12
     (folder / "gisette_valid.labels").write_text("2\n" * 20)
     with pytest.raises(
         DataError, match=r"gisette_valid\.labels: row 0: expected 1 or -1, received 2\.0"
@@ -291,11 +276,9 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
         batch(number, 10)
     # 40 rows of either gas: 8 of each to test, 32 and int(3.2) to train on
     without = registry.dataset("gsad_syn").load(tmp_path, 0)
-    assert (
-        np.bincount(without.truth).tolist() == [32, 3]
-        and len(without.test) == 16
-        and without.features.shape[1] == 128
-    )
+    assert np.bincount(without.truth).tolist() == [32, 3]
+    assert len(without.test) == 16
+    assert without.features.shape[1] == 128
     batch(7, 10)
     batch(10, 10)
     # 50 rows of either: 10 of each to test, 40 and 4 to train on
@@ -304,11 +287,9 @@ def test_gas_batches_7_and_10_are_used_where_they_are(tmp_path: pathlib.Path) ->
     features, gases = gsad.read(tmp_path)
     # The concentration after the gas is no feature; batch 7 stands between 6 and 8: its row 0
     # begins with 7 + 0 + 1/128.
-    assert (
-        features.shape == (100, 128)
-        and features[60, 0] == pytest.approx(7 + 1 / 128)
-        and set(gases.tolist()) == {1, 2}
-    )
+    assert features.shape == (100, 128)
+    assert features[60, 0] == pytest.approx(7 + 1 / 128)
+    assert set(gases.tolist()) == {1, 2}
     (folder / "batch5.dat").unlink()
     with pytest.raises(DataError, match=r"expected the file batch5\.dat"):
         registry.dataset("gsad_syn").load(tmp_path, 0)

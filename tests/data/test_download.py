@@ -90,9 +90,8 @@ def test_addresses_are_pinned(monkeypatch) -> None:
         == "https://raw.githubusercontent.com/owner/repository/c0ffee/data/toy/toy.bin"
     )
     for source in (hotel.SOURCE, labelme.SOURCE, music.SOURCE):
-        assert len(source.commit) == 40 and all(
-            len(digest) == 64 for digest in source.files.values()
-        )
+        assert len(source.commit) == 40
+        assert all(len(digest) == 64 for digest in source.files.values())
 
 
 def test_downloads_once_and_quietly(served, toy, tmp_path, capfd) -> None:

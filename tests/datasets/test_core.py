@@ -22,11 +22,9 @@ def test_properties() -> None:
     dataset = CrowdDataset(
         "d", np.zeros((3, 4), np.float32), CROWD, test=split(), validation=split(3)
     )
-    assert (
-        dataset.num_classes == 2
-        and dataset.class_names.tolist() == ["no", "yes"]
-        and len(dataset.test) == 2
-    )
+    assert dataset.num_classes == 2
+    assert dataset.class_names.tolist() == ["no", "yes"]
+    assert len(dataset.test) == 2
     pair = dataset.validation_pair()
     assert pair is not None and pair[1].tolist() == ["no", "yes", "no"]
     bare = dataset.replace(validation=None, name="e")

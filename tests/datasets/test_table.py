@@ -110,9 +110,8 @@ def test_counts_of_votes_know_no_annotators(files) -> None:
     assert np.array_equal(found.annotations.vote_counts(), expected.annotations.vote_counts())
     assert found.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
     named = load(**files(features=FEATURES, annotations=text), classes="2,1,0")
-    assert (
-        named.class_names.tolist() == [2, 1, 0] and named.annotations.vote_counts()[:, 0].sum() == 0
-    )
+    assert named.class_names.tolist() == [2, 1, 0]
+    assert named.annotations.vote_counts()[:, 0].sum() == 0
     assert not named.test_is_truth and len(named.test) == 1
     with pytest.raises(DataError, match="label '1' is not one of the classes 0, 3"):
         load(**files(features=FEATURES, annotations=text), classes="0,3")
@@ -126,12 +125,8 @@ def test_ids_are_compared_as_spelt(files) -> None:
         truth="task,label\n007,no\n",
     )
     found = load(**paths)
-    assert found.test.names.tolist() == ["007"] and found.annotations.instance_names.tolist() == [
-        "7",
-        "12",
-        "9",
-        "8",
-    ]
+    assert found.test.names.tolist() == ["007"]
+    assert found.annotations.instance_names.tolist() == ["7", "12", "9", "8"]
     assert found.class_names.tolist() == ["no", "yes"]
     assert found.annotations.to_dense()[:, 0].tolist() == [0, 1, -1, -1]
 
@@ -145,16 +140,11 @@ def test_split_with_partial_truth_tests_on_all_of_it(files) -> None:
     found = load(
         **files(features=features, annotations=annotations, truth="task,label\n3,1\n8,0\n11,1\n")
     )
-    assert (
-        found.test.names.tolist() == [3, 8, 11]
-        and found.test.labels.tolist() == [1, 0, 1]
-        and found.test_is_truth
-    )
-    assert len(found.features) == 17 and not set(found.annotations.instance_names.tolist()) & {
-        3,
-        8,
-        11,
-    }
+    assert found.test.names.tolist() == [3, 8, 11]
+    assert found.test.labels.tolist() == [1, 0, 1]
+    assert found.test_is_truth
+    assert len(found.features) == 17
+    assert not set(found.annotations.instance_names.tolist()) & {3, 8, 11}
     assert found.truth is not None and (found.truth == -1).all()
 
 
@@ -214,14 +204,8 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
     ):
         load(**options)
     found = load(**options, classes="2,1,0")
-    assert found.class_names.tolist() == [2, 1, 0] and found.test.labels.tolist() == [
-        2,
-        1,
-        2,
-        1,
-        2,
-        0,
-    ]
+    assert found.class_names.tolist() == [2, 1, 0]
+    assert found.test.labels.tolist() == [2, 1, 2, 1, 2, 0]
     assert found.annotations.labels_per_annotator().tolist() == [6, 6, 4, 1]
     with pytest.raises(
         DataError, match=r"annotations\.csv: line 3: label '1' is not one of the classes 0, 3"

@@ -92,12 +92,8 @@ def test_agreement_and_accuracy_by_hand() -> None:
     # has nobody beside it.
     np.testing.assert_allclose(leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
     table = rank_annotators(crowd, consensus=[0, 1, -1])
-    assert table.loc[0, "accuracy"] == 1.0 and table["overlap"].sort_index().tolist() == [
-        2,
-        2,
-        2,
-        0,
-    ]
+    assert table.loc[0, "accuracy"] == 1.0
+    assert table["overlap"].sort_index().tolist() == [2, 2, 2, 0]
     assert table.loc[2, "accuracy"] == 0.5
     assert np.isnan(table.loc[3, "accuracy"])
     assert (table.loc[3, "accuracy_low"], table.loc[3, "accuracy_high"]) == (0.0, 1.0)

@@ -22,11 +22,9 @@ def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> 
     for method in ("mean", "oracle"):
         page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
         part = page[page.index('id="comparison"') : page.index('id="reading"')]
-        assert (
-            ">mean<" in part
-            and ">oracle<" in part
-            and f'<tr class="mine"><td class="name">{method}<' in part
-        )
+        assert ">mean<" in part
+        assert ">oracle<" in part
+        assert f'<tr class="mine"><td class="name">{method}<' in part
 
 
 def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,8 +51,6 @@ def test_the_installed_command_says_where_the_rest_is(
     monkeypatch.setattr(registry, "_SUITES", {})
     assert command("--list", installed=True) == 0
     listed = capsys.readouterr().out
-    assert (
-        "Datasets:" in listed
-        and "Suites:" not in listed
-        and listed.endswith(f"\n\n{cli.CHECKOUT}\n")
-    )
+    assert "Datasets:" in listed
+    assert "Suites:" not in listed
+    assert listed.endswith(f"\n\n{cli.CHECKOUT}\n")

@@ -72,10 +72,8 @@ def test_a_recorder_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) 
     before = path.read_bytes()
     rows = pd.read_csv(path)
     assert list(rows["stage"]) == ["game", "game"] and list(rows["epoch"]) == [0, 1]
-    assert (
-        rows["train_accuracy"][1] == pytest.approx((dataset.truth == 0).mean())
-        and rows["train_accuracy"][0] > 0.6
-    )
+    assert rows["train_accuracy"][1] == pytest.approx((dataset.truth == 0).mean())
+    assert rows["train_accuracy"][0] > 0.6
     again = CurveRecorder(path, dataset)
     again.estimator = recorder.estimator
     RecordedRun(recorder=again).stage("game").scalars(1, {"loss": 1.0})

@@ -121,18 +121,15 @@ def test_what_goes_out_is_safe(
     # The ids are those of the files, but for the apostrophe, and they are the same for whoever
     # reads the CSV.
     assert {_plain(row[0]) for row in annotators[1:]} == set(SAFE)
-    assert len(predictions) == 1 + round(len(tasks) / 5) and {
-        _plain(row[0]) for row in predictions[1:]
-    } <= set(tasks)
+    assert len(predictions) == 1 + round(len(tasks) / 5)
+    assert {_plain(row[0]) for row in predictions[1:]} <= set(tasks)
     assert {_plain(cell) for row in predictions[1:] for cell in row[1:3]} <= set(CLASSES)
     assert len(pd.read_csv(run / "annotators.csv")) == len(SAFE)
     page = (run / "report.html").read_text(encoding="utf-8")
-    assert (
-        "&lt;script&gt;alert(1)" in page
-        and "<script" not in page
-        and "<img src=x" not in page
-        and "<b>bold" not in page
-    )
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "<b>bold" not in page
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
 
 
@@ -143,12 +140,10 @@ def test_the_projectors_labels_are_a_short_line_each(tmp_path: Path) -> None:
     lines = (tmp_path / "embedding_labels.tsv").read_text(encoding="utf-8").split("\n")
     assert len(lines) == len(labels) + 1 and lines[-1] == ""
     _check_cells([[line] for line in lines])
-    assert (
-        max(map(len, lines)) <= 201
-        and lines[2] == "'=1+1"
-        and lines[8] == "first =1+1"
-        and lines[-3:-1] == ["(empty)", "-3"]
-    )
+    assert max(map(len, lines)) <= 201
+    assert lines[2] == "'=1+1"
+    assert lines[8] == "first =1+1"
+    assert lines[-3:-1] == ["(empty)", "-3"]
 
 
 def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:

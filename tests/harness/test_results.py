@@ -77,16 +77,12 @@ def test_summary_by_hand() -> None:
     )
     by_method = {record["method"]: record for record in summarise(rows)}
     mine = by_method["m"]
-    assert (
-        mine["runs"] == 3
-        and mine["accuracy_mean"] == pytest.approx(0.8)
-        and mine["accuracy_std"] == pytest.approx(0)
-    )
+    assert mine["runs"] == 3
+    assert mine["accuracy_mean"] == pytest.approx(0.8)
+    assert mine["accuracy_std"] == pytest.approx(0)
     assert mine["accuracy_minus_mv_lr"] == pytest.approx(0.2)
-    assert (
-        mine["accuracy_minus_mv_lr_low"] == pytest.approx(0.2 - 0.24841, abs=1e-4)
-        and mine["accuracy_beats_mv_lr"] == "no"
-    )
+    assert mine["accuracy_minus_mv_lr_low"] == pytest.approx(0.2 - 0.24841, abs=1e-4)
+    assert mine["accuracy_beats_mv_lr"] == "no"
     assert math.isnan(mine["accuracy_minus_ds_lr"]) and mine["accuracy_beats_ds_lr"] == ""
     half = stats.t.ppf(0.975, 3) * np.std([*theirs, 0.9], ddof=1) / 2
     assert by_method["mv_lr"]["accuracy_high"] - by_method["mv_lr"][
@@ -123,9 +119,9 @@ def test_one_run_has_no_interval() -> None:
     (record,) = summarise([row("m", 0, 0.8)])
     assert math.isnan(record["accuracy_low"]) and record["accuracy_mean"] == 0.8
     (cells,) = csv.DictReader(io.StringIO(summary_csv([row("m", 0, 0.8)])))
-    assert (
-        cells["accuracy_mean"] == "0.8" and cells["accuracy_low"] == "" and cells["f1_mean"] == ""
-    )
+    assert cells["accuracy_mean"] == "0.8"
+    assert cells["accuracy_low"] == ""
+    assert cells["f1_mean"] == ""
 
 
 def test_folds_widen_the_interval_and_stay_apart_from_splits() -> None:
@@ -156,6 +152,5 @@ def test_runs_without_figures_are_counted_apart() -> None:
     head = summary_table(rows).splitlines()[0]
     assert "accuracy" in head and "paper" not in head and "beats" not in head
     both = [row(name, seed, 0.8 + seed / 100) for name in ("m", "mv_lr") for seed in (0, 1)]
-    assert summary_table(both).splitlines()[-1].startswith("±: half") and "; beats" in (
-        summary_table(both)
-    )
+    assert summary_table(both).splitlines()[-1].startswith("±: half")
+    assert "; beats" in (summary_table(both))

@@ -49,11 +49,9 @@ def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
     best = tuned(tiny, tmp_path)
     whole = (tmp_path / "tuning.csv").read_bytes()
     rows = pd.read_csv(tmp_path / "tuning.csv")
-    assert (
-        list(rows) == ["trial", "metric", "score", "status", "parameters"]
-        and len(rows) == 4
-        and set(rows["status"]) == {"ok"}
-    )
+    assert list(rows) == ["trial", "metric", "score", "status", "parameters"]
+    assert len(rows) == 4
+    assert set(rows["status"]) == {"ok"}
     assert str(best) == rows["parameters"][rows["score"].idxmax()].replace('"', "'")
     calls = tiny.calls
     (tmp_path / "tuning.csv").write_text("\n".join(whole.decode().splitlines()[:3]) + "\n")

@@ -33,9 +33,8 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
     short = infer_labels(annotations.one_hot(), 2, prior=prior, smoothing=0.5, max_iter=2)  # type: ignore[arg-type]
     with pytest.warns(ConvergenceWarning):
         want = DawidSkene(prior=prior, smoothing=0.5, max_iter=2).fit(annotations)  # type: ignore[arg-type]
-    assert short.probas == pytest.approx(want.probas_) and short.errors == pytest.approx(
-        want.errors_
-    )
+    assert short.probas == pytest.approx(want.probas_)
+    assert short.errors == pytest.approx(want.errors_)
 
 
 def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> (  # noqa: E501

@@ -282,9 +282,8 @@ def test_triplet_center_gradient_is_finite_on_a_center() -> None:
     with tf.GradientTape() as tape:
         value = TripletCenterLoss(1.0)(np.array([0, 1]), layer(x))
     gradients = tape.gradient(value, [x, layer.centers])
-    assert float(value) == pytest.approx(1.0) and all(
-        np.isfinite(np.asarray(g)).all() for g in gradients
-    )
+    assert float(value) == pytest.approx(1.0)
+    assert all(np.isfinite(np.asarray(g)).all() for g in gradients)
 
 
 def test_shapes_that_would_broadcast_are_errors() -> None:

@@ -83,7 +83,8 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
         assert piece in text
     assert "Agreement among annotators on these items is" in text
     assert "Mistakes that annotators share cannot be seen without gold labels" in text
-    assert found.links == dict(found.headings) and list(found.links.values()) == [
+    assert found.links == dict(found.headings)
+    assert list(found.links.values()) == [
         *("Data", "Consensus labels", "Agreement", "Annotator reliability"),
         *("Labels to collect next", "Doubtful items", "How to read this page"),
     ]
@@ -216,7 +217,8 @@ def test_write_report_from_files_alone(run_folder: Path) -> None:
         assert piece in text
     assert "Recommended: ds_lr." in text and "10.0 [5.0, 15.0]" in text  # from metrics.json
     found = _Page(page)
-    assert found.links == dict(found.headings) and list(found.links.values()) == [
+    assert found.links == dict(found.headings)
+    assert list(found.links.values()) == [
         *("Recommendation", "Model", "Calibration", "Comparison", "How to read this page")
     ]
 

@@ -73,19 +73,16 @@ def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
     # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248. Without a baseline of its own
     # setting a row takes the plain one.
     gain = table["ours", "accuracy"].gain
-    assert gain is not None and np.allclose(
-        (gain.estimate, gain.low, gain.high), (0.2, -0.0484, 0.4484), atol=1e-4
-    )
+    assert gain is not None
+    assert np.allclose((gain.estimate, gain.low, gain.high), (0.2, -0.0484, 0.4484), atol=1e-4)
     found = [table[f"{name}/ours", "accuracy"].gain for name in ("k=3", "k=4")]
     assert [gain is not None and round(gain.estimate, 9) for gain in found] == [0.25, 0.1]
     assert table["base", "accuracy"].gain is None and table["ours", "extra"].gain is None
-    assert (
-        table["ours", "extra"].values == (0.3, 0.45, 0.45) and table["base", "extra"].values == ()
-    )
+    assert table["ours", "extra"].values == (0.3, 0.45, 0.45)
+    assert table["base", "extra"].values == ()
     text = markdown(suite, list(table.values()), "command")
-    assert "+0.200 [-0.048, +0.448]" in text and {
-        line.count("|") for line in text.splitlines() if line.startswith("|")
-    } == {6}
+    assert "+0.200 [-0.048, +0.448]" in text
+    assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == {6}
 
 
 def test_gain_is_over_the_base_that_a_method_ends_in(tmp_path: Path) -> None:
@@ -299,9 +296,8 @@ def test_kappa_is_that_of_all_rows_with_votes(data_dir: Path, registered: None) 
     """
     hotel = registry.dataset("hotel").load(data_dir, 0)
     found = dataset_tables.dataset_statistics(hotel)
-    assert found["class_ratio"] == pytest.approx(299 / 699) and found["kappa"] == pytest.approx(
-        0.8000774, abs=1e-6
-    )
+    assert found["class_ratio"] == pytest.approx(299 / 699)
+    assert found["kappa"] == pytest.approx(0.8000774, abs=1e-6)
     assert all(
         dataset_tables.agrees(name, hotel.card.paper[name], found[name])
         for name in ("kappa", "class_ratio")
@@ -318,15 +314,11 @@ def test_statistics_of_the_data(
     dataset_tables.write(suite, Options(output_dir=tmp_path, data_dir=data_dir))
     frame = pd.read_csv(tmp_path / "results" / "dataset_tables.csv")
     mine = frame[frame["dataset"] == "music"].set_index("statistic")
-    assert (
-        mine.loc["train_size", "ours"] == 700
-        and mine.loc["mean_annotator_accuracy", "outcome"] == "agrees"
-    )
+    assert mine.loc["train_size", "ours"] == 700
+    assert mine.loc["mean_annotator_accuracy", "outcome"] == "agrees"
     assert set(frame[frame["dataset"] == "oral"]["outcome"]) == {"not recomputed: private data"}
     # DASC's table 3, six rows of seven figures.
     heavy = frame[frame["dataset"].str.startswith("data")]
-    assert (
-        len(heavy) == 42
-        and set(heavy["paper"]) == {"DASC"}
-        and set(heavy["outcome"]) == {"not recomputed: private data"}
-    )
+    assert len(heavy) == 42
+    assert set(heavy["paper"]) == {"DASC"}
+    assert set(heavy["outcome"]) == {"not recomputed: private data"}

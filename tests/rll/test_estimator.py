@@ -53,11 +53,9 @@ def test_learns(name: str, classes: int) -> None:
     fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
     assert fitted.score(x, truth) > 0.85
     assert fitted.transform(x).shape == (90, 4)
-    assert (
-        fitted.confidence_.shape == (72,)
-        and (fitted.confidence_ > 0).all()
-        and (fitted.confidence_ <= 1).all()
-    )
+    assert fitted.confidence_.shape == (72,)
+    assert (fitted.confidence_ > 0).all()
+    assert (fitted.confidence_ <= 1).all()
     assert (fitted.confidence_ == 1).all() == (name == "rll")
     assert (fitted.prior_ is None) == (name != "rll_bayesian")
 

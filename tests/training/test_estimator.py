@@ -184,11 +184,9 @@ def test_saves_and_loads_without_pickle(tmp_path: pathlib.Path, names: tuple[Any
     np.testing.assert_array_equal(model.predict_proba(x), again.predict_proba(x))
     np.testing.assert_array_equal(model.predict(x), again.predict(x))
     assert again.get_params() == model.get_params()
-    assert (
-        again.crowd_ == annotations
-        and again.nothing_ == float("inf")
-        and again.parts_ == model.parts_
-    )
+    assert again.crowd_ == annotations
+    assert again.nothing_ == float("inf")
+    assert again.parts_ == model.parts_
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
 
 

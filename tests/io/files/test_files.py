@@ -73,11 +73,9 @@ def test_atomic_path_replaces_whole(tmp_path: pathlib.Path) -> None:
     write_text(target, "one")
     with atomic_path(target) as temporary:
         temporary.write_text("two")
-        assert (
-            target.read_text() == "one"
-            and temporary.parent == target.parent
-            and temporary.suffix == ".txt"
-        )
+        assert target.read_text() == "one"
+        assert temporary.parent == target.parent
+        assert temporary.suffix == ".txt"
     assert target.read_text() == "two" and os.listdir(target.parent) == ["a.txt"]
     mask = os.umask(0)
     os.umask(mask)
