@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -114,20 +113,6 @@ def test_several_files_are_written_or_none(
     del texts[tmp_path / "file" / "b.csv"]
     write_outputs(texts)
     assert (tmp_path / "a.csv").read_text() == "a" and capsys.readouterr().out == "shown"
-
-
-def test_help_on_a_full_disk_is_a_line(repository: Path) -> None:
-    for command in (["-m", "neucrowd_tf"], ["run_experiment.py"]):
-        with open("/dev/full", "w") as full:
-            done = subprocess.run(
-                [sys.executable, *command, "--help"],
-                cwd=repository,
-                stdout=full,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-        assert (done.returncode, done.stderr) == (2, FULL_DISK)
 
 
 @pytest.mark.parametrize("size", [1, 100_000])

@@ -22,8 +22,8 @@ from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import declared
-from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
+from neucrowd_tf.arguments import check_arguments, declared
+from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.run import Run
@@ -449,12 +449,13 @@ def test_no_estimator_has_many_arguments() -> None:
     assert not large
 
 
-def test_no_argument_takes_any_text() -> None:
-    """What is an object cannot be given on the command line: text in its place is refused before
-    anything is computed.
-    """
+def test_every_argument_is_checked_before_anything_is_computed() -> None:
     checked_later = {"annotator_features"}  # numbers, whose shape the data say
-    for kind in {method.factory for method in library()}:
+    kinds = {method.factory: method for method in library()}
+    for kind, method in kinds.items():
         for field in declared(kind):
-            constraint = field.metadata.get("constraint")
-            assert constraint is not None or field.name in checked_later, (kind, field)
+            if field.name not in checked_later:
+                estimator = method.make()
+                setattr(estimator, field.name, object())
+                with pytest.raises(UsageError, match=f"^{field.name}: expected .*, received <obj"):
+                    check_arguments(estimator)

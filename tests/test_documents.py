@@ -6,7 +6,6 @@ TensorFlow anew costs four seconds a block), commands in processes of their own,
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import shlex
@@ -17,7 +16,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -103,54 +101,13 @@ def checkout(folder: Path) -> Path:
 
 
 def tables(folder: Path) -> None:
-    """Writes the example tables that the documents speak of: features.csv, texts.csv,
-    annotations.csv, truth.csv, and export.json, the same labels as Label Studio exports them.
+    """Copies the example tables that the documents speak of.
+
+    These are features.csv, texts.csv, annotations.csv, truth.csv, and export.json, the same labels
+    as Label Studio exports them.
     """
-    rng = np.random.default_rng(0)
-    truth = rng.random(120) < 0.4
-    features = rng.normal(size=(120, 4)) + truth[:, None]
-    rows = [
-        f"task-{i},{','.join(f'{value:.4f}' for value in row)}" for i, row in enumerate(features)
-    ]
-    (folder / "features.csv").write_text("\n".join(["task,a,b,c,d", *rows]) + "\n")
-    names = np.where(truth, "yes", "no")
-    (folder / "truth.csv").write_text(
-        "\n".join(["task,label", *(f"task-{i},{name}" for i, name in enumerate(names))]) + "\n"
-    )
-    given = rng.random((120, 6)) < 0.5
-    given[np.arange(120), np.arange(120) % 6] = True
-    said = np.where(rng.random((120, 6)) < 0.2, ~truth[:, None], truth[:, None])
-    votes = [f"task-{i},worker-{w},{'yes' if said[i, w] else 'no'}" for i, w in np.argwhere(given)]
-    words = {"yes": ("great", "kind", "lovely"), "no": ("rude", "slow", "broken")}
-    texts = [
-        f"task-{i},The {words[name][i % 3]} and {words[name][(i // 3) % 3]} place"
-        for i, name in enumerate(names)
-    ]
-    (folder / "texts.csv").write_text("\n".join(["task,text", *texts]) + "\n")
-    exported = [
-        {
-            "id": int(i),
-            "data": {"text": texts[i].partition(",")[2]},
-            "annotations": [
-                {
-                    "completed_by": {"email": f"worker-{w}@example.org"},
-                    "was_cancelled": False,
-                    "result": [
-                        {
-                            "from_name": "good",
-                            "to_name": "text",
-                            "type": "choices",
-                            "value": {"choices": ["yes" if said[i, w] else "no"]},
-                        }
-                    ],
-                }
-                for w in np.flatnonzero(given[i])
-            ],
-        }
-        for i in range(120)
-    ]
-    (folder / "export.json").write_text(json.dumps(exported))
-    (folder / "annotations.csv").write_text("\n".join(["task,worker,label", *votes]) + "\n")
+    for path in (ROOT / "tests" / "tables").iterdir():
+        shutil.copyfile(path, folder / path.name)
 
 
 @pytest.mark.parametrize(("document", "language", "body"), parameters())

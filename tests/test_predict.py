@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -242,20 +241,3 @@ def test_a_damaged_model_is_a_line(
     folder = shutil.copytree(model, tmp_path / "older")
     (folder / "fingerprint.pb").unlink()
     assert _run(folder, table, tmp_path / "y.csv") == 0
-
-
-def test_a_pipe_behind_a_link_is_refused(
-    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    whole = shutil.copytree(model, tmp_path / "m")
-    (whole / "assets" / "back").symlink_to(whole)
-    assert _run(whole, table, tmp_path / "y.csv") == 0
-    os.rename(whole / "variables", tmp_path / "v")
-    (whole / "variables").symlink_to(tmp_path / "v")
-    assert _run(whole, table, tmp_path / "y.csv") == 0
-    (tmp_path / "v" / "variables.index").unlink()
-    os.mkfifo(tmp_path / "v" / "variables.index")
-    capfd.readouterr()
-    assert _run(whole, table, tmp_path / "y.csv") == 2
-    assert "variables.index: " in capfd.readouterr().err

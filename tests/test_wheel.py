@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.datasets.test_built_once import tables
+from tests.test_documents import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -73,11 +73,11 @@ def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     tables(work)
-    files = [f"--{path.stem}={path}" for path in sorted(work.glob("*.csv"))]
+    files = [f"--{name}={work / name}.csv" for name in ("annotations", "features", "truth")]
     _run([programs / "neucrowd", "--dataset=table", "--method=auto", "--export", *files], work)
     run = work / "runs" / "table" / "auto" / "seed-0"
     assert (run / "report.html").is_file()
     model, scores = run / "saved_model", work / "scores.csv"
     command = [python, "-m", "neucrowd_tf.predict", f"--model={model}", f"--output={scores}"]
-    assert "60 rows" in _run([*command, f"--features={work / 'features.csv'}"], work)
-    assert scores.read_text().startswith("task,predicted,p_0,p_1\n")
+    assert "120 rows" in _run([*command, f"--features={work / 'features.csv'}"], work)
+    assert scores.read_text().startswith("task,predicted,p_no,p_yes\n")

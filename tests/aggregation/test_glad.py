@@ -6,20 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from crowdkit.aggregation import GLAD as CrowdKitGlad
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import optimize, stats
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import Glad, MajorityVote
 from neucrowd_tf.aggregation.glad import _Model
 from neucrowd_tf.aggregation.glad_integrated import Abilities, IntegratedGladModel
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
 
 
 def _model(crowd: Annotations, gold: np.ndarray | None = None) -> _Model:
@@ -145,61 +139,6 @@ def test_finds_abilities_difficulties_and_labels() -> None:
     assert (result.labels_ == truth).mean() > (MajorityVote().fit(dense).labels_ == truth).mean()
     expected = expit(ability[:, None] * np.exp(easiness)).mean(axis=1)
     assert np.abs(result.skills_ - expected).mean() < 0.05
-
-
-@pytest.mark.parametrize("classes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_agrees_with_crowd_kit(
-    classes: int, make_crowd: Callable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Glad, "m_step_iter", 500)
-    crowd, _ = make_crowd(5, instances=30, annotators=8, classes=classes, labels_each=5)
-    theirs = CrowdKitGlad(n_iter=3, tol=-np.inf, m_step_tol=1e-4, m_step_max_iter=40)
-    expected = theirs.fit_predict_proba(crowd.to_frame())
-    with pytest.warns(ConvergenceWarning):
-        ours = Glad(max_iter=3, tol=-np.inf).fit(crowd)
-    # Theirs ends with an M-step, ours with the E-step after it: compare what two M-steps and an
-    # E-step give.
-    with pytest.warns(ConvergenceWarning):
-        before = Glad(max_iter=2, tol=-np.inf).fit(crowd)
-    np.testing.assert_allclose(
-        before.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=0.02
-    )
-    np.testing.assert_allclose(
-        ours.abilities_, theirs.alphas_.loc[crowd.annotator_names], atol=0.05
-    )
-    np.testing.assert_allclose(
-        -np.log(ours.difficulties_), theirs.betas_.loc[crowd.instance_names], atol=0.05
-    )
-    sure = before.probas_.max(axis=1) > 0.55
-    np.testing.assert_array_equal(
-        before.labels_[sure], theirs.labels_.loc[crowd.instance_names].to_numpy()[sure]
-    )
-
-
-@settings(max_examples=20, deadline=None, derandomize=True)
-@given(
-    hnp.arrays(
-        np.int64, st.tuples(st.integers(1, 10), st.integers(1, 5)), elements=st.integers(-1, 2)
-    )
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_any_crowd_gives_finite_results(dense: np.ndarray) -> None:
-    if (dense < 0).all():
-        with pytest.raises(DataError, match="at least one annotation"):
-            Glad().fit(dense)
-        return
-    result = Glad(max_iter=20).fit(Annotations.from_dense(dense, num_classes=3))
-    for values in (
-        result.probas_,
-        result.priors_,
-        result.errors_,
-        result.skills_,
-        result.history_,
-        result.abilities_,
-        result.difficulties_,
-    ):
-        assert np.isfinite(values).all()
-    assert (np.diff(result.history_) >= -1e-8 * (1 + np.abs(result.history_[:-1]))).all()
 
 
 def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callable) -> None:

@@ -4,9 +4,6 @@ where.
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -284,14 +281,6 @@ def test_vote_counts_in_blocks() -> None:
     assert np.array_equal(
         crowd.vote_counts().ravel(), np.bincount(instances * 3 + labels, minlength=6)
     )
-
-
-def test_needs_no_tensorflow() -> None:
-    code = (
-        "import sys, neucrowd_tf.annotations, neucrowd_tf.annotations.statistics,"
-        " neucrowd_tf.annotations.simulation; sys.exit('tensorflow' in sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_answers_json_and_back() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import UsageError
 
 RNG = np.random.default_rng(0)
 
@@ -81,11 +79,3 @@ def test_both_networks_learn_the_classes() -> None:
     assert np.mean(model.labels_ == truth) > 0.8
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
     assert np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean() > 0.5
-
-
-def test_bad_arguments() -> None:
-    x, annotations, _ = make_crowd()
-    with pytest.raises(UsageError, match="prior"):
-        MaxMIG(prior="none").fit(x, annotations)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="smoothing"):
-        MaxMIG(smoothing=0.0).fit(x, annotations)

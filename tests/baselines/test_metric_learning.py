@@ -17,7 +17,7 @@ from baselines.relation_net import RelationModel
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.losses import SemiHardTripletLoss, TripletCenterLoss
 from neucrowd_tf.persistence import load
@@ -177,19 +177,3 @@ def test_a_class_with_one_instance() -> None:
             x, Annotations.from_dense(dense), (x, truth)
         )  # type: ignore[arg-type]
         assert np.isfinite(fitted.predict_proba(x)).all()
-
-
-def test_wrong_arguments() -> None:
-    x, crowd, _ = crowd_data(2)
-    values = (
-        ("objective", "proxy"),
-        ("labels", "guess"),
-        ("margin", -1.0),
-        ("margin", "a"),
-        ("shots", 0),
-        ("relation_units", 0),
-    )
-    wrong: list[dict[str, Any]] = [{name: value} for name, value in values]
-    for arguments in wrong:
-        with pytest.raises(UsageError, match=next(iter(arguments))):
-            MetricLearning(**{**QUICK, **arguments}).fit(x, crowd)

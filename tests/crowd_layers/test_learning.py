@@ -50,17 +50,6 @@ def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     assert np.corrcoef(own, shares)[0, 1] > 0.9
 
 
-@pytest.mark.slow
-def test_the_classifiers_rate_as_their_own_changes_nothing(skilled):
-    features, annotations, _ = skilled
-    one = CrowdLayer(**SMALL).fit(features, annotations)
-    two = CrowdLayer(**SMALL, annotator_learning_rate=3e-3).fit(features, annotations)
-    np.testing.assert_allclose(one.predict_proba(features), two.predict_proba(features), atol=1e-5)
-    with two.reused():  # moments of an earlier fit do not reach the next one
-        first = two.fit(features, annotations).predict_proba(features)
-        np.testing.assert_array_equal(two.fit(features, annotations).predict_proba(features), first)
-
-
 def test_start_near_the_identity(skilled):
     features, annotations, _ = skilled
     model = CrowdLayer(**SMALL, initial=4, annotator_learning_rate=0)

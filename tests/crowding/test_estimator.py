@@ -310,22 +310,9 @@ def test_a_saved_estimator_predicts_and_generates_the_same(
 
 def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
     x, annotations, _ = crowd
-    for changes, match in (
-        ({"threshold": 1.0}, "threshold: expected a number above 0 and below 1"),
-        ({"passes": 0}, "passes: expected a whole number from 1"),
-        ({"multiplier": "median"}, "multiplier"),
-        ({"selection": "best"}, "selection: expected 'entropy' or 'random'"),
-        ({"information": -1.0}, "information"),
-        ({"information": "none"}, "information: expected a number from 0, received 'none'"),
-        (
-            {"classifier_learning_rate": "nan"},
-            "classifier_learning_rate: expected a number above 0",
-        ),
-        ({"multiplier": None}, "multiplier"),
-        ({"threshold": True}, "threshold"),
-    ):
-        with pytest.raises(UsageError, match=match):
-            CrowdInG(**changes).fit(x, annotations)
+    for multiplier in ("median", None):
+        with pytest.raises(UsageError, match="multiplier"):
+            CrowdInG(multiplier=multiplier).fit(x, annotations)
     with pytest.raises(DataError, match="annotator_features"):
         CrowdInG(annotator_features=np.zeros((2, 3))).fit(x, annotations)
     with pytest.raises(DataError, match="annotator_features: expected numbers"):

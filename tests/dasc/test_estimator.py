@@ -138,19 +138,8 @@ def test_picked_round_by_hand():
     assert latest_good(scores, 10_000, 1.0) == 1, "the error shrinks to .004"
 
 
-def test_bad_arguments(crowd, centroids):
+def test_a_model_without_annotators_is_an_error(crowd):
     features, _, annotations = crowd
-    for name, value, expected in (
-        ("selection", "best", "'dasc', 'confidence', 'random' or 'equal'"),
-        ("quota", 0, "a whole number from 1"),
-        ("rounds", -1, "a whole number from 0"),
-        ("tolerance", "x", "a number from 0, received 'x'"),
-        ("patience", 0, "None or a whole number from 1"),
-        ("validation_fraction", 1, "a number above 0 and below 1, received 1"),
-        ("pick", "first", "'validation' or 'last'"),
-    ):
-        with pytest.raises(ValueError, match=f"{name}: expected {expected}"):
-            DASC(centroids, **{name: value}).fit(features, annotations)
     from sklearn.linear_model import LogisticRegression
 
     with pytest.raises(

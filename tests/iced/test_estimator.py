@@ -16,7 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.iced.estimator import certainty_groups
 from neucrowd_tf.iced.inference import infer_labels
@@ -225,20 +225,6 @@ def test_the_printed_factors_one_by_one() -> None:
     assert np.array_equal(first.candidates_history_[1], first.labels_history_[1])
     hard = infer_labels(crowd.one_hot(), 2, prior="update", em="hard", smoothing=1.0)
     assert np.array_equal(first.labels_history_[0], hard.labels)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("rounds", -1), ("rounds", "3"), ("k", True), ("candidates", "all"), ("epsilon", 0.0)),
-        *(("eta", 2), ("eta", "small"), ("dropout", 1.0), ("learning_rate", 0.0), ("l2", -1.0)),
-        *(("learning_rate", None), ("tol", -0.1), ("hidden_units", ()), ("hidden_units", 8)),
-    ],
-)
-def test_bad_arguments(name: str, value: Any) -> None:
-    x, crowd, _ = task((20, 6))
-    with pytest.raises(UsageError, match=f"^{name}: expected .*, received "):
-        ICED(**{**SMALL, name: value}).fit(x, crowd)
 
 
 def test_bad_data() -> None:

@@ -132,26 +132,8 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    for arguments, word in (
-        ({"confidence": "sure"}, "confidence"),
-        ({"k": 0}, "k:"),
-        ({"class_prior": (0.2, 0.3, 0.5)}, "class_prior: expected 2 probabilities"),
-        ({"class_prior": 0.5}, "class_prior: expected None or a list of probabilities, received"),
-        ({"class_prior": ("a", "b")}, "class_prior: expected None or a list of probabilities"),
-        ({"prior_mass": "a"}, "prior_mass: expected a number above 0, received 'a'"),
-        ({"alpha": "x", "beta": 1.0}, "alpha: expected None or a number above 0"),
-        ({"eta": float("nan")}, "eta: expected a number from 0, received nan"),
-        (
-            {"optimizer": "fast"},
-            "optimizer: expected the name of a Keras optimizer, received 'fast'",
-        ),
-        (
-            {"encoder": {"activation": "bump"}},
-            "activation: expected the name of a Keras activation, received 'bump'",
-        ),
-    ):
-        with pytest.raises(UsageError, match=word):
-            RLL(**{**QUICK, **arguments}).fit(x, crowd)
+    with pytest.raises(UsageError, match="class_prior: expected 2 probabilities"):
+        RLL(**QUICK, class_prior=(0.2, 0.3, 0.5)).fit(x, crowd)
     few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
     with pytest.raises(DataError, match="instances of other classes"):
         RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], np.array([0, 1, 1, 0, 1, 1])))

@@ -130,21 +130,6 @@ def _crowd() -> tuple[np.ndarray, np.ndarray, Annotations]:
 
 
 @pytest.mark.filterwarnings("ignore:base")
-def test_an_adapted_normalisation_serves_a_crowd_layer_in_every_round() -> None:
-    x, truth, crowd = _crowd()
-    base = keras.Sequential(
-        [keras.Input((2,)), keras.layers.Normalization(), keras.layers.Dense(2)]
-    )
-    base.layers[0].adapt(x)
-    model = CrowdLayer(base, standardise=False, epochs=100, learning_rate=0.05)
-    once = model.fit(x, crowd).predict_proba(x)
-    assert (once.argmax(axis=1) == truth).mean() > 0.95
-    with model.reused():
-        for _ in range(2):
-            np.testing.assert_array_equal(model.fit(x, crowd).predict_proba(x), once)
-
-
-@pytest.mark.filterwarnings("ignore:base")
 @pytest.mark.filterwarnings("ignore:CrowdLayer predicts hardly")
 def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
     x, _, crowd = _crowd()

@@ -7,7 +7,6 @@ import pytest
 from sklearn.base import clone
 
 from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load
-from neucrowd_tf.errors import UsageError
 
 SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
 
@@ -49,10 +48,3 @@ def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
         load(tmp_path / "saved").predict_proba(crowd[0]), expected, atol=1e-6
     )
     assert clone(fitted).size == 2
-
-
-def test_bad_arguments(crowd):
-    with pytest.raises(UsageError, match="estimators: expected an estimator or a list"):
-        Ensemble(3).fit(*crowd)
-    with pytest.raises(UsageError, match="size: expected a whole number from 1"):
-        Ensemble(CrowdLayer(), size=0).fit(*crowd)

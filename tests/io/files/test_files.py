@@ -185,16 +185,6 @@ def test_a_file_in_place_of_a_folder(tmp_path: pathlib.Path) -> None:
         write_text(tmp_path / "a" / "b.txt", "y")
 
 
-def test_a_disk_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object) -> bytes:
-        raise OSError(errno.EIO, "Input/output error")
-
-    (tmp_path / "a").write_text("x")
-    monkeypatch.setattr(pathlib.Path, "open", fails)
-    with pytest.raises(DataError, match=r"a: it cannot be read \(Input/output error\)"):
-        read_bytes(tmp_path / "a")
-
-
 def test_an_array_with_more_behind_it(tmp_path: pathlib.Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(3))
     size = (tmp_path / "a.npy").stat().st_size
@@ -203,20 +193,6 @@ def test_an_array_with_more_behind_it(tmp_path: pathlib.Path) -> None:
         np.save(stream, np.arange(3))
     with pytest.raises(DataError, match=f"one with {size} more bytes behind it"):
         read_npy(tmp_path / "a.npy")
-
-
-def test_nothing_takes_the_place_of_a_pipe(tmp_path: pathlib.Path) -> None:
-    """As a file would that of /dev/null, where the user may write there."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with pytest.raises(OSError, match="expected a file to write, received a pipe or a device"):
-        write_text(pipe, "x")
-    assert pipe.is_fifo() and [*tmp_path.iterdir()] == [pipe]
-
-
-def test_a_name_that_is_too_long(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(OSError, match="received a name that is too long"):
-        write_text(tmp_path / ("x" * 300), "x")
 
 
 def test_a_folder_without_permission_is_named_and_not_a_temporary_file(
