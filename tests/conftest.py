@@ -18,27 +18,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 # Longest first, as a file is made by one process: the last to begin should not be the last to end.
-LONGEST = (
-    "tests/test_resume.py",
-    "tests/reproduction/test_suite_kill.py",
-    "tests/test_documents.py",
-    "tests/test_common.py",
-    "tests/harness/test_machines.py",
-    "tests/torture/test_torture.py",
-    "tests/neucrowd/test_estimator.py",
-    "tests/iced/test_estimator.py",
-    "tests/harness/test_cluster.py",
-    "tests/harness/test_pool.py",
-    "tests/harness/test_runner.py",
-    "tests/test_run_experiment.py",
-    "tests/reproduction/test_suites.py",
-    "tests/crowding/test_estimator.py",
-    "tests/neucrowd/test_weighting.py",
-    "tests/crowd_layers/test_crowd_layer.py",
-    "tests/training/test_loop.py",
-    "tests/crowd_layers/test_rival_heads.py",
-    "tests/dasc/test_estimator.py",
-    "tests/nn/test_losses.py",
+LONGEST = tuple(
+    f"tests/{name}.py"
+    for name in (
+        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_common"),
+        *("harness/test_machines", "torture/test_torture", "test_frames", "harness/test_runner"),
+        *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd_layers/test_model"),
+    )
 )
 
 

@@ -1,5 +1,5 @@
-"""What every registered method has to do, present and future: one family's representative in each
-run (some with `ci` alone), all of them with `slow`.
+"""What every registered method has to do, present and future: a few in each run, one of each kind
+with `ci`, all of them with `slow`.
 
 A method's fits are shared by its checks: one of two classes with checkpoints and TensorBoard, one
 more without (the same bytes), one that is interrupted and resumed, and one of three classes without
@@ -62,13 +62,19 @@ TRAINING = (
 ROWS, NEW_ROWS = 48, 20
 
 
-# Of what papers compare with these are tried here; the others with the slow tests, and all of them
-# in the smoke suite.
-# A dozen graphs are traced for a fit of these, however small.
-LONG = ("crowding", "dasc_crowding", "dasc_ensemble")
-COMPARED = ("conal", "raykar", "triplet")
-# Of methods that are tried anyway.
-OTHER_READINGS = ("neucrowd_joint", "rll_released", "gold_dl", "anno_reg", "conal")
+# A method for each kind of loop. The slow tests try every method, and the smoke suite fits each.
+QUICK = ("auto", "crowd_layer", "ds_lr", "neucrowd")
+CI = (
+    "anno_reg",
+    "dasc_crowd_layer",
+    "ds_dl",
+    "gold_lr",
+    "iced",
+    "raykar",
+    "rll",
+    "softprob",
+    "wdn",
+)
 
 
 def library() -> list[registry.Method]:
@@ -80,45 +86,14 @@ def library() -> list[registry.Method]:
     ]
 
 
-def _representatives() -> set[str]:
-    """Returns one method a factory, the one with the fewest defaults of its own, and those whose
-    defaults change the path taken.
-    """
-    families: dict[Any, list[registry.Method]] = {}
-    for method in library():
-        layer = getattr(method.factory, "layer", None)
-        # Self-training over a baseline is that over a crowd layer: one of them all stands for it.
-        later = layer is not None and layer.__module__.startswith("baselines")
-        families.setdefault("self-trained" if later else method.factory, []).append(method)
-    plainest = {
-        min(family, key=lambda method: (len(method.defaults), len(method.name), method.name)).name
-        for family in families.values()
-    }
-    return plainest | {"neucrowd", "crowding", "dl_cl"}
-
-
-def _compared(method: registry.Method) -> bool:
-    module = getattr(method.factory, "__module__", "")
-    return module.startswith("baselines") and method.name not in COMPARED
-
-
 def _parameters() -> list[Any]:
-    chosen = _representatives()
-    found = []
+    parameters = []
     for method in library():
-        group = getattr(method.factory, "__name__", method.name)
-        marks = [pytest.mark.xdist_group(f"{group}")] + (
-            [] if method.name in chosen and not _compared(method) else [pytest.mark.slow]
-        )
-        if method.name in LONG:
-            marks.append(pytest.mark.slow)
-        # Self-training is one code, whichever crowd layer it refits; smoke has all of them.
-        if hasattr(method.factory, "layer") and method.name != "dasc_crowd_layer":
-            marks.append(pytest.mark.slow)
-        if method.name in OTHER_READINGS:
-            marks.append(pytest.mark.ci)
-        found.append(pytest.param(method, id=method.name, marks=marks))
-    return found
+        marks = [] if method.name in QUICK else [pytest.mark.slow]
+        if method.name in CI:
+            marks = [pytest.mark.ci]
+        parameters.append(pytest.param(method, id=method.name, marks=marks))
+    return parameters
 
 
 def crowd_data(
@@ -428,13 +403,6 @@ class TestEveryMethod:
             pytest.raises(Stop),
         ):
             estimator.fit(fits.features, fits.crowd)
-
-
-def test_representatives_cover_every_factory() -> None:
-    chosen = _representatives()
-    tried = {method.factory for method in library() if method.name in chosen}
-    left_out = {method.factory for method in library()} - tried
-    assert all(kind.layer.__module__.startswith("baselines") for kind in left_out)
 
 
 MOST_ARGUMENTS = 30

@@ -1,6 +1,6 @@
 """The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`;
 those marked `ci` or `slow` with the tests of that mark. Python runs in this process (importing
-TensorFlow anew costs four seconds a block), commands in processes of their own, with `ci`.
+TensorFlow anew costs four seconds a block), commands in processes of their own.
 """
 
 from __future__ import annotations
@@ -68,8 +68,6 @@ def parameters() -> Iterator[Any]:
         for line, language, body, names in blocks(path):
             marks = [pytest.mark.xdist_group(f"documents {name}")]
             marks += [getattr(pytest.mark, mark) for mark in names]
-            if language in SHELL and not all(map(LIGHT.fullmatch, body.splitlines())):
-                marks.append(pytest.mark.ci)
             yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
 
 

@@ -73,16 +73,16 @@ def sources(repository: Path) -> dict[str, Path]:
 
 
 @functools.cache
-def nodes(text: str) -> list[ast.AST]:
-    """Returns all nodes of a file; several tests walk through all files."""
-    return list(ast.walk(ast.parse(text)))
+def parsed(path: Path) -> ast.Module:
+    """Returns a file's tree; several tests walk through all files."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def imports(path: Path, modules: Collection[str] = ()) -> Iterator[tuple[int, str]]:
     """Yields line and module of each import in a file, those inside functions and for types too;
     `from package import module` is an import of the module.
     """
-    for node in nodes(path.read_text(encoding="utf-8")):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -151,7 +151,7 @@ def needless(repository: Path) -> list[str]:
         if module not in heavy:
             heavy[module] = False
             package = module.rpartition(".")[0]
-            tree = ast.parse(modules[module].read_text(encoding="utf-8"))
+            tree = parsed(modules[module])
             named = {line for line, _ in _at_import(tree)}
             targets = [t for line, t in imports(modules[module], modules) if line in named]
             heavy[module] = any(map(loads, targets)) or (bool(package) and loads(package))
@@ -159,7 +159,7 @@ def needless(repository: Path) -> list[str]:
 
     found = []
     for path in modules.values():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         outside = {line for line, _ in _at_import(tree)}
         typed = {line for line, _ in _for_types(tree)}
         for line, target in imports(path, modules):
@@ -277,7 +277,7 @@ def test_names_say_what_they_hold(repository: Path) -> None:
     vague = [
         f"{path.relative_to(repository)}:{line}: {name}"
         for path in sources(repository).values()
-        for line, name in named(ast.parse(path.read_text(encoding="utf-8")))
+        for line, name in named(parsed(path))
         if name in BANNED
     ]
     assert not vague, "\n".join(vague)
