@@ -111,6 +111,7 @@ def test_a_command_that_is_stopped_at_work(
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
+@pytest.mark.ci
 def test_dask_is_stopped_with_its_workers(labels: Path, repository: Path) -> None:
     pytest.importorskip("distributed")
     flags = [f"--annotations={labels}", f"--output={labels.parent / 'out'}", "--engine=dask"]
@@ -172,6 +173,7 @@ sys.exit(run(command))
 """
 
 
+@pytest.mark.ci
 def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STUCK, str(tmp_path / "labels.csv")],

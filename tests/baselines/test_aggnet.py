@@ -12,6 +12,7 @@ from neucrowd_tf.errors import UsageError
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.ci
 def test_a_fit_learns_the_classes_and_who_errs() -> None:
     truth = np.arange(90) % 3
     x = (2.5 * np.eye(3, 5)[truth] + RNG.normal(size=(90, 5))).astype(np.float32)

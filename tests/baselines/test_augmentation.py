@@ -111,6 +111,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     )
 
 
+@pytest.mark.ci
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.crowding import CrowdInG
 

@@ -70,6 +70,7 @@ def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
     return x, Annotations.from_dense(dense, num_classes=3), truth
 
 
+@pytest.mark.ci
 def test_both_networks_learn_the_classes() -> None:
     x, annotations, truth = make_crowd()
     model = MaxMIG(

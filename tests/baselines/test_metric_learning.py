@@ -157,6 +157,7 @@ def test_relation_loss_equals_a_loop() -> None:
     )
 
 
+@pytest.mark.ci
 def test_unit_length_and_saving(tmp_path: Any) -> None:
     x, crowd, _ = crowd_data(2)
     fitted = MetricLearning("lifted", normalise=True, **QUICK).fit(x, crowd)

@@ -73,6 +73,7 @@ def test_posterior_against_a_loop_and_without_identities() -> None:
     np.testing.assert_allclose(refreshed_posterior(votes, start, predicted), shares)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("classes", "identities"), [(3, True), pytest.param(2, False, marks=pytest.mark.slow)]
 )

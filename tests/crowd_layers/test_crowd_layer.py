@@ -108,6 +108,7 @@ def test_user_bases(crowd):
     assert maker.fit(features, annotations).predict_proba(features).shape == (120, 3)
 
 
+@pytest.mark.ci
 def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     import keras
 
@@ -128,6 +129,7 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
+@pytest.mark.ci
 def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
     import keras
 

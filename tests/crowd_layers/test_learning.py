@@ -50,6 +50,7 @@ def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     assert np.corrcoef(own, shares)[0, 1] > 0.9
 
 
+@pytest.mark.ci
 def test_start_near_the_identity(skilled):
     features, annotations, _ = skilled
     model = CrowdLayer(**SMALL, initial=4, annotator_learning_rate=0)
@@ -130,6 +131,7 @@ def test_class_weights_count_observed_labels(skilled):
     np.testing.assert_allclose(weights, counts.max() / counts, rtol=1e-5)
 
 
+@pytest.mark.ci
 def test_second_phase_predicts_observed_labels(skilled):
     features, annotations, _ = skilled
     model = WeightedDoctorNet(**{**SMALL, "epochs": 1}, weight_epochs=1)

@@ -110,6 +110,7 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
+@pytest.mark.ci
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
     from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
@@ -134,6 +135,7 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
     np.testing.assert_array_equal(half, afresh)
 
 
+@pytest.mark.ci
 def test_only_features_that_nobody_can_write_to_stay_standardised(wide, monkeypatch):
     from neucrowd_tf.crowd_layers import classifier
 

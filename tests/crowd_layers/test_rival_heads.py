@@ -205,6 +205,7 @@ def test_cells_of_a_head_of_two_inputs(parts, p):
 OFTEN = (("MW", False), ("anno_reg", True), ("geocrowdnet_w", False))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "triples"),
     [
@@ -282,6 +283,7 @@ def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
     assert float(parts.AnnotationLoss(reduction="sum")(labels, logits)) == pytest.approx(6 * alone)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", ["anno_reg", "trace_reg", "doctors", "geocrowdnet_f", "geocrowdnet_w", "conal"]
 )
@@ -312,6 +314,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.ci
 def test_a_fresh_process_loads_every_head(repository, tmp_path):
     import keras
 

@@ -166,6 +166,7 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
     estimator.set_params(classifier_learning_rate=1e-4, epochs=3, collapse_drop=0.1)
 
 
+@pytest.mark.ci
 def test_generated_annotations_are_marked_and_fill_only_empty_cells(
     estimator: CrowdInG, crowd: Crowd
 ) -> None:
@@ -193,6 +194,7 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
         estimator.generate(x, annotations=annotations[:5])
 
 
+@pytest.mark.ci
 def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, crowd: Crowd) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
@@ -289,6 +291,7 @@ def test_every_way_to_play_is_finite_and_a_function_of_its_seed(
     assert results(model.fit(x, annotations, (x[:18], truth[:18])), crowd) == first
 
 
+@pytest.mark.ci
 def test_a_saved_estimator_predicts_and_generates_the_same(
     estimator: CrowdInG, crowd: Crowd, tmp_path: pathlib.Path
 ) -> None:

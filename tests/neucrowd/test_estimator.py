@@ -120,6 +120,7 @@ def test_resumes_bit_for_bit(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyP
     assert len(resumed.history_["loss"]) == 4
 
 
+@pytest.mark.ci
 def test_a_users_encoder() -> None:
     import keras
 

@@ -143,6 +143,7 @@ def test_each_released_reading_changes_the_fit(option: str) -> None:
     assert np.isfinite(other).all() and not np.array_equal(plain, other)
 
 
+@pytest.mark.ci
 def test_the_released_sampling_network_predicts_probabilities() -> None:
     x, annotations = crowd()
     model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)

@@ -47,7 +47,7 @@ def _tables(out: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_killed_twice_a_suite_ends_with_the_same_bytes(tmp_path: Path, repository: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     moments = [("whole", ""), ("killed", "fit 3"), ("killed", "page"), ("killed", "")]

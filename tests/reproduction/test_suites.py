@@ -280,7 +280,7 @@ def test_a_suite_makes_every_rows_first_seed_first(
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_num_runs_makes_some_of_a_suites_seeds_and_without_it_the_rest(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

@@ -152,6 +152,7 @@ def test_the_released_code_by_hand() -> None:
     assert ReleasedRLL(steps_per_epoch=7)._steps(data) == 7
 
 
+@pytest.mark.ci
 def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
     x, crowd, _ = crowd_data(2)
     model = ReleasedRLL(**{**QUICK, "epochs": 4}, seed=1).fit(x, crowd)

@@ -30,6 +30,7 @@ def network(shape: tuple[int, ...], classes: int | None = None) -> keras.Model:
     return keras.Sequential([keras.Input(shape), keras.layers.Dense(classes or 2)])
 
 
+@pytest.mark.ci
 def test_networks_by_reference() -> None:
     reference = f"{__name__}:network"
     assert configuration("base", reference, BASES) is network
@@ -93,6 +94,7 @@ def test_figures_by_hand() -> None:
     assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("monitor", ["auc", "loss"])
 def test_monitors_of_a_crowd_layer(monitor: str) -> None:
     model = CrowdLayer(**{**QUICK, "epochs": 6}, monitor=monitor, patience=2)
@@ -106,6 +108,7 @@ def test_monitors_of_a_crowd_layer(monitor: str) -> None:
         CrowdLayer(min_delta=0.1).fit(X, CROWD)
 
 
+@pytest.mark.ci
 def test_class_weights_shift_labels_and_names_are_checked() -> None:
     quick: Any = {"base": {"hidden_units": ()}, "epochs": 20, "learning_rate": 0.05}
     for make, predict in (

@@ -33,6 +33,7 @@ def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPa
     assert found == [[0, 1], [2, 3], [4, 5, 6]]
 
 
+@pytest.mark.ci
 def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, 4)).astype(np.float32)

@@ -132,6 +132,7 @@ def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
     return texts, Annotations.from_dense(labels), truth
 
 
+@pytest.mark.ci
 def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) -> None:
     import tensorflow as tf
 
