@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
