@@ -36,6 +36,7 @@ RUNTIME = [
 PLOTS = ["matplotlib>=3.9"]
 PARQUET = ["pyarrow>=17"]
 IMAGES = ["pillow>=10"]
+ENCODER = ["onnxruntime>=1.20", "tokenizers>=0.20"]
 DASK = [*PARQUET, "distributed>=2024.8"]
 TEST = [
     *PLOTS,
@@ -77,6 +78,7 @@ setup(
         "dask": DASK,
         "gpu": ["tensorflow[and-cuda]>=2.18,<2.22"],
         "onnx": ["tf2onnx>=1.17", "onnxruntime>=1.20"],
+        "encoder": ENCODER,
         "smote": ["imbalanced-learn>=0.13"],
         "test": TEST,
     },

@@ -1,4 +1,4 @@
-"""The Keras models of CrowdAR, annot-mix, MaDL and COIN-Net.
+"""The Keras models of CrowdAR, MaDL and COIN-Net.
 
 These crowd layers have losses that are more than cross-entropy.
 """
@@ -10,7 +10,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from baselines.mixing import mixed, mixing_draws
 from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
 
@@ -44,36 +43,6 @@ class ReliabilityModel(AnnotationModel):
         judged = -tf.math.log(tf.maximum(right, 1e-7))
         losses = self.share * annotated + (1.0 - self.share) * judged
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
-
-
-class AnnotMixModel(AnnotationModel):
-    """annot-mix: mixup of instances, annotators and labels at once.
-
-    Args:
-        alpha: of the coefficients' Beta distribution.
-    """
-
-    def __init__(self, *args: Any, alpha: float, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.alpha = alpha
-
-    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
-        """Returns the sum of losses and of weights.
-
-        References:
-            Herde et al. (2024), section 3.
-        """
-        _, within, annotators, labels, weights = self.gathered(rows)
-        shares, partners = mixing_draws(self._step_seed, tf.size(labels), self.alpha)
-        blended = mixed(tf.gather(features, within), shares, partners)
-        # An annotator's embedding is linear in who it is.
-        who = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
-        probabilities, hidden = self.network(blended, training=True)
-        answers = self.head.answers(probabilities, self.head.embedded(hidden), who, True)
-        first, second = shares * weights, (1.0 - shares) * tf.gather(weights, partners)
-        losses = first * self.losses_of(labels, answers)
-        losses += second * self.losses_of(tf.gather(labels, partners), answers)
-        return tf.reduce_sum(losses), tf.reduce_sum(first + second)
 
 
 class MaDLModel(AnnotationModel):

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from baselines.mixing import mixed, mixing_draws
+from neucrowd_tf.crowd_layers.mixing import mixed, mixing_draws
 from neucrowd_tf.crowd_layers.target_model import TargetModel
 
 

@@ -14,8 +14,8 @@ commit and the commands of the other parts of results/choice.md.
 
 Regret is the test accuracy of the best candidate minus that of the chosen one. If classes are not
 as frequent as in training (usps_syn) it is balanced accuracy, and the target is balanced. `auto` is
-its rule with the candidates that were tried. Gold labels are drawn from the training instances, ten
-times per table.
+its rule with the candidates that were tried, each fitted once. Gold labels are drawn from the
+training instances, ten times per table.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def collect_table(
     fold = np.random.default_rng([draw, 1]).permutation(len(x)) % FOLDS
     least = min(int((fold != k).sum()) for k in range(FOLDS))
     splits = [(np.flatnonzero(fold != k)[:least], np.flatnonzero(fold == k)) for k in range(FOLDS)]
-    tried, _ = affordable(x, annotations, Auto().budget, balanced=balanced)
+    tried, _, _ = affordable(x, annotations, Auto().budget, balanced=balanced)
     arrays: dict[str, NDArray[Any]] = {
         "truth": truth,
         "test_labels": test_labels,

@@ -21,10 +21,10 @@ import pooch
 import requests
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.cache import cache_dir
 
 BASE = "https://raw.githubusercontent.com"
 BASE_VARIABLE = "NEUCROWD_DATA_URL"  # a mirror that serves <dataset>/<file>
-CACHE_VARIABLE = "NEUCROWD_CACHE"
 ATTEMPTS = 4
 WAIT = 0.5  # seconds before the second attempt, doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
@@ -52,12 +52,6 @@ class Source:
             return f"{mirror.rstrip('/')}/{dataset}/{urllib.parse.quote(name)}"
         folder = f"{self.folder}/" if self.folder else ""
         return f"{BASE}/{self.repository}/{self.commit}/{urllib.parse.quote(folder + name)}"
-
-
-def cache_dir() -> Path:
-    """Returns the cache folder: `$NEUCROWD_CACHE`, or `~/.cache/neucrowd_tf`."""
-    named = os.environ.get(CACHE_VARIABLE)
-    return Path(named) if named else Path.home() / ".cache" / "neucrowd_tf"
 
 
 def locate(

@@ -18,20 +18,26 @@ NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
-    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
+    estimator: Any,
+    path: str | os.PathLike[str],
+    feature_names: Sequence[str] | None = None,
+    encoder: Any = None,
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
     The signature `serving_default` takes raw features, one float32 input `features` of shape
     `[None, ...]`, and gives `probabilities` `[None, C]` and, for methods with a representation,
     `embedding` `[None, h]`, both float32. Of a method that was fitted to texts the input is
-    `texts`, strings in UTF-8 of shape `[None]`. Preprocessing is inside. A batch may have any size.
+    `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder made the features, it is
+    their vectors, `features` `[None, d]`. Preprocessing is inside. A batch may have any size.
 
     Args:
         estimator: a fitted estimator.
         path: the folder to write; a SavedModel that is there already is replaced.
         feature_names: the columns of the features table in their order, for those who score another
             table.
+        encoder: the `SentenceEncoder` that made features of texts, or None. Its name and digest
+            are written beside the model.
 
     Returns:
         the folder.
@@ -58,8 +64,7 @@ def export_saved_model(
     archive = keras.export.ExportArchive()
     archive.track(model)
     if vectors is None:
-        shape = tuple(int(size) for size in estimator.feature_shape_)
-        signature = tf.TensorSpec((None, *shape), tf.float32, name="features")
+        signature = tf.TensorSpec((None, *model.inputs[0].shape[1:]), tf.float32, name="features")
         archive.add_endpoint("serving_default", serve, input_signature=[signature])
     else:
         archive.track(vectors)
@@ -73,6 +78,8 @@ def export_saved_model(
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),
     }
+    if encoder is not None and vectors is None:
+        names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
     with atomic_folder(target) as temporary:
         _write(archive, temporary, target)
         write_json(temporary / NAMES, names)

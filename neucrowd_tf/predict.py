@@ -21,6 +21,7 @@ from neucrowd_tf.commands.command_line import (
 )
 from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.commands.run_files import ExportedNames
+from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.flags import flag
@@ -49,6 +50,8 @@ class Scorer:
         feature_names: the columns that the model was trained on; None without names.
         shape: of one row of features; () for texts.
         takes_texts: whether the model scores texts rather than features.
+        encoder: "source" and "digest" of the sentence encoder whose vectors are the features, or
+            None.
 
     Example:
         >>> scorer = Scorer(Path("runs/table/auto/seed-0/saved_model"))  # doctest: +SKIP
@@ -86,6 +89,7 @@ class Scorer:
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
         names = ExportedNames.read(folder / NAMES)
+        self.encoder = names.encoder
         self.classes, self.feature_names = as_name_array(names.classes), names.features
         columns = len(self.feature_names) if self.feature_names and len(self.shape) == 1 else None
         if len(self.classes) != size or columns not in (None, *self.shape):
@@ -143,6 +147,31 @@ def arrange(
     return features
 
 
+def encoded(
+    texts: NDArray[Any], scorer: Scorer, model: Path, source: str | None = None
+) -> NDArray[np.float32]:
+    """Returns the vectors `[M, d]` of texts by the sentence encoder that a model was trained with.
+
+    Args:
+        texts: `[M]`.
+        scorer: the model.
+        model: its folder, for errors.
+        source: of the encoder; None for where it was in training.
+
+    Raises:
+        DataError: the model takes other features, or the encoder is another one.
+    """
+    if scorer.encoder is None:
+        raise DataError(f"{model}: a model of features. Use --features instead of --texts.")
+    encoder = SentenceEncoder(source or scorer.encoder.get("source", "")).fit()
+    if encoder.digest_ != scorer.encoder.get("digest"):
+        raise DataError(
+            f"{encoder.source}: not the encoder that {model} was trained with. Name that one with"
+            " --encoder."
+        )
+    return encoder.transform(texts)
+
+
 def predict(
     model: Path,
     features: Path | None,
@@ -153,6 +182,7 @@ def predict(
     options: TableOptions | None = None,
     ignore: Sequence[str] = (),
     max_pixels: int = MAX_PIXELS,
+    encoder: str | None = None,
 ) -> int:
     """Scores items and writes `task,predicted,p_<class>...`; the file is written whole or not.
 
@@ -166,6 +196,8 @@ def predict(
         options: how the table is read.
         ignore: columns that are not features.
         max_pixels: of an image; larger images are rejected.
+        encoder: the sentence encoder that the model was trained with; None looks for it where it
+            was then.
 
     Returns:
         the number of rows.
@@ -175,7 +207,7 @@ def predict(
     """
     if model.resolve() in output.resolve().parents:
         raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
-    scorer, tasks, rows = _scored(model, features, texts, options, ignore, max_pixels)
+    scorer, tasks, rows = _scored(model, features, texts, options, ignore, max_pixels, encoder)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     with _stream(output) as stream:
@@ -212,14 +244,13 @@ def _scored(
     options: TableOptions | None,
     ignore: Sequence[str],
     max_pixels: int,
+    encoder: str | None,
 ) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, the items' names, and their texts or features."""
     if texts is not None:
         tasks, rows = read_texts(texts, options)
         scorer = Scorer(model)
-        if not scorer.takes_texts:
-            raise DataError(f"{model}: a model of features. Use --features instead of --texts.")
-        return scorer, tasks, rows
+        return scorer, tasks, rows if scorer.takes_texts else encoded(rows, scorer, model, encoder)
     if features is None:
         raise UsageError("--features, --texts or --images: name one of them.")
     names: list[str] = []
@@ -252,6 +283,11 @@ class Flags(TableOptions):
     images: Path | None = flag(
         None, help="Folder of images, for a model of images; file names are item names."
     )
+    encoder: str | None = flag(
+        None,
+        help="Sentence encoder that the model was trained with (only with --texts). Default: where"
+        " it was then.",
+    )
     output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
     batch_size: int = flag(BATCH, least=1, help="Rows per call of the model.")
     ignore_columns: tuple[str, ...] = flag(
@@ -279,6 +315,7 @@ def score(flags: Flags) -> list[str]:
         options=table_options(flags),
         ignore=flags.ignore_columns,
         max_pixels=flags.max_pixels,
+        encoder=flags.encoder,
     )
     if flags.output == STDOUT:
         return [f"{size} rows"]

@@ -30,6 +30,8 @@ class Method:
         max_classes: 2 for methods that are binary by nature, None otherwise.
         uses_truth: the upper bound that trains on true labels; never a crowd method.
         presets: hyper-parameters by dataset name, chosen on validation data.
+        stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
+            folds of training instances.
         space: hyper-parameters and the values that `--tune` may try.
         paper: where it comes from.
     """
@@ -42,16 +44,19 @@ class Method:
     max_classes: int | None = None
     uses_truth: bool = False
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
     paper: str = ""
 
-    def make(self, *, dataset: str | None = None, **hparams: Any) -> Any:
+    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
 
-        Later ones override earlier ones. `ensemble`, which every method takes, is the number of
-        fits with different seeds whose probabilities are averaged.
+        Later ones override earlier ones. With `bases="stronger"` the dataset's stronger base, if
+        the method has one, overrides its preset. `ensemble`, which every method takes, is the
+        number of fits with different seeds whose probabilities are averaged.
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
+        presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
         arguments = nest(self.factory, hparams, presets)
         size = arguments.pop("ensemble", 1)
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:

@@ -55,7 +55,7 @@ def case_options(options: Options, case: Case) -> Options:
         reuse=None if options.reuse is None else case_folder(options.reuse, case),
         resume=True,
         report=bool(options.report),
-        **case.options,
+        **{"bases": "papers", **case.options},
     )
 
 

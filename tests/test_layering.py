@@ -22,7 +22,7 @@ FLOORS = (
     ("commands",),
     ("persistence", "datasets.core", "datasets.splits"),
     ("registry",),
-    ("aggregation", "nn"),
+    ("aggregation", "nn", "encoders"),
     ("certainty", "datasets", "labelling"),
     ("training",),
     ("crowd_layers",),

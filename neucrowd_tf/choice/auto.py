@@ -24,19 +24,17 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.choice import pooling, search
-from neucrowd_tf.choice.average import Average
+from neucrowd_tf.choice.average import Average, mean_logits
 from neucrowd_tf.choice.candidates import (
     BASELINE,
     BUDGET,
-    SMALL,
-    SMALL_BUDGET,
     Candidate,
     affordable,
     named,
     reason_against,
 )
-from neucrowd_tf.choice.evidence import Evidence
-from neucrowd_tf.choice.ranking import Gold, rank
+from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
+from neucrowd_tf.choice.ranking import Gold, Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
@@ -45,6 +43,7 @@ from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.text_features import is_text
 from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 QUICK = (0.01,)
+FITS = 3  # of a candidate, at most
 _GOLD = Constraint(
     "a CSV `task,label` or a mapping from items to labels",
     lambda value: isinstance(value, (str, os.PathLike, Mapping)),
@@ -89,13 +89,15 @@ class Auto(CrowdEstimator):
             `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "cannot be told"),
             `better_than_commonest_class`, `gold_labels` (how many were used), `text` (all this in
             words), `calibration` (temperature, and expected calibration error before and after),
-            `target`, and `methods`, one row per method with its `score` (agreement with the
-            consensus) and comparison, or the `reason` why it was left out.
+            `target`, `fits` (by member), and `methods`, one row per method with its `score`
+            (agreement with the consensus) and comparison, or the `reason` why it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
         consensus_: `[N]` class codes of the consensus.
         rows_: `[N]` positions of the training instances in the arguments of `fit`.
+        representations_: the mean log likelihood of a held-out label by representation ("tfidf",
+            "encoder"), of texts with an encoder only.
         seconds_: duration of each method's cross-validation.
 
     Example:
@@ -132,8 +134,8 @@ class Auto(CrowdEstimator):
         None,
         none | number(above=0),
         "predicted seconds of all cores together that candidates may take; the least useful for"
-        f" their cost are left out. None takes {BUDGET:g}, and {SMALL_BUDGET:g} for tables of at"
-        f" most {SMALL:,} numbers.",
+        f" their cost are left out, and the better ones are fitted up to {FITS} times. None takes"
+        f" {BUDGET:g}.",
     )
     jobs: int | None = argument(
         None, none | whole(1), "number of candidates that run at a time; None takes one per core."
@@ -144,51 +146,112 @@ class Auto(CrowdEstimator):
     held_out_probas_: NDArray[np.float64] = fitted()
     consensus_: NDArray[np.int64] = fitted()
     rows_: NDArray[np.int64] = fitted()
+    representations_: dict[str, float] = fitted()
     seconds_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        crowd = data.annotations
         self.rows_ = data.rows
-        self.consensus_ = consensus_labels(crowd, self.seed, weigh_annotators=True)
+        self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         splits = self._splits()
+        data = self._represented(data, run, splits)
+        crowd, balanced = data.annotations, self.target == "balanced"
         codes = gold_codes(self.gold, crowd, run.table_options)
-        tried, reasons = self._candidates(data)
-        tasks = {
-            candidate.name: search.Task(
-                *(candidate, data.features, crowd, splits, self.seed, run.checkpoints),
-                *(run.owner, data.named_validation, self.consensus_),
-            )
-            for candidate in tried
-        }
+        tried, reasons, left = self._candidates(data)
+        tasks = {one.name: self._task(one, data, run, splits) for one in tried}
         shown = run.progress is not False
         predicted, on_validation = self._search(tasks, reasons, shown)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
-        held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
-        gold = Gold.of(codes[scored], held_out, data.validation, on_validation)
-        balanced = self.target == "balanced"
-        ranked = rank(held_out, evidence, gold, balanced=balanced)
+
+        def judged() -> tuple[dict[str, NDArray[np.float64]], Gold, Ranked]:
+            held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
+            gold = Gold.of(codes[scored], held_out, data.validation, on_validation)
+            return held_out, gold, rank(held_out, evidence, gold, balanced=balanced)
+
+        ranked = judged()[-1]
+        repeats = self._repeat(tasks, ranked.members, left, predicted, on_validation, shown)
+        held_out, gold, ranked = judged()
         weights = pooling.weigh(held_out, ranked, evidence, gold, balanced=balanced)
         fit = pooling.calibrate(held_out, ranked, weights, evidence, gold.rows)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        members = self._members([tasks[name] for name in ranked.members], shown)
-        self.estimator_ = Average.of(members, ranked.members, fit.temperature, fit.shift, weights)
-        judged = judged_predictions(
+        fits = [one for name in ranked.members for one in (tasks[name], *repeats.get(name, ()))]
+        sizes = [1 + len(repeats.get(name, ())) for name in ranked.members]
+        action = "fitting on all rows" if shown else ""
+        fitted = search.outcomes(search.fitted, fits, self.jobs, action)
+        self.estimator_ = Average.of(
+            [one.estimator for one in fitted.values()],
+            list(fitted),
+            fit.temperature,
+            fit.shift,
+            np.repeat(np.divide(weights, sizes), sizes),
+        )
+        judgement = judged_predictions(
             crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes, balanced=balanced
         )
         self.recommendation_ = recommend(
-            held_out, ranked, weights, fit, evidence, judged, reasons, len(splits), self.target
+            held_out, ranked, weights, fit, evidence, judgement, reasons, len(splits), self.target
         )
-        for member in members:
+        self.recommendation_["fits"] = dict(zip(ranked.members, sizes, strict=True))
+        for member in self.estimator_.members_:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
                     setattr(self, name, getattr(member, name))
 
-    def _candidates(self, data: TrainingData) -> tuple[list[Candidate], dict[str, str]]:
-        """Returns the candidates to try, the baseline first, and why others are left out."""
+    def _task(
+        self,
+        candidate: Candidate,
+        data: TrainingData,
+        run: Run,
+        splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> search.Task:
+        return search.Task(
+            *(candidate, data.features, data.annotations, splits, self.seed, run.checkpoints),
+            *(run.owner, data.named_validation, self.consensus_),
+        )
+
+    def _represented(
+        self,
+        data: TrainingData,
+        run: Run,
+        splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    ) -> TrainingData:
+        """Returns data whose texts are vectors, if these make held-out labels more likely.
+
+        The baseline is fitted to TF-IDF and to the vectors of the run's encoder.
+        """
+        if run.encoder is None or not is_text(data.features):
+            return data
+        validation = data.validation
+        if validation is not None:
+            validation = (run.encoder.transform(validation[0]), validation[1])
+        vectors = run.encoder.transform(data.features)
+        encoded = dataclasses.replace(data, features=vectors, validation=validation)
+        tasks = []
+        for name, one in (("tfidf", data), ("encoder", encoded)):
+            candidate = named(BASELINE, one.features, one.annotations)
+            renamed = dataclasses.replace(candidate, name=name)
+            tasks.append(dataclasses.replace(self._task(renamed, one, run, splits), consensus=None))
+        likelihoods = {}
+        for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
+            if outcome.probabilities is not None:
+                scored = np.isfinite(outcome.probabilities).all(axis=1)
+                crowd, consensus = data.annotations[scored], self.consensus_[scored]
+                evidence = Evidence.of(crowd, consensus, self.seed)
+                likelihoods[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
+        self.representations_ = likelihoods
+        if likelihoods.get("tfidf", -np.inf) >= likelihoods.get("encoder", -np.inf):
+            return data
+        self.text_features_, self.feature_shape_ = run.encoder, vectors.shape[1:]
+        return encoded
+
+    def _candidates(self, data: TrainingData) -> tuple[list[Candidate], dict[str, str], float]:
+        """Returns the candidates to try, why others are left out, and the seconds that are left.
+
+        The baseline is the first candidate. The seconds are for further fits.
+        """
         if self.methods is None:
             balanced = self.target == "balanced"
             return affordable(data.features, data.annotations, self.budget, balanced=balanced)
@@ -198,7 +261,49 @@ class Auto(CrowdEstimator):
         ]
         reasons = {one.name: reason_against(one, data.annotations) for one in candidates}
         against = {name: reason for name, reason in reasons.items() if reason is not None}
-        return [one for one in candidates if one.name not in against], against
+        return [one for one in candidates if one.name not in against], against, 0.0
+
+    def _repeat(
+        self,
+        tasks: Mapping[str, search.Task],
+        members: Sequence[str],
+        left: float,
+        predicted: dict[str, NDArray[np.float64]],
+        on_validation: dict[str, NDArray[np.float64]],
+        shown: bool,
+    ) -> dict[str, list[search.Task]]:
+        """Fits the better networks with other seeds too, as far as the budget goes.
+
+        Held-out predictions of these candidates become the geometric mean of their fits.
+
+        Args:
+            tasks: the first fits.
+            members: candidates, the best first.
+            left: predicted seconds.
+            predicted: held-out predictions by candidate; changed.
+            on_validation: predictions of validation data by candidate; changed.
+            shown: whether to show progress.
+
+        Returns:
+            the further tasks of each candidate.
+        """
+        repeats: dict[str, list[search.Task]] = {}
+        for name in members:
+            seconds = tasks[name].candidate.seconds
+            count = min(FITS - 1, int(left / seconds))
+            if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
+                repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
+                left -= count * seconds
+        further = [one for several in repeats.values() for one in several]
+        action = "fitting again" if shown else ""
+        outcomes = search.outcomes(search.held_out, further, self.jobs, action)
+        for name, several in repeats.items():
+            repeats[name] = [o for o in several if outcomes[o.name].probabilities is not None]
+            for mine, kind in ((predicted, "probabilities"), (on_validation, "on_validation")):
+                if name in mine:
+                    more = [getattr(outcomes[one.name], kind) for one in repeats[name]]
+                    mine[name] = np.exp(mean_logits([mine[name], *more]))
+        return repeats
 
     def _splits(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Returns the training and held-out rows of stratified folds.
@@ -239,7 +344,7 @@ class Auto(CrowdEstimator):
         base = tasks[BASELINE]
         quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1], consensus=None)
-        (quickly,) = search.side_by_side(search.held_out, [first])
+        (quickly,) = search.outcomes(search.held_out, [first]).values()
         agreed = None
         if quickly.probabilities is not None:
             agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
@@ -247,34 +352,18 @@ class Auto(CrowdEstimator):
             one if name == BASELINE else dataclasses.replace(one, agreement=agreed)
             for name, one in tasks.items()
         ]
-        outcomes: dict[str, search.Outcome] = {}
-        progress = search.Progress(shown and len(tasks) > 1, len(tasks), "candidate")
-        for one in search.side_by_side(search.held_out, compared, self.jobs, progress.began):
-            outcomes[one.name] = one
-            progress.done(one.name, f" ({one.reason})" if one.reason else "")
-        progress.close()
+        action = "candidate" if shown and len(tasks) > 1 else ""
+        outcomes = search.outcomes(search.held_out, compared, self.jobs, action)
         if outcomes[BASELINE].probabilities is None:
             raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
-        # In the order of the candidates, not in that of their completion.
-        ordered = {name: outcomes[name] for name in tasks}
-        for name, one in ordered.items():
+        for name, one in outcomes.items():
             chosen = tasks[name].candidate.with_strength(one.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
-        self.seconds_ = {name: one.seconds for name, one in ordered.items()}
-        reasons |= {name: one.reason for name, one in ordered.items() if one.reason}
-        predicted = {n: o.probabilities for n, o in ordered.items() if o.probabilities is not None}
-        validated = {n: o.on_validation for n, o in ordered.items() if o.on_validation is not None}
+        self.seconds_ = {name: one.seconds for name, one in outcomes.items()}
+        reasons |= {name: one.reason for name, one in outcomes.items() if one.reason}
+        predicted = {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
+        validated = {n: o.on_validation for n, o in outcomes.items() if o.on_validation is not None}
         return predicted, validated
-
-    def _members(self, tasks: Sequence[search.Task], shown: bool) -> list[Any]:
-        """Returns the tasks' candidates fitted on all rows."""
-        progress = search.Progress(shown, len(tasks), "fitting on all rows")
-        members = {}
-        for name, member in search.side_by_side(search.fitted, tasks, self.jobs, progress.began):
-            members[name] = member
-            progress.done(name)
-        progress.close()
-        return [members[task.candidate.name] for task in tasks]
 
     # ----------------------------------------------------------------- use
 

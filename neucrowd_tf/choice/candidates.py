@@ -16,6 +16,7 @@ from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.crowd_layers.presets import STRONG_BASE
 from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
@@ -29,8 +30,13 @@ MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
 QUOTA, ROUNDS = 0.17, 5
 # About this many numbers represent a text.
 TEXT_INPUTS = 100
-# Seconds of all cores together that candidates may take, also on a table of at most SMALL numbers.
-BUDGET, SMALL_BUDGET, SMALL = 30.0, 60.0, 75_000
+# Seconds of all cores together that candidates may take, of which this share is for the first fits
+# and the rest for further fits of the better ones. A table of at most SMALL numbers is small.
+BUDGET, FIRST, SMALL = 75.0, 0.65, 75_000
+# Seconds of a step of annot-mix, without its matrix products.
+MIXING_STEP = 6e-3
+# DASC comes early if this share of the cells is empty.
+MOSTLY_EMPTY = 0.8
 # ICED balances classes: it comes early if the largest is this many times the smallest.
 IMBALANCED = 3.0
 
@@ -50,6 +56,11 @@ class Candidate:
     method: str
     hparams: Mapping[str, Any]
     cost: float
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of three folds on two thirds of the rows and a fit to all rows."""
+        return 3 * self.cost
 
     def make(self, seed: int) -> Any:
         """Returns an unfitted estimator."""
@@ -95,21 +106,23 @@ def _epochs(rows: int, batch: int, most: int, steps: int) -> int:
 def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     """Returns three kinds of settings.
 
-    They are *dropout* (batches of 128), *large* (dropout, batches of 512, few steps) and *norm*
-    (batch normalisation in place of dropout, twice the epochs). On a small table the first and the
-    last have batches of 32 and a hundred epochs: in 150 steps of 128 rows a network learns no more
-    than a line.
+    They are *strong* (batch normalisation, dropout and a rate that falls to 0), *dropout* (batches
+    of 128) and *large* (dropout, batches of 512, few steps). On a small table *dropout* has batches
+    of 32 and a hundred epochs: in 150 steps of 128 rows a network learns no more than a line.
     """
     rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
-    large = {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)}
-    norm = {**common, "batch_norm": True, "dropout": 0.0}
-    if _is_small(features):
-        slow = {"batch_size": 32, "epochs": _epochs(rows, 32, 100, MOST_STEPS)}
-        return {"dropout": {**common, **slow}, "large": large, "norm": {**norm, **slow}}
+    small = _is_small(features)
+    batch, most = (32, 100) if small else (128, 50)
+    size = STRONG_BASE["batch_size"]
+    epochs = _epochs(rows, size, most, MOST_STEPS)
     return {
-        "dropout": {**common, "epochs": _epochs(rows, 128, 50, MOST_STEPS)},
-        "large": large,
-        "norm": {**norm, "epochs": _epochs(rows, 128, 100, MOST_STEPS)},
+        "strong": {**common, **STRONG_BASE, "epochs": epochs},
+        "dropout": {
+            **common,
+            "batch_size": batch,
+            "epochs": _epochs(rows, batch, most, MOST_STEPS),
+        },
+        "large": {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)},
     }
 
 
@@ -136,7 +149,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     inputs = _inputs(features)
     classes, annotators = annotations.num_classes, annotations.num_annotators
     kinds = _networks(features)
-    empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
+    empty = empty_cells(annotations)
     # A round that loses a class restarts once; if it loses one again, the method is hopeless.
     quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
     blank = {"standardise": not has_blank_features(features)}
@@ -144,33 +157,44 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     # to build one, a step of a crowd layer also by the cells of its heads' outputs.
     linear = 0.1 + 1e-7 * rows * inputs * classes
 
-    def network(kind: str, heads: bool, fits: int = 1) -> float:
-        batch = kinds[kind].get("batch_size", 128)
+    def network(kind: str, heads: bool, fits: int = 1, step: float = 1.5e-3) -> float:
+        batch = kinds[kind]["batch_size"]
         steps = kinds[kind]["epochs"] * math.ceil(rows / batch)
         cells = batch * (inputs * 128 + (annotators * classes * 8 if heads else 0))
-        return 1.0 + fits * steps * (1.5e-3 + 1e-10 * cells)
+        return 1.0 + fits * steps * (step + 1e-10 * cells)
 
     def self_training() -> float:
         return network("large", True, ROUNDS + 1) + 4e-8 * ROUNDS * rows * annotators * classes
 
     tuplets = 6.0 + 1e-3 * rows
     lr = {"Cs": STRENGTHS}
+    one_rate = {**kinds["strong"], "annotator_learning_rate": None}
     table = [
         (BASELINE, BASELINE, lr, linear),
         ("ds_lr", "ds_lr", lr, linear),
-        ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
         ("dasc_crowd_layer", "dasc_crowd_layer", {**kinds["large"], **quota}, self_training()),
-        ("crowd_layer_norm", "crowd_layer", kinds["norm"], network("norm", True)),
+        ("anno_reg", "anno_reg", one_rate, network("strong", True)),
+        ("annot_mix", "annot_mix", one_rate, network("strong", True, step=MIXING_STEP)),
+        ("geocrowdnet_f", "geocrowdnet_f", one_rate, network("strong", True)),
+        ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
+        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
         ("softprob", "softprob", lr, 5 * linear),
         ("iced", "iced", blank, 1.3 + 1.6e-3 * rows),
         ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
-        ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("rll", "rll_bayesian", {}, tuplets),
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
     ]
     return [Candidate(*one) for one in table]
+
+
+def empty_cells(annotations: Annotations) -> int:
+    """Returns how many pairs of an instance and an annotator have no label; 0 for vote counts."""
+    if not annotations.has_identities:
+        return 0
+    cells = annotations.num_instances * annotations.num_annotators
+    return cells - annotations.num_annotations
 
 
 def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
@@ -188,40 +212,43 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
 
 def affordable(
     features: NDArray[Any], annotations: Annotations, budget: float | None, *, balanced: bool
-) -> tuple[list[Candidate], dict[str, str]]:
-    """Returns the candidates that run on the data within a budget, and why others do not.
+) -> tuple[list[Candidate], dict[str, str], float]:
+    """Returns the candidates that run on the data, why others do not, and the seconds left.
+
+    Candidates may take `FIRST` of the budget; the rest is for further fits of the better ones.
 
     Args:
         features: `[N, ...]`.
         annotations: of N instances.
-        budget: predicted seconds on one core for cross-validation and last fit; None for the
-            default of the table's size.
+        budget: predicted seconds on one core for cross-validation and last fits; None for `BUDGET`.
         balanced: whether all classes count equally.
     """
-    if budget is None:
-        budget = SMALL_BUDGET if _is_small(features) else BUDGET
+    total = BUDGET if budget is None else budget
     counts = np.bincount(
         majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
     )
-    ratio = imbalance_ratio(counts)
+    first = [BASELINE, "ds_lr"]
+    if balanced or imbalance_ratio(counts) > IMBALANCED:
+        first.append("iced")
+    if empty_cells(annotations) < MOSTLY_EMPTY * annotations.num_instances * (
+        annotations.num_annotators
+    ):
+        first += ["anno_reg", "annot_mix"]  # rather than self-training
     order = candidates(features, annotations)
-    if balanced or ratio > IMBALANCED:
-        order.sort(key=lambda one: {BASELINE: 0, "ds_lr": 1, "iced": 2}.get(one.name, 3))
+    order.sort(key=lambda one: first.index(one.name) if one.name in first else len(first))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
     spent = 0.0
     for one in order:
         reason = reason_against(one, annotations)
-        # Three folds on two thirds of the rows, then all rows.
-        cost = 3 * one.cost
-        if reason is None and spent + cost > budget and one.name != BASELINE:
-            reason = f"its {cost:.0f} s do not fit into the budget of {budget:g} s"
+        if reason is None and spent + one.seconds > FIRST * total and one.name != BASELINE:
+            reason = f"its {one.seconds:.0f} s do not fit into the budget of {total:g} s"
         if reason is None:
             chosen.append(one)
-            spent += cost
+            spent += one.seconds
         else:
             reasons[one.name] = reason
-    return chosen, reasons
+    return chosen, reasons, total - spent
 
 
 def reason_against(candidate: Candidate, annotations: Annotations) -> str | None:

@@ -54,22 +54,7 @@ def recommend(
     """
     chosen = ranked.members[0] if len(ranked.members) == 1 else AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
-    baseline = everything[BASELINE].argmax(axis=1) == evidence.consensus
-    rows: list[dict[str, Any]] = []
-    for name, probabilities in everything.items():
-        scaled = probabilities / probabilities.sum(axis=1, keepdims=True)
-        metrics = classification_metrics(evidence.consensus, scaled)
-        row = {"method": name, "score": metrics["accuracy"]}
-        row |= {metric: metrics[metric] for metric in ("balanced_accuracy", "log_loss")}
-        row["averaged"] = name in ranked.members
-        row |= dict.fromkeys(("difference", "low", "high", "more_than_noise"))
-        if name != BASELINE:
-            agrees = probabilities.argmax(axis=1) == evidence.consensus
-            gain = held_out_interval(agrees, baseline, folds, len(everything) - 1)
-            row |= {"difference": gain.estimate, "low": gain.low, "high": gain.high}
-            row["more_than_noise"] = bool(gain.low > 0)
-        row |= {criterion: by_name.get(name) for criterion, by_name in ranked.scores.items()}
-        rows.append(row)
+    rows = comparison(everything, ranked, evidence, folds)
     accuracy = judged.accuracy(AVERAGE)
     lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
@@ -111,6 +96,36 @@ def recommend(
             *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
         ],
     }
+
+
+def comparison(
+    predictions: Mapping[str, Array], ranked: Ranked, evidence: Evidence, folds: int
+) -> list[dict[str, Any]]:
+    """Returns a row per method: agreement with the consensus, compared with the baseline's.
+
+    Args:
+        predictions: `[N, C]` by method, held out.
+        ranked: the members and the criteria's scores.
+        evidence: the crowd's labels of these instances.
+        folds: of the cross-validation.
+    """
+    baseline = predictions[BASELINE].argmax(axis=1) == evidence.consensus
+    rows: list[dict[str, Any]] = []
+    for name, probabilities in predictions.items():
+        scaled = probabilities / probabilities.sum(axis=1, keepdims=True)
+        metrics = classification_metrics(evidence.consensus, scaled)
+        row = {"method": name, "score": metrics["accuracy"]}
+        row |= {metric: metrics[metric] for metric in ("balanced_accuracy", "log_loss")}
+        row["averaged"] = name in ranked.members
+        row |= dict.fromkeys(("difference", "low", "high", "more_than_noise"))
+        if name != BASELINE:
+            agrees = probabilities.argmax(axis=1) == evidence.consensus
+            gain = held_out_interval(agrees, baseline, folds, len(predictions) - 1)
+            row |= {"difference": gain.estimate, "low": gain.low, "high": gain.high}
+            row["more_than_noise"] = bool(gain.low > 0)
+        row |= {criterion: by_name.get(name) for criterion, by_name in ranked.scores.items()}
+        rows.append(row)
+    return rows
 
 
 def judged_predictions(

@@ -22,6 +22,7 @@ from tqdm import tqdm
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
+from neucrowd_tf.training.ensemble import MEMBER_SEEDS
 from neucrowd_tf.training.network_cache import NetworkCache
 from neucrowd_tf.training.run import Run
 
@@ -55,6 +56,7 @@ class Task:
             regression after one fold is not tried further.
         agreement: `[N]` whether the baseline's prediction is the consensus, or None.
         networks: compiled for the candidate's fits, including the last one.
+        repeat: 0 for the first fits of a candidate; others draw with another seed.
         began: called with a text as each fit begins, from any thread.
         stop: set to end the search.
     """
@@ -70,8 +72,22 @@ class Task:
     consensus: NDArray[np.int64] | None = None
     agreement: NDArray[np.bool_] | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
+    repeat: int = 0
     began: Callable[[str], None] = lambda _: None
     stop: threading.Event | None = None
+
+    @property
+    def name(self) -> str:
+        """The candidate's name; that of further fits has a number."""
+        return f"{self.candidate.name}-{self.repeat + 1}" if self.repeat else self.candidate.name
+
+    def make(self) -> Any:
+        """Returns the candidate's unfitted estimator."""
+        return self.candidate.make((self.seed + MEMBER_SEEDS * self.repeat) % 2**31)
+
+    def again(self, repeat: int) -> Task:
+        """Returns the task of a further fit, with networks of its own."""
+        return dataclasses.replace(self, repeat=repeat, networks=NetworkCache(), agreement=None)
 
     def run(self) -> Run:
         """Returns the `Run` of the task's fits."""
@@ -98,6 +114,7 @@ class Outcome:
         strength: the regularisation of a regression, chosen in the first fold, or None.
         reason: why there are no probabilities, or "".
         error: the exception, if that is why.
+        estimator: fitted to all rows; None of a cross-validation.
     """
 
     name: str
@@ -107,16 +124,17 @@ class Outcome:
     strength: float | None = None
     reason: str = ""
     error: Exception | None = None
+    estimator: Any = None
 
 
 def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row, by a fit without that row."""
     start = time.perf_counter()
-    name, run = task.candidate.name, task.run()
+    name, run = task.name, task.run()
     probabilities, on_validation = None, []
     strength: float | None = None
     try:
-        estimator = task.candidate.make(task.seed)
+        estimator = task.make()
         with task.shared_networks(estimator):
             for fold, (train, test) in enumerate(task.splits):
                 run.go_on()
@@ -177,15 +195,38 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
     )
 
 
-def fitted(task: Task) -> tuple[str, Any]:
-    """Returns a candidate's name and the candidate fitted on all rows."""
-    name = task.candidate.name
+def fitted(task: Task) -> Outcome:
+    """Returns a candidate that is fitted to all rows."""
+    start, name = time.perf_counter(), task.name
     task.began(name)
-    estimator = task.candidate.make(task.seed)
+    estimator = task.make()
     with task.shared_networks(estimator):
         run = task.run().stage(f"final-{name}")
         estimator.fit(task.features, task.annotations, task.validation, run=run)
-    return name, estimator
+    return Outcome(name, time.perf_counter() - start, estimator=estimator)
+
+
+def outcomes(
+    function: Callable[[Task], Outcome],
+    tasks: Sequence[Task],
+    jobs: int | None = None,
+    action: str = "",
+) -> dict[str, Outcome]:
+    """Returns the outcomes of tasks by name, in the order of the tasks.
+
+    Args:
+        function: `held_out` or `fitted`.
+        tasks: its arguments.
+        jobs: see `side_by_side`.
+        action: what the progress says is done; without it none is shown.
+    """
+    progress = Progress(bool(action and tasks), len(tasks), action)
+    completed: dict[str, Outcome] = {}
+    for one in side_by_side(function, tasks, jobs, progress.began):
+        completed[one.name] = one
+        progress.done(one.name, f" ({one.reason})" if one.reason else "")
+    progress.close()
+    return {task.name: completed[task.name] for task in tasks}
 
 
 def side_by_side(

@@ -135,12 +135,14 @@ class ExportedNames(Record):
     Attributes:
         classes: names of the outputs.
         features: names of the inputs; None for texts and arrays.
+        encoder: "source" and "digest" of the encoder whose vectors are the inputs, or None.
     """
 
     REMEDY = "Export the model again."
 
     classes: list[str | int | float]
     features: list[str] | None = None
+    encoder: dict[str, str] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -207,6 +207,12 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
                 make_optimizer(self.optimizer, self.annotator_learning_rate, always=True)
             )
 
+    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+        rates = super()._rates(model)
+        if self.annotator_learning_rate is not None:
+            rates.append((model.annotator_optimizer, self.annotator_learning_rate))
+        return rates
+
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         crowd, kind = data.annotations, self._imbalance
         # With pseudo-annotations a balanced selection would undo the weights.

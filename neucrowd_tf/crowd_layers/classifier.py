@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -147,6 +148,11 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     )
     optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
     learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
+    schedule: Literal["constant", "cosine"] = argument(
+        "constant",
+        one_of("constant", "cosine"),
+        'of the learning rates: "cosine" lets them fall to 0 over the epochs.',
+    )
     batch_size: int = argument(128, whole(1), "instances a step, each with all of its labels.")
     epochs: int = argument(50, whole(1), "passes over the instances.")
     monitor: str | None = argument(
@@ -176,6 +182,13 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         for name, kinds in self.nested.items():
             configuration(name, getattr(self, name), kinds)
         check_learning_rate(self)
+        if self.schedule == "cosine" and not (
+            isinstance(self.optimizer, str) and isinstance(self.learning_rate, (int, float))
+        ):
+            raise UsageError(
+                "schedule: cosine needs an optimizer by name and a number as learning_rate. Leave"
+                " schedule out, or give both so."
+            )
         for name in ("patience", "min_delta"):
             if getattr(self, name) and self.monitor is None:
                 raise UsageError(
@@ -372,6 +385,13 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             auc = self.monitor == "auc"
             return validation_figures(self._predict_proba(features), labels, auc=auc)
 
+        def start(epoch: int) -> Mapping[str, float] | None:
+            if self.schedule == "cosine" and model is network.model:
+                share = 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
+                for optimizer, rate in self._rates(model):
+                    optimizer.learning_rate = share * rate
+            return None if epoch_start is None else epoch_start(epoch)
+
         wanted = self.monitor is not None or run.callbacks or run.tensorboard is not None
         return train(
             model,
@@ -384,8 +404,12 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
             mode="min" if self.monitor in ("log_loss", "loss") else "max",
             patience=self.patience,
             min_delta=self.min_delta,
-            epoch_start=epoch_start,
+            epoch_start=start,
         )
+
+    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+        """Returns the optimizers of `model` and the learning rates that they begin with."""
+        return [(model.optimizer, self.learning_rate)]
 
     # ----------------------------------------------------------------- bases
 

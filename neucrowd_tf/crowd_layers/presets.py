@@ -100,6 +100,27 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # Of crowd layers without presets of their own.
     "others": _by_dataset({**_MORE_STEPS, **_ANNOTATORS}, {}, {}, {"epochs": 100}, _ONCE),
 }
+# The base of multi-annotator-machine-learning (maml) for Music: batch normalisation, dropout and a
+# rate that falls to 0.
+STRONG_BASE: dict[str, Any] = {
+    "hidden_units": (256, 128),
+    "batch_norm": True,
+    "dropout": 0.5,
+    "l2": 0.0,
+    "batch_size": 64,
+    "epochs": 50,
+    "learning_rate": 1e-2,
+    "schedule": "cosine",
+}
+# Stronger bases than the papers', for runs outside suites. Chosen on folds of training instances,
+# see docs/stronger_bases.md.
+CLASSIFIER_STRONGER: dict[str, dict[str, Any]] = {
+    "music": STRONG_BASE,
+    "labelme": {**STRONG_BASE, "standardise": "square_root", "epochs": 25, "learning_rate": 3e-3},
+}
+STRONGER = {
+    name: {**base, "annotator_learning_rate": None} for name, base in CLASSIFIER_STRONGER.items()
+}
 SPACE: dict[str, tuple[Any, ...]] = {
     "learning_rate": (3e-4, 1e-3, 3e-3),
     "epochs": (25, 50, 100),
@@ -126,6 +147,7 @@ def registered(
     common: dict[str, Any] = {
         "requires_identities": True,
         "presets": PRESETS["others"] if presets is None else presets,
+        "stronger": STRONGER,
         "space": SPACE,
         "paper": paper,
     }

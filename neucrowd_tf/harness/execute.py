@@ -20,6 +20,7 @@ from neucrowd_tf.commands import run_files
 from neucrowd_tf.commands.command_line import model_names
 from neucrowd_tf.commands.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
@@ -36,6 +37,7 @@ from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.stopping import check_stopped
+from neucrowd_tf.training.text_features import is_text
 
 # Errors of the machine: every further run would have them too.
 FATAL = (*FULL, *DENIED)
@@ -150,6 +152,11 @@ class _Execution:
         self.work, self.dataset, self.models, self.strategy = work, dataset, models, strategy
         self.folder = work.folder
         self.method = registry.method(work.key.method)
+        self.encoder = None
+        if (source := work.options.encoder) is not None:
+            if not is_text(dataset.features):
+                raise UsageError(f"--encoder={source}: {dataset.name} has no texts. Remove it.")
+            self.encoder = SentenceEncoder(source).fit()
 
     def make(self) -> dict[str, Any]:
         """Makes the run; returns the content of its metrics.json.
@@ -189,6 +196,7 @@ class _Execution:
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
             table_options=options.table_options,
+            encoder=self.encoder,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
@@ -196,7 +204,9 @@ class _Execution:
         """Returns the unfitted estimator; unknown arguments raise UsageError."""
         key = self.work.key
         try:
-            return self.method.make(dataset=key.dataset, **{"seed": key.seed, **hparams})
+            return self.method.make(
+                dataset=key.dataset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
+            )
         except TypeError as error:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None
 
@@ -226,6 +236,8 @@ class _Execution:
                 work.options.tune_by,
                 self.strategy,
                 work.space,
+                self.encoder,
+                work.options.bases,
             )
             best = search.best(work.options.tune, self.folder / run_files.TUNING)
             estimator = self._configured(work.hparams | best)
@@ -277,13 +289,15 @@ class _Execution:
         dataset = self.dataset
         if self.work.options.refit_all and dataset.test.annotations is not None:
             features, annotations = all_annotated(dataset)
+            if not hasattr(estimator, "text_features_"):  # auto chose TF-IDF
+                run = dataclasses.replace(run, encoder=None)
             chosen: Any = getattr(estimator, "estimator_", None)
             if hasattr(chosen, "refitted"):
                 estimator = chosen.refitted(features, annotations, run.stage("refit"))
             else:
                 estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
         path = self.folder / run_files.SAVED_MODEL
-        export_saved_model(estimator, path, dataset.feature_names)
+        export_saved_model(estimator, path, dataset.feature_names, self.encoder)
 
     def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""

@@ -26,6 +26,7 @@ SET_BY_SUITE = (
     *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
     *("target", "gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
     *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
+    *("encoder", "bases"),
 )
 
 
@@ -72,6 +73,12 @@ class Options(LabelFlags):
     )
     hparam: tuple[tuple[str, Any], ...] = flag(
         (), help="Hyper-parameter, for one method as method.name=value. May be repeated."
+    )
+    bases: str = flag(
+        "stronger",
+        choices=("stronger", "papers"),
+        help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
+        " one than the papers'. Suites take the papers'.",
     )
     weights: Path | None = flag(None, help="Keras weights to start from (--hparam=weights=PATH).")
     target: str | None = flag(
@@ -152,6 +159,11 @@ class Options(LabelFlags):
     )
     images: Path | None = flag(None, help="Instead of --features: folder of images.")
     texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
+    encoder: str | None = flag(
+        None,
+        help="Folder of a sentence encoder (model.onnx, tokenizer.json), or"
+        " sentence-transformers:NAME, that makes features of texts. Default: TF-IDF.",
+    )
     truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
     test_features: Path | None = flag(None, help="Features of the test items.")
     test_texts: Path | None = flag(None, help="Texts of the test items.")

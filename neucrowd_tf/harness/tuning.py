@@ -82,6 +82,8 @@ class Search:
             annotations even so).
         strategy: a `tf.distribute.Strategy`, or None.
         space: values by hyper-parameter; empty for the method's declared space.
+        encoder: of texts; None for TF-IDF.
+        bases: "papers" or "stronger".
     """
 
     method: Method
@@ -92,13 +94,16 @@ class Search:
     by: str = "validation"
     strategy: Any = None
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    encoder: Any = None
+    bases: str = "papers"
 
     def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns a fitted estimator with these settings."""
         hparams = {"seed": self.seed, **self.hparams, **setting}
-        estimator = self.method.make(dataset=self.dataset.name, **hparams)
+        estimator = self.method.make(dataset=self.dataset.name, bases=self.bases, **hparams)
         process.forget_networks()
-        return estimator.fit(features, crowd, pair, run=Run(progress=False, strategy=self.strategy))
+        run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
+        return estimator.fit(features, crowd, pair, run=run)
 
     def score(self, setting: dict[str, Any]) -> tuple[str, float]:
         """Returns the metric and score of one setting.

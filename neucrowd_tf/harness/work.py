@@ -12,6 +12,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.commands import run_files
 from neucrowd_tf.commands.predictions import read_predictions
@@ -274,6 +275,11 @@ class Work:
         if self.key.dataset == "table":
             tables = {name: str(path.resolve()) for name, path in options.tables.items()}
             values |= options.layout | tables
+        stronger = registry.method(self.key.method).stronger
+        if options.bases == "stronger" and self.key.dataset in stronger:
+            values["bases"] = options.bases
+        if options.encoder is not None:
+            values["encoder"] = options.encoder
         if options.gold is not None:
             values["gold"] = str(options.gold.resolve())
         if files := self.files():
@@ -286,6 +292,8 @@ class Work:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
         files = dict(self.options.tables) if self.key.dataset == "table" else {}
         files |= {} if self.options.gold is None else {"gold": self.options.gold}
+        if self.options.encoder is not None and Path(self.options.encoder).is_dir():
+            files["encoder"] = Path(self.options.encoder)
         named = {name: self.hparams.get(name) for name in run_files.OF_METHODS}
         paths = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
         return files | {name: path for name, path in paths.items() if path.is_file()}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 # Members' seeds lie this far apart, away from those of rounds and restarts.
-_MEMBER_SEEDS = 104_729
+MEMBER_SEEDS = 104_729
 _ESTIMATORS = Constraint(
     "an estimator or a list of estimators",
     lambda value: all(
@@ -55,7 +55,7 @@ class MeanOfFits(CrowdEstimator):
             for place, unfitted in enumerate(self._estimators()):
                 member = clone(unfitted)
                 if "seed" in member.get_params(deep=False):
-                    member.set_params(seed=(self.seed + _MEMBER_SEEDS * index) % 2**31)
+                    member.set_params(seed=(self.seed + MEMBER_SEEDS * index) % 2**31)
                 stage = run.stage(f"member-{index}-{place}")
                 self.members_.append(
                     member.fit(data.features, data.annotations, data.named_validation, run=stage)

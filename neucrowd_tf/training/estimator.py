@@ -125,7 +125,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     classes_: NDArray[Any] = fitted()
     n_features_in_: int = fitted()
     feature_shape_: tuple[int, ...] = fitted()
-    text_features_: TextFeatures = fitted()
+    text_features_: Any = fitted()  # `TextFeatures`, or a `SentenceEncoder`
 
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
@@ -162,23 +162,25 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        data = self._check(features, annotations, validation)
+        data = self._check(features, annotations, validation, run)
         run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
-            run = dataclasses.replace(run, owner=self._owner(features, data))
+            run = dataclasses.replace(run, owner=self._owner(features, data, run))
         with retracing_expected():
             self._fit(data, run)
         return self
 
-    def _owner(self, features: ArrayLike, data: TrainingData) -> str:
+    def _owner(self, features: ArrayLike, data: TrainingData, run: Run) -> str:
         """Returns the digest that says which checkpoints belong to this fit.
 
-        If the features are texts, the texts count and not the numbers made from them.
+        If the features are texts, the texts and their encoder count and not the numbers made from
+        them.
         """
         if not is_text(features):
             return owner_of(self, data.features, data.annotations, *(data.validation or ()))
         texts = check_texts(features)[data.rows]
-        return owner_of(self, texts, data.annotations, *(data.validation or ())[1:])
+        encoder = [] if run.encoder is None else [np.array(run.encoder.digest_)]
+        return owner_of(self, texts, data.annotations, *(data.validation or ())[1:], *encoder)
 
     def _on_one_device(self, run: Run) -> Run:
         """Returns a run without a strategy.
@@ -212,6 +214,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
         validation: tuple[ArrayLike, ArrayLike] | None,
+        run: Run,
     ) -> TrainingData:
         texts = is_text(features)
         x = check_texts(features) if texts else self._features(features, "features")
@@ -236,7 +239,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if hasattr(self, "text_features_"):  # of an earlier fit
             del self.text_features_
         if texts and not self.takes_texts:
-            self.text_features_ = TextFeatures(seed=self.seed).fit(x)
+            self.text_features_ = run.encoder or TextFeatures(seed=self.seed).fit(x)
             x = self.text_features_.transform(x)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
@@ -312,7 +315,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def text_layer(self) -> Any:
         """Returns a Keras layer from texts to what `inference_model` takes.
 
-        Methods fitted to numbers give None.
+        Methods fitted to numbers, or to the vectors of a `SentenceEncoder`, give None.
         """
         return self.text_features_.layer() if hasattr(self, "text_features_") else None
 

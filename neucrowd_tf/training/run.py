@@ -86,6 +86,7 @@ class Run:
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
             Checkpoints do not hold their state, nor do predictions stay the same if they change
             weights by anything but the logs.
+        encoder: what turns texts into features (a fitted `SentenceEncoder`); None for TF-IDF.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
@@ -98,6 +99,7 @@ class Run:
     table_options: TableOptions = DEFAULTS
     owner: str = ""
     callbacks: Sequence[Any] = ()
+    encoder: Any = None
     stop: threading.Event | None = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimator, class_weight_of
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.labels_first import LabelsFirst, TrueLabels
 
 _DASC: dict[str, Any] = {
     "presets": CLASSIFIER_PRESETS,
+    "stronger": CLASSIFIER_STRONGER,
     "paper": "Shi, Li and Huang (2023), DASC, section 4.1",
 }
 _ICED: dict[str, Any] = {"paper": "ICED, section 3.2"}

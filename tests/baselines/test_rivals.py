@@ -7,17 +7,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baselines.annot_mix import AnnotMix
 from baselines.ccc import CCC
 from baselines.coinnet import COINNet
 from baselines.conal import CoNAL
 from baselines.crowdar import CrowdAR
 from baselines.ds_mixup import DawidSkeneMixup
-from baselines.geocrowdnet import GeoCrowdNetF
 from baselines.madl import MaDL
 from baselines.trace_reg import TraceRegularised
 from baselines.unionnet import UnionNetA, UnionNetB
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd_layers.annot_mix import AnnotMix
+from neucrowd_tf.crowd_layers.geocrowdnet import GeoCrowdNetF
 
 RNG = np.random.default_rng(0)
 
@@ -137,7 +137,7 @@ def test_madl_weights_and_prior_by_hand():
 def test_mixing():
     import tensorflow as tf
 
-    from baselines.mixing import mixed, mixing_draws
+    from neucrowd_tf.crowd_layers.mixing import mixed, mixing_draws
 
     shares, partners = mixing_draws(tf.constant([3, 4]), 1000, 2.0)
     assert sorted(np.asarray(partners).tolist()) == list(range(1000))

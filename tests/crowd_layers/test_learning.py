@@ -9,6 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
+from neucrowd_tf.errors import UsageError
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -153,3 +154,27 @@ def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
         np.testing.assert_allclose(diagonals(model), expected, atol=1e-4)
     vector = Forgets(**still, connection="VW").fit(features, annotations)
     assert vector.fits == 2
+
+
+def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
+    import keras
+
+    rates: list[tuple[float, float]] = []
+
+    class Rates(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            model = self.model
+            optimizers = (model.optimizer, model.annotator_optimizer)
+            rates.append(tuple(float(one.learning_rate) for one in optimizers))
+
+    features, _, annotations = crowd
+    settings = {**SMALL, "epochs": 4, "annotator_learning_rate": 0.1, "restarts": 0}
+    model = AnnoReg(**settings, schedule="cosine")
+    with model.reused():
+        for _ in range(2):
+            model.fit(features, annotations, callbacks=[Rates()])
+    shares = 0.5 * (1 + np.cos(np.pi * np.arange(4) / 4))
+    expected = np.outer(shares, [SMALL["learning_rate"], 0.1])
+    np.testing.assert_allclose(rates, [*expected, *expected], rtol=1e-6)
+    with pytest.raises(UsageError, match="schedule: cosine needs an optimizer by name"):
+        AnnoReg(optimizer=keras.optimizers.Adam(), schedule="cosine").fit(features, annotations)

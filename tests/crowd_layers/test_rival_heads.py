@@ -356,7 +356,7 @@ def test_every_registered_class_is_listed(repository):
 
 def test_penalties_count_once_in_an_estimator(crowd):
     """The same fit on a matrix and on single annotations."""
-    from baselines.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
+    from neucrowd_tf.crowd_layers.geocrowdnet import GeoCrowdNetF, GeoCrowdNetW
 
     x, _, annotations = crowd
 

@@ -61,7 +61,7 @@ def served(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv(download.BASE_VARIABLE, f"http://127.0.0.1:{server.server_port}/")
         return server
 
-    monkeypatch.setenv(download.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv("NEUCROWD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
         download.download, "__kwdefaults__", {**download.download.__kwdefaults__, "wait": 0.001}
     )

@@ -210,7 +210,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     dense = annotations.to_dense()
     dense[:10] = -1
     with pytest.warns(UserWarning, match="10 instances"):
-        data = Centroids()._check(x, dense, None)
+        data = Centroids()._check(x, dense, None, Run())
     votes = data.annotations.vote_counts().argmax(axis=1)
     part, kept = hold_out(data, votes, 0.3, seed=1)
     held = np.setdiff1d(np.arange(50), kept)
@@ -233,7 +233,7 @@ def test_generated_annotations_do_not_vote_in_a_score() -> None:
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:
-    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
+    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None, Run())
     with pytest.raises(
         DataError,
         match=(

@@ -1,0 +1,70 @@
+"""annot-mix: mixup of instances, annotators and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
+from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+
+
+@registered(
+    "annot_mix",
+    "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
+    " labels",
+    INSTANCE_PRESETS,
+    paper=(
+        "Herde, Luehrs, Huseljic and Sick: Annot-Mix: Learning with Noisy Class Labels from"
+        " Multiple Annotators via a Mixup Extension, ECAI 2024"
+    ),
+)
+@estimator
+class AnnotMix(SharedFeaturesLayer):
+    """Classifier behind a confusion matrix per instance and annotator, trained on mixtures.
+
+    Instances, annotators and labels are mixed. The base ends in a dense layer; the layers before it
+    represent the instance.
+
+    Attributes:
+        confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
+            instances, weighted with the classifier's probability of the true class.
+        model_, history_, n_iter_, best_epoch_, rows_: see `AnnotatorEstimator`.
+
+    References:
+        Herde et al. (2024), section 3.
+    """
+
+    # What is mixed are features as they are given.
+    standardised_once: ClassVar[bool] = False
+
+    alpha: float = argument(
+        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    )
+    eta: float = argument(
+        0.9, number(above=0, below=1), "how often an annotator is right before training."
+    )
+    embedding_size: int = argument(128, whole(1), "of instances and annotators.")
+
+    # Deviation: the papers have one rate; where features are not fixed, matrices that see the
+    # instance learn its labels before the classifier does, and classes swap.
+    annotator_learning_rate: float | None = 1e-4
+
+    def _head(self, num_annotators: int, num_classes: int) -> Any:
+        from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead
+
+        return AnnotMixHead(
+            num_annotators, num_classes, self.embedding_size, self.eta, name="annot_mix"
+        )
+
+    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+        from neucrowd_tf.crowd_layers.annot_mix_model import AnnotMixModel
+
+        classes = len(self.classes_)
+        return AnnotMixModel(network, head, data.features, classes, alpha=self.alpha, **common)
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        return (*super()._spec(data, run), self.alpha)

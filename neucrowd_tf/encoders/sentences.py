@@ -1,0 +1,209 @@
+"""Sentence encoders: texts to vectors by a trained network, run once for each text."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, text
+from neucrowd_tf.encoders.store import Store
+from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.io.files.reading import digest
+from neucrowd_tf.persistence import Persistent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PACKAGE = "sentence-transformers:"
+MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
+# Where Hugging Face and sentence-transformers write how token vectors are pooled, and the length.
+CONFIGS = ("config.json", "sentence_bert_config.json", "1_Pooling/config.json")
+LONGEST = 512  # tokens, if no file says
+STORED_AT_ONCE = 256
+Encode = Callable[[str], "NDArray[np.float32]"]
+
+
+@estimator
+class SentenceEncoder(Persistent, BaseEstimator):
+    """A trained network from texts to vectors of length 1.
+
+    Texts are encoded one at a time. A vector then does not depend on other texts, which it would
+    with 8-bit weights. Vectors are kept in memory, and on disk in the cache folder
+    (`$NEUCROWD_CACHE`, or `~/.cache/neucrowd_tf`).
+
+    Attributes:
+        digest_: SHA-256 of the network, its tokenizer and its configuration.
+
+    Example:
+        >>> encoder = SentenceEncoder("all-MiniLM-L6-v2").fit()  # doctest: +SKIP
+        >>> features = encoder.transform(["a text", "another text"])  # doctest: +SKIP
+    """
+
+    source: str = argument(
+        constraint=text,
+        meaning="a folder with model.onnx and tokenizer.json, as Hugging Face exports them; or"
+        f' "{PACKAGE}NAME" with that package installed.',
+        positional=True,
+    )
+
+    digest_: str = fitted()
+
+    def fit(self, texts: Any = None) -> SentenceEncoder:
+        """Finds the network and takes its digest; nothing is learned.
+
+        Raises:
+            UsageError: no such folder, or a package that is not installed.
+            DataError: a file is missing.
+        """
+        check_arguments(self)
+        self._vectors: dict[bytes, bytes] = {}
+        self._encode: Encode | None = None
+        if self.source.startswith(PACKAGE):
+            self._encode, self.digest_ = _of_package(self.source.removeprefix(PACKAGE))
+            return self
+        folder = Path(self.source)
+        if not folder.is_dir():
+            raise UsageError(
+                f"--encoder={self.source}: no such folder. Name a folder with {MODEL} and"
+                f" {TOKENIZER}, or {PACKAGE}NAME."
+            )
+        for name in (MODEL, TOKENIZER):
+            if not (folder / name).is_file():
+                raise DataError(f"{folder}: {name} is missing. Export the encoder again.")
+        files = [folder / name for name in (MODEL, TOKENIZER, *CONFIGS)]
+        parts = "".join(digest(path) if path.is_file() else "-" for path in files)
+        self.digest_ = hashlib.sha256(parts.encode()).hexdigest()
+        return self
+
+    def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
+        """Returns vectors `[M, d]`, from the cache if they are there.
+
+        Raises:
+            DataError: the network cannot be read, or it is another one than before.
+        """
+        keys = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in texts]
+        vectors = self._ready()
+        new = dict(zip(keys, texts, strict=True))
+        new = {key: one for key, one in new.items() if key not in vectors}
+        if new:
+            store = Store(self.digest_)
+            vectors |= store.read(new)
+            missing = [(key, one) for key, one in new.items() if key not in vectors]
+            for block in _blocks(self._encoded(missing)):
+                store.write(block)
+                vectors |= block
+        return np.stack([np.frombuffer(vectors[key], np.float32) for key in keys])
+
+    def layer(self) -> None:
+        """Returns None: the network is no part of an exported model, which takes vectors."""
+
+    def _ready(self) -> dict[bytes, bytes]:
+        """Returns the vectors in memory; a loaded encoder finds its network first."""
+        if not hasattr(self, "_vectors"):
+            before = getattr(self, "digest_", None)
+            self.fit()
+            if before not in (None, self.digest_):
+                raise DataError(f"{self.source}: another encoder than the model was trained with.")
+        return self._vectors
+
+    def _encoded(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[tuple[bytes, bytes]]:
+        """Yields keys and vectors of texts that are in no cache, with progress."""
+        if not missing:
+            return
+        if self._encode is None:
+            self._encode = _of_folder(Path(self.source))
+        encode = self._encode
+        texts = [one for _, one in missing]
+        bar = tqdm(total=len(texts), desc="encoding texts", disable=None, leave=False)
+        with bar, threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+            for (key, _), vector in zip(missing, pool.map(encode, texts), strict=True):
+                bar.update()
+                yield key, _unit(vector).tobytes()
+
+
+def _blocks(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:
+    while block := dict(itertools.islice(pairs, STORED_AT_ONCE)):
+        yield block
+
+
+def _unit(vector: NDArray[Any]) -> NDArray[np.float32]:
+    """Returns a vector of length 1 in the same direction."""
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-12), np.float32)
+
+
+def _of_folder(folder: Path) -> Encode:
+    """Returns the function from a text to its vector of a folder's ONNX network.
+
+    Raises:
+        UsageError: onnxruntime or tokenizers is not installed.
+        DataError: a file that cannot be read.
+    """
+    try:
+        import onnxruntime
+        import tokenizers
+    except ImportError as error:
+        raise UsageError(
+            f"--encoder={folder}: needs {error.name}. Install it with: pip install .[encoder]"
+        ) from None
+    config: dict[str, Any] = {}
+    try:
+        for path in (folder / name for name in CONFIGS):
+            config |= json.loads(path.read_text("utf-8")) if path.is_file() else {}
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        session = onnxruntime.InferenceSession(
+            str(folder / MODEL), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # of the tokenizer, JSON and ONNX
+        raise DataError(
+            f"{folder}: not an encoder ({one_line(error)[:200]}). Export it again."
+        ) from None
+    tokenizer.no_padding()
+    if tokenizer.truncation is None or "max_seq_length" in config:
+        longest = config.get("max_seq_length") or config.get("max_position_embeddings") or LONGEST
+        tokenizer.enable_truncation(int(longest))
+    first = bool(config.get("pooling_mode_cls_token"))
+    wanted = [node.name for node in session.get_inputs()]
+
+    def encode(one: str) -> NDArray[np.float32]:
+        tokens = tokenizer.encode(one)
+        arrays = {
+            "input_ids": tokens.ids,
+            "attention_mask": tokens.attention_mask,
+            "token_type_ids": tokens.type_ids,
+        }
+        inputs = {name: np.array([arrays[name]], np.int64) for name in wanted if name in arrays}
+        output = np.asarray(session.run(None, inputs)[0][0], np.float32)
+        if output.ndim == 1:  # pooled by the network
+            return output
+        return np.asarray(output[0] if first else output.mean(axis=0))
+
+    return encode
+
+
+def _of_package(name: str) -> tuple[Encode, str]:
+    """Returns the function from a text to its vector of sentence-transformers, and its digest."""
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise UsageError(
+            f"--encoder={PACKAGE}{name}: needs sentence-transformers. Install it, or name a folder"
+            f" with {MODEL} and {TOKENIZER}."
+        ) from None
+    model = SentenceTransformer(name)
+    total = hashlib.sha256(name.encode())
+    for weights in model.state_dict().values():
+        total.update(np.ascontiguousarray(weights.cpu().numpy()).tobytes())
+    return lambda one: np.asarray(model.encode(one, show_progress_bar=False)), total.hexdigest()

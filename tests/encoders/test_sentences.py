@@ -1,0 +1,168 @@
+"""Sentence encoders: vectors by hand, the cache, and models that are trained on vectors."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import predict
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice import Auto
+from neucrowd_tf.encoders import SentenceEncoder, sentences
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage import TwoStageClassifier
+
+pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
+tokenizers = pytest.importorskip("tokenizers", reason="pip install .[encoder]")
+
+WORDS = {"[UNK]": 0, "good": 1, "bad": 2, "food": 3}
+TABLE = np.array([[0, 0], [2, 0], [0, 2], [1, 1]], dtype=np.float32)
+
+
+def _field(number: int, value: int | str | bytes) -> bytes:
+    """Returns a field of a protocol buffer."""
+
+    def varint(size: int) -> bytes:
+        return bytes([size]) if size < 128 else bytes([size % 128 + 128]) + varint(size // 128)
+
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    content = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def _values(name: str, kind: int, sizes: tuple[int | str, ...]) -> bytes:
+    """Returns an ONNX description of a network's input or output."""
+    dims = [_field(1, _field(1 if isinstance(size, int) else 2, size)) for size in sizes]
+    tensor = _field(1, kind) + _field(2, b"".join(dims))
+    return _field(1, name) + _field(2, _field(1, tensor))
+
+
+def make_encoder(
+    folder: Path, table: np.ndarray = TABLE, vocabulary: dict[str, int] = WORDS
+) -> Path:
+    """Writes an encoder whose token vectors are a table's rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = b"".join(_field(1, size) for size in table.shape) + _field(2, 1)
+    weights += _field(8, "table") + _field(9, table.astype("<f4").tobytes())
+    node = _field(1, "table") + _field(1, "input_ids") + _field(2, "tokens") + _field(4, "Gather")
+    graph = _field(1, node) + _field(2, "graph") + _field(5, weights)
+    graph += _field(11, _values("input_ids", 7, ("B", "T")))
+    graph += _field(12, _values("tokens", 1, ("B", "T", table.shape[1])))
+    model = _field(1, 8) + _field(7, graph) + _field(8, _field(1, "") + _field(2, 13))
+    (folder / "model.onnx").write_bytes(model)
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    words.enable_padding(length=8)
+    words.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("NEUCROWD_CACHE", str(tmp_path / "cache"))
+    yield
+
+
+def test_vectors_by_hand(tmp_path: Path) -> None:
+    encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
+    half = np.sqrt(0.5)
+    expected = [[1, 0], [half, half], [half, half], [3 / np.sqrt(10), 1 / np.sqrt(10)], [0, 0]]
+    texts = ["good", "good bad", "food", "good food", "?"]
+    np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-6)
+    folder = make_encoder(tmp_path / "first")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    first = SentenceEncoder(str(folder)).fit()
+    np.testing.assert_allclose(first.transform(["good bad", "bad good"]), [[1, 0], [0, 1]])
+    assert first.digest_ != encoder.digest_
+    (folder / "config.json").write_text('{"max_position_embeddings": 1}')  # tokens
+    cut = SentenceEncoder(str(folder)).fit()
+    np.testing.assert_allclose(cut.transform(["bad good good"]), [[0, 1]])
+
+
+def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, seen = make_encoder(tmp_path / "encoder"), []
+    of_folder = sentences._of_folder
+
+    def watched(path: Path) -> Any:
+        encode = of_folder(path)
+        return lambda text: seen.append(text) or encode(text)
+
+    monkeypatch.setattr(sentences, "_of_folder", watched)
+    first = SentenceEncoder(str(folder)).fit()
+    before = first.transform(["good", "bad", "good"])
+    np.testing.assert_array_equal(SentenceEncoder(str(folder)).transform(["good"]), before[:1])
+    assert sorted(seen) == ["bad", "good"]
+    first.save(tmp_path / "saved")
+    again = load(tmp_path / "saved")
+    np.testing.assert_array_equal(again.transform(["bad", "food"])[:1], before[1:2])
+    assert sorted(seen) == ["bad", "food", "good"]
+    make_encoder(folder, TABLE + 1)
+    with pytest.raises(DataError, match="another encoder than the model was trained with"):
+        load(tmp_path / "saved").transform(["good"])
+
+
+def test_what_is_no_encoder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--encoder=.*no: no such folder"):
+        SentenceEncoder(str(tmp_path / "no")).fit()
+    folder = make_encoder(tmp_path / "encoder")
+    (folder / "model.onnx").write_bytes(b"damaged")
+    with pytest.raises(DataError, match="not an encoder"):
+        SentenceEncoder(str(folder)).transform(["good"])
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(DataError, match=r"tokenizer\.json is missing"):
+        SentenceEncoder(str(folder)).fit()
+    with pytest.raises(UsageError, match="needs sentence-transformers"):
+        SentenceEncoder("sentence-transformers:no").fit()
+
+
+@pytest.mark.parametrize("method", ["mv_lr", "auto"])
+def test_a_model_takes_vectors_and_predict_makes_them(
+    tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)  # no two texts share a word
+    texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
+    labels = np.arange(48) % 2
+    crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(48) % 7 == 0)], 1))
+    vocabulary = WORDS | {text: 4 + row for row, text in enumerate(texts)}
+    table = np.concatenate([TABLE, 2 * np.eye(2)[labels] + rng.normal(size=(48, 2)) / 5])
+    folder = make_encoder(tmp_path / "encoder", table, vocabulary)
+    encoder = SentenceEncoder(str(folder)).fit()
+    model = Auto(("ds_lr",)) if method == "auto" else TwoStageClassifier()
+    model.fit(texts, crowd, run=Run(encoder=encoder))
+    expected = model.predict_proba(texts)
+    assert (expected.argmax(axis=1) == labels).all()
+    saved = export_saved_model(model, tmp_path / "model", encoder=encoder)
+    names = json.loads((saved / "assets.extra" / "names.json").read_text())
+    assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
+    scorer = predict.Scorer(saved)
+    assert scorer.shape == (2,) and not scorer.takes_texts
+    (got,) = scorer.batches(encoder.transform(texts))
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
+    flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
+    assert predict.main(flags) == 0
+    rows = list(csv.reader(capsys.readouterr().out.splitlines()))
+    assert [row[1] for row in rows[1:]] == ["0", "1"]
+    other = make_encoder(tmp_path / "other", TABLE + 1)
+    assert predict.main([*flags, f"--encoder={other}"]) == 2
+    assert "not the encoder that" in capsys.readouterr().err
+
+
+def test_the_shared_encoder(data_dir: Path) -> None:
+    if not (data_dir / "sentence_encoder" / "model.onnx").exists():
+        pytest.skip("needs the shared sentence encoder")
+    encoder = SentenceEncoder(str(data_dir / "sentence_encoder")).fit()
+    texts = ["A cat sits on the mat.", "A kitten rests on a rug.", "Shares fell on Monday."]
+    near, far = encoder.transform(texts)[1:] @ encoder.transform(texts[:1])[0]
+    assert near > 0.5 > 0.2 > far
