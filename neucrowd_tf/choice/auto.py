@@ -32,6 +32,7 @@ from neucrowd_tf.choice.candidates import (
     affordable,
     named,
     reason_against,
+    self_trained,
 )
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
 from neucrowd_tf.choice.ranking import Gold, Ranked, rank
@@ -165,15 +166,23 @@ class Auto(CrowdEstimator):
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
 
-        def judged() -> tuple[dict[str, NDArray[np.float64]], Gold, Ranked]:
+        unlike = self_trained(crowd, predicted)
+
+        def judged() -> tuple[dict[str, NDArray[np.float64]], Gold, Ranked, list[float]]:
             held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
             gold = Gold.of(codes[scored], held_out, data.validation, on_validation)
-            return held_out, gold, rank(held_out, evidence, gold, balanced=balanced)
+            ranked = rank(held_out, evidence, gold, balanced=balanced, unlike=unlike)
+            weights = pooling.weigh(
+                held_out, ranked, evidence, gold, balanced=balanced, unlike=unlike
+            )
+            return held_out, gold, ranked, weights
 
-        ranked = judged()[-1]
-        repeats = self._repeat(tasks, ranked.members, left, predicted, on_validation, shown)
-        held_out, gold, ranked = judged()
-        weights = pooling.weigh(held_out, ranked, evidence, gold, balanced=balanced)
+        _, _, ranked, weights = judged()
+        heaviest = [
+            ranked.members[place] for place in np.argsort(np.negative(weights), kind="stable")
+        ]
+        repeats = self._repeat(tasks, heaviest, left, predicted, on_validation, shown)
+        held_out, gold, ranked, weights = judged()
         fit = pooling.calibrate(held_out, ranked, weights, evidence, gold.rows)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
@@ -278,7 +287,7 @@ class Auto(CrowdEstimator):
 
         Args:
             tasks: the first fits.
-            members: candidates, the best first.
+            members: candidates, those of the largest weight first.
             left: predicted seconds.
             predicted: held-out predictions by candidate; changed.
             on_validation: predictions of validation data by candidate; changed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ QUOTA, ROUNDS = 0.17, 5
 TEXT_INPUTS = 100
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
 # and the rest for further fits of the better ones. A table of at most SMALL numbers is small.
-BUDGET, FIRST, SMALL = 75.0, 0.65, 75_000
+BUDGET, FIRST, SMALL = 100.0, 0.6, 75_000
 # Seconds of a step of annot-mix, without its matrix products.
 MIXING_STEP = 6e-3
 # DASC comes early if this share of the cells is empty.
@@ -197,6 +197,23 @@ def empty_cells(annotations: Annotations) -> int:
     return cells - annotations.num_annotations
 
 
+def is_mostly_empty(annotations: Annotations) -> bool:
+    """Returns whether most pairs of an instance and an annotator have no label."""
+    cells = annotations.num_instances * annotations.num_annotators
+    return empty_cells(annotations) > MOSTLY_EMPTY * cells
+
+
+def self_trained(annotations: Annotations, names: Iterable[str]) -> list[str]:
+    """Returns the candidates with self-training, if most cells are empty; else none.
+
+    They make other mistakes than the rest, and imitate less those that annotators share. By the
+    annotators' labels that looks like an error.
+    """
+    if not is_mostly_empty(annotations):
+        return []
+    return [name for name in names if name.startswith("dasc_")]
+
+
 def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candidate:
     """Returns the candidate with a name, else the method with that name and its defaults.
 
@@ -230,9 +247,7 @@ def affordable(
     first = [BASELINE, "ds_lr"]
     if balanced or imbalance_ratio(counts) > IMBALANCED:
         first.append("iced")
-    if empty_cells(annotations) < MOSTLY_EMPTY * annotations.num_instances * (
-        annotations.num_annotators
-    ):
+    if not is_mostly_empty(annotations):
         first += ["anno_reg", "annot_mix"]  # rather than self-training
     order = candidates(features, annotations)
     order.sort(key=lambda one: first.index(one.name) if one.name in first else len(first))

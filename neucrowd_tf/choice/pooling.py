@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +71,12 @@ def weigh(
     gold: Gold,
     *,
     balanced: bool = False,
+    unlike: Collection[str] = (),
 ) -> list[float]:
     """Returns the weights of `ranked.members`, which sum to one.
 
-    They are the mean of even weights and of those of `fit_weights`.
+    They are the mean of even weights and of those of `fit_weights`. Of the even weights, members
+    that make other mistakes than the rest have one half together.
 
     Args:
         held_out: predictions `[N, C]` by candidate.
@@ -82,6 +84,7 @@ def weigh(
         evidence: the crowd's labels of these instances.
         gold: true labels, which are certain.
         balanced: whether all classes count equally.
+        unlike: candidates that make other mistakes than the rest.
     """
     if len(ranked.members) == 1:
         return [1.0]
@@ -109,7 +112,9 @@ def weigh(
         np.concatenate([likely[every], certain[more]]),
         np.concatenate([counts[every] / counts.mean(), np.ones(len(more))]),
     )
-    even = np.full(len(weights), 1 / len(weights))
+    apart = np.isin(ranked.members, list(unlike))
+    sizes = np.where(apart, apart.sum(), (~apart).sum())
+    even = 1 / sizes / (1 / sizes).sum()
     shares = weights / weights.sum() if weights.sum() > 0 else even
     return [float(share) for share in EVENLY * even + (1 - EVENLY) * shares]
 

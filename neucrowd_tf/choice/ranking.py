@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 Array = NDArray[np.float64]
 # The share of the candidates that is averaged, and how far below the first one's agreement with the
 # consensus a member may significantly be.
-SHARE = 0.7
+SHARE = 0.5
 FAR = 0.05
 # Shares of the classes' log shares that may be subtracted for a balanced target.
 CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -109,7 +109,12 @@ class Ranked:
 
 
 def rank(
-    held_out: Mapping[str, Array], evidence: Evidence, gold: Gold, *, balanced: bool = False
+    held_out: Mapping[str, Array],
+    evidence: Evidence,
+    gold: Gold,
+    *,
+    balanced: bool = False,
+    unlike: Collection[str] = (),
 ) -> Ranked:
     """Orders candidates by the mean of their ranks, and leaves the worst out.
 
@@ -121,6 +126,7 @@ def rank(
         evidence: the crowd's labels of these instances.
         gold: true labels.
         balanced: whether all classes count equally.
+        unlike: candidates that are members unless they are clearly worse, see `pooling.weigh`.
     """
     corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
     adjusted = {name: shifted(p, corrections[name]) for name, p in held_out.items()}
@@ -135,7 +141,7 @@ def rank(
     agrees = {
         name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in adjusted.items()
     }
-    by_crowd = _chosen(scores, agrees, set())
+    by_crowd = _chosen(scores, agrees, set(), unlike)
     sizes = np.bincount(gold.labels, minlength=1)
     weights = 1.0 / sizes[gold.labels] if balanced else np.ones(len(gold.labels))
     weights /= max(weights.sum(), 1e-12)
@@ -151,8 +157,8 @@ def rank(
     worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
     if enough >= MANY_GOLD - 1e-6:
         scores = {"known labels": truth}
-        return Ranked(*_chosen(scores, agrees, worse), corrections, scores)
-    by_both = _chosen(scores, agrees, worse)
+        return Ranked(*_chosen(scores, agrees, worse, ()), corrections, scores)
+    by_both = _chosen(scores, agrees, worse, unlike)
     after, before = (
         mean_logits([tested[name] for name in members]).argmax(axis=1) == gold.labels
         for _, members in (by_both, by_crowd)
@@ -173,7 +179,10 @@ def mean_rank(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def _chosen(
-    scores: Mapping[str, Mapping[str, float]], agrees: Mapping[str, Array], worse: set[str]
+    scores: Mapping[str, Mapping[str, float]],
+    agrees: Mapping[str, Array],
+    worse: set[str],
+    unlike: Collection[str],
 ) -> tuple[list[str], list[str]]:
     """Returns all candidates' names, the best first, and the members of the average.
 
@@ -184,7 +193,8 @@ def _chosen(
     first = next(name for name in order if name not in worse)
     far = {name for name in order if held_out_interval(agrees[name], agrees[first], 3).high < -FAR}
     members = [name for name in order if name not in worse | far]
-    return order, members[: math.ceil(SHARE * len(order))]
+    better = members[: math.ceil(SHARE * len(order))]
+    return order, [name for name in members if name in better or name in unlike]
 
 
 def _clearly(
