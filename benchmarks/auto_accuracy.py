@@ -1,0 +1,143 @@
+"""The test accuracy of `auto` and of single methods by seed.
+
+    python -m benchmarks.auto_accuracy --output=results/auto_accuracy.csv [--data_dir=DIR]
+        [--datasets=music,labelme] [--methods=auto,annot_mix,5*annot_mix] [--seed=20000]
+        [--num_runs=10] [--target=balanced] [--validation]
+    python -m benchmarks.auto_accuracy --output=results/auto_accuracy.csv --page=results/auto.md
+
+`5*annot_mix` is the mean of five fits. Single methods have the base of runs outside suites.
+Validation data reaches methods only with --validation. A row that the file has is not made again.
+`--page` writes the means over seeds with 95% intervals, and the differences from `auto`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.timing import Clock, data_folder
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.evaluation.intervals import mean_interval
+from neucrowd_tf.harness import plugins
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.metrics import classification_metrics
+
+KEY = ("dataset", "method", "seed", "validation", "target")
+FIELDS = (*KEY, "accuracy", "balanced_accuracy", "cpu_seconds", "fits")
+
+
+def fitted(name: str, key: dict[str, Any], data: Any) -> dict[str, Any]:
+    """Returns the row of one fit."""
+    size, _, single = name.rpartition("*")
+    method = registry.method(single)
+    hparams = {"ensemble": int(size)} if size else {}
+    if single == "auto":
+        hparams["target"] = key["target"]
+    model = method.make(dataset=data.name, bases="stronger", seed=key["seed"], **hparams)
+    crowd, rows = data.annotations, np.arange(len(data.features))
+    if method.uses_truth:
+        rows = np.flatnonzero(data.truth >= 0)
+        names = {"class_names": crowd.class_names, "instance_names": crowd.instance_names[rows]}
+        one = np.zeros(len(rows), np.int32)
+        crowd = Annotations(np.arange(len(rows)), one, data.truth[rows], **names)
+    validation = data.validation_pair() if key["validation"] else None
+    with Clock() as clock:
+        model.fit(data.features[rows], crowd, validation)
+    probabilities = np.asarray(model.predict_proba(data.test.features), np.float64)
+    scores = classification_metrics(data.test.labels, probabilities)
+    fits = getattr(model, "recommendation_", {}).get("fits", {})
+    return key | {
+        "accuracy": round(scores["accuracy"], 5),
+        "balanced_accuracy": round(scores["balanced_accuracy"], 5),
+        "cpu_seconds": round(clock.cpu_seconds, 1),
+        "fits": " ".join(f"{count}*{member}" for member, count in fits.items()),
+    }
+
+
+def collect(options: argparse.Namespace) -> None:
+    """Appends the missing rows to the file."""
+    path: Path = options.output
+    rows = list(csv.DictReader(path.open())) if path.exists() else []
+    done = {tuple(row[name] for name in KEY) for row in rows}
+    for seed in range(options.seed, options.seed + options.num_runs):
+        for dataset in options.datasets.split(","):
+            data = registry.dataset(dataset).load(options.data_dir, seed)
+            for method in options.methods.split(","):
+                values = (dataset, method, seed, int(options.validation), options.target)
+                key = dict(zip(KEY, values, strict=True))
+                if tuple(map(str, values)) in done:
+                    continue
+                row = fitted(method, key, data)
+                with path.open("a", newline="") as stream:
+                    writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
+                    if stream.tell() == 0:
+                        writer.writeheader()
+                    writer.writerow(row)
+
+
+def table(rows: pd.DataFrame) -> Iterator[str]:
+    """Yields the lines of a Markdown table of means over seeds."""
+    yield "| dataset | validation | target | method | accuracy (seeds) | `auto` minus it |"
+    yield "|---|---|---|---|---|---|"
+    for group, part in rows.groupby(["dataset", "validation", "target"], sort=False):
+        scores = part.pivot(index="seed", columns="method", values="accuracy")
+        for method in scores.columns:
+            both = scores.dropna(subset=["auto"]) if "auto" in scores else scores[:0]
+            gain = (both["auto"] - both[method]).dropna() if len(both) else []
+            shown = "" if method == "auto" else _interval(gain, "+")
+            place = " | ".join(map(str, (group[0], ("no", "yes")[group[1]], group[2], method)))
+            yield f"| {place} | {_interval(scores[method].dropna())} | {shown} |"
+
+
+def _interval(values: Any, sign: str = "") -> str:
+    if len(values) < 2:
+        return "" if len(values) == 0 else f"{values.iloc[0]:{sign}.3f} (1)"
+    interval = mean_interval(np.asarray(values))
+    low, high = interval.low, interval.high
+    return f"{interval.estimate:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}] ({len(values)})"
+
+
+def main() -> None:
+    """Makes rows, or the page."""
+    parser = argparse.ArgumentParser(description="The test accuracy of auto by seed.")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--data_dir", type=Path, default=data_folder())
+    parser.add_argument("--datasets", default="music,labelme")
+    parser.add_argument("--methods", default="auto")
+    parser.add_argument("--seed", type=int, default=20_000)
+    parser.add_argument("--num_runs", type=int, default=10)
+    parser.add_argument("--target", default="as_trained")
+    parser.add_argument("--validation", action="store_true")
+    parser.add_argument("--page", type=Path)
+    options = parser.parse_args()
+    if options.page:
+        lines = [*HEAD, *table(pd.read_csv(options.output)), ""]
+        write_text(options.page, "\n".join(lines))
+        return
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.get_logger().setLevel("ERROR")
+    plugins.register(("data", "baselines"))
+    collect(options)
+
+
+HEAD = (
+    "# `auto` and single methods by seed",
+    "",
+    "Made by `python -m benchmarks.auto_accuracy`, from [auto_accuracy.csv](auto_accuracy.csv).",
+    "Intervals are 95% over seeds (t). All settings were frozen before these seeds were run.",
+    "",
+)
+
+
+if __name__ == "__main__":
+    main()
