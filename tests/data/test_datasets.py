@@ -313,3 +313,10 @@ def test_cards_are_printed(
     assert "# cifar10h\n\nNot loaded: " in shown
     monkeypatch.setattr("sys.argv", ["data", "digist"])
     assert cards.main() == 2 and "Did you mean digits?" in capsys.readouterr().err
+
+
+def test_pairs_of_sentences(data_dir: pathlib.Path) -> None:
+    first, other = (registry.dataset("rte_text").load(data_dir, seed) for seed in (0, 1))
+    assert first.name == "rte_text" and len(first.features) == 640 and len(first.test) == 160
+    assert " || " in first.features[0] and first.annotations.num_annotators == 164
+    assert first.test.names.tolist() != other.test.names.tolist()

@@ -1,0 +1,28 @@
+"""Recognising textual entailment (Snow et al., 2008) with the pairs' texts, 164 annotators."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from data import catalogue
+from data.download import find
+from neucrowd_tf.datasets import CrowdDataset, table
+from neucrowd_tf.registry import register_dataset
+
+FILES = ("texts", "annotations", "truth")
+
+
+@register_dataset(
+    "rte_text",
+    summary="800 pairs of sentences, does one follow from the other, 164 annotators (--data_dir"
+    " only)",
+    simulated=True,
+)
+def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads the pairs as texts; the seed draws a fifth of them as the test split.
+
+    Raises:
+        DataError: a file is missing or cannot be used.
+    """
+    paths = {name: find("rte_text", f"{name}.csv", data_dir) for name in FILES}
+    return table.load(seed=seed, **paths).replace(name="rte_text", card=catalogue.card("rte_text"))
