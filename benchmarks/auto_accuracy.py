@@ -6,7 +6,7 @@
     python -m benchmarks.auto_accuracy --output=results/auto_accuracy.csv --page=results/auto.md
 
 `5*annot_mix` is the mean of five fits. Single methods have the base of runs outside suites.
-Validation data reaches methods only with --validation. A row that the file has is not made again.
+Validation data reaches methods only with --validation. Rows that the file has are left as they are.
 `--page` writes the means over seeds with 95% intervals, and the differences from `auto`.
 """
 
