@@ -16,6 +16,7 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
+    input_path,
     model_names,
     run_command,
     table_options,
@@ -33,7 +34,7 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
-from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted

@@ -17,6 +17,7 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.importers import TOOLS
+from neucrowd_tf.io.items import item_columns
 from neucrowd_tf.io.labels import TABLE, read_annotations
 from neucrowd_tf.io.roles import named_columns
 from neucrowd_tf.io.schema import TableOptions
@@ -70,7 +71,8 @@ def convert(flags: Flags) -> list[str]:
             raise UsageError("--text_column: only with --from=table.")
         table = read_table(flags.input, options)
         names = named_columns(flags.input, table.columns, [flags.text_column], "text_column")
-        texts = dict(zip(reading.columns.items, table[names[0]], strict=False))
+        items = item_columns(table, options)
+        texts = dict(zip(table.joined(items), table[names[0]], strict=True))
     if flags.tasks is not None and not texts:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")
     if flags.gold is not None and not reading.gold:

@@ -12,6 +12,7 @@ import numpy as np
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
+    input_path,
     run_command,
     table_options,
     write_outputs,
@@ -19,7 +20,7 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 

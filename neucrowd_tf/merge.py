@@ -10,6 +10,7 @@ from pathlib import Path
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
+    input_path,
     run_command,
     table_options,
     write_outputs,
@@ -18,7 +19,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
-from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 

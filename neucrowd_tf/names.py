@@ -28,6 +28,8 @@ _EXACT = {
     " selectedanswer taskanswer",
 }
 ROLES = ("task", "worker", "label")
+# A whole number as Python spells it, below 10^18.
+_WHOLE = re.compile(r"0|[1-9][0-9]{0,17}|-[1-9][0-9]{0,16}")
 ALIASES: dict[str, frozenset[str]] = {
     role: frozenset(
         [f"{word}{end}" for word in _ID.get(role, "").split() for end in ("", "id", "ids", "no")]
@@ -77,13 +79,7 @@ def spelt(name: Any) -> str:
 
 def plain_integers(values: Sequence[str]) -> bool:
     """Whether every text is how Python spells a whole number, so that nothing is lost."""
-    return all(
-        value.removeprefix("-").isdigit()
-        and value.isascii()
-        and len(value) < 19
-        and str(int(value)) == value
-        for value in values
-    )
+    return all(map(_WHOLE.fullmatch, values))
 
 
 def typed_names(texts: Sequence[str]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
+    input_path,
     model_names,
     run_command,
     table_options,
@@ -24,7 +25,7 @@ from neucrowd_tf.commands.run_files import CONFIG, changed_files, files_to_keep,
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_costs, read_gold, read_names, read_probabilities
-from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -176,6 +177,23 @@ def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
                 " comma."
             )
     return names
+
+
+@contextlib.contextmanager
+def input_path(path: Path) -> Iterator[Path]:
+    """Yields a path; for `-`, that of a temporary file with what standard input has."""
+    if path != Path("-"):
+        yield path
+        return
+    content = sys.stdin.buffer.read()
+    ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"stdin{ending}"
+        file.write_bytes(content)
+        try:
+            yield file
+        except DataError as error:
+            raise DataError(str(error).replace(str(file), "-")) from None
 
 
 @contextlib.contextmanager

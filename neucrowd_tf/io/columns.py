@@ -9,6 +9,9 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 
+# Texts in the order of the file, or the different texts and the code of each place.
+Column = Sequence[str] | tuple[list[str], Any]
+
 
 def row_place(row: int) -> str:
     """Returns where row `row` (from 0) is if nothing better can be said."""
@@ -24,8 +27,9 @@ class LabelColumns:
 
     Attributes:
         layout: what the file is, in words: "Label Studio", "long table".
-        items, annotators: `[A]` ids as text.
-        labels: `[A]` labels as text; "" if it is missing. A list is a cell of several labels.
+        items, annotators: `[A]` ids as text, or the different texts and the code of each label.
+        labels: `[A]` labels as text, likewise; "" if it is missing. A list is a cell of several
+            labels.
         place: where the file has label i: "line 3", "record 2".
         roles: the columns or fields of the roles task, worker and label, for the printed line.
         reason: why the label's column was used, if neither an alias nor a flag says so.
@@ -39,14 +43,13 @@ class LabelColumns:
             its number of votes; `annotators` is empty.
         coded: whether -1 is a missing label, as in a matrix without a header.
         rows: the numbers of the rows if items have no ids.
-        codes: different texts, and the code of each label, of the roles for which they are known.
         wrong: the error of a row of a wrong length, which is raised after those of the values.
     """
 
     layout: str
-    items: Sequence[str]
-    annotators: Sequence[str]
-    labels: Sequence[str | list[str]]
+    items: Column
+    annotators: Column
+    labels: Column | Sequence[str | list[str]]
     place: Callable[[int], str] = row_place
     roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reason: str = ""
@@ -59,5 +62,4 @@ class LabelColumns:
     counts: Sequence[int] | None = None
     coded: bool = False
     rows: Sequence[str] = ()
-    codes: Mapping[str, tuple[list[str], Any]] = dataclasses.field(default_factory=dict)
     wrong: DataError | None = None

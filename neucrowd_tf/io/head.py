@@ -114,6 +114,11 @@ class Head:
             value = whole[0] if whole else None
         self.first = value if isinstance(value, dict) else None
 
+    @property
+    def is_json(self) -> bool:
+        """Whether the file is JSON, as a whole or line by line."""
+        return self.kind in ("json", "lines")
+
     @cached_property
     def text(self) -> str:
         """The whole text."""
@@ -121,7 +126,7 @@ class Head:
 
     def table(self, options: TableOptions | None = None, *, strict: bool = True) -> Table:
         """Returns the table; flat records of JSON are one too. See `read_table`."""
-        if self.kind in ("json", "lines"):
+        if self.is_json:
             return table_of_records(self.path, self.records())
         return read_table(self.path, options or self.options, strict=strict)
 
@@ -218,11 +223,6 @@ def _decoded(text: str, start: int) -> tuple[Any, int]:
         return json.JSONDecoder().raw_decode(text, start)
     except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
         return None, 0
-
-
-def is_json(head: Head) -> bool:
-    """Whether the file is JSON, as a whole or line by line."""
-    return head.kind in ("json", "lines")
 
 
 def unknown(head: Head) -> DataError:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,15 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.io.head import Head, is_json, unknown
-from neucrowd_tf.io.importers import TOOLS, find
-from neucrowd_tf.io.roles import SHOWN, Roles, decide, is_missing
+from neucrowd_tf.io.layouts import read_columns
+from neucrowd_tf.io.roles import SHOWN, few, is_missing
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.values import (
     bin_names,
     check_characters,
@@ -34,23 +29,14 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
-from neucrowd_tf.names import ROLES, encode, typed_names
+from neucrowd_tf.names import encode, typed_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-MOST_CELLS = 10**9  # of a matrix in an NPY file
 RAREST = 5  # classes that are shown besides the most frequent ones
 TABLE = "table"  # the name of no tool
-LAYOUTS = {
-    "long": "long table",
-    "wide": "wide table",
-    "one_hot": "one-hot table",
-    "votes": "table of vote counts",
-    "pairs": "table with several annotators per row",
-    "matrix": "matrix without a header",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +48,6 @@ class Reading:
         lines: what was read; a command prints it before anything else.
         gold: labels that the file's tool marks as true, by item.
         texts: what was labelled, by item, if the file has it.
-        columns: what the reader of the layout returned.
-        rows: `[A]` which of its labels the annotations are.
         pairs: the item and the class of each instance, if cells had several labels.
     """
 
@@ -71,35 +55,12 @@ class Reading:
     lines: tuple[str, ...]
     gold: Mapping[str, str]
     texts: Mapping[str, str]
-    columns: LabelColumns
-    rows: NDArray[np.int64]
     pairs: tuple[tuple[str, str], ...] | None = None
-
-    def place(self, row: int) -> str:
-        """Returns where the file has annotation i."""
-        return self.columns.place(int(self.rows[row]))
 
 
 def report_on_stderr(line: str) -> None:
     """Prints a line on stderr."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201
-
-
-@contextlib.contextmanager
-def input_path(path: Path) -> Iterator[Path]:
-    """Yields a path; for `-`, that of a temporary file with what standard input has."""
-    if path != Path("-"):
-        yield path
-        return
-    content = sys.stdin.buffer.read()
-    ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"stdin{ending}"
-        file.write_bytes(content)
-        try:
-            yield file
-        except DataError as error:
-            raise DataError(str(error).replace(str(file), "-")) from None
 
 
 def read_annotations(
@@ -139,186 +100,6 @@ def read_annotations(
     return reading
 
 
-# ----------------------------------------------------------------- layouts
-
-
-def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
-    """Returns items, annotators and labels as the file has them.
-
-    Raises:
-        DataError: a file whose layout or roles are not known.
-    """
-    head = Head(path, options)
-    if head.kind == "npy":
-        return _of_matrix(read_npy(path, MOST_CELLS), path)
-    importer = TOOLS.get(tool)
-    if importer is not None and not importer.matches(head):
-        problem = f"this does not look like an export of {importer.NAME}"
-        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
-    if tool == "auto" and options.header != "none" and not options.votes_columns:
-        importer = find(head)
-    if importer is not None:
-        try:
-            return importer.read(head, options)
-        except (AttributeError, IndexError, KeyError, TypeError):
-            problem = f"a record has another form than {importer.NAME} writes"
-            advice = "Export the file again"
-            raise error("unknown_layout", path, problem=problem, advice=advice) from None
-    if head.kind in ("zip", "folder"):
-        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
-        raise error("unreadable", path, problem=problem, advice="Name a file of labels")
-    flat = head.first is not None and not any(
-        isinstance(value, (dict, list)) for value in head.first.values()
-    )
-    if is_json(head) and (head.keys or not flat):
-        for _ in head.records():  # damaged JSON is an error of its own
-            pass
-        raise unknown(head)
-    for name in ("question", "first"):
-        if getattr(options, name):
-            raise UsageError(f"--{name}: {path} is not an annotation tool's export. Remove it.")
-    return columns_of(head.table(strict=False), options)
-
-
-def columns_of(table: Table, options: TableOptions) -> LabelColumns:
-    """Returns items, annotators and labels of a table.
-
-    Raises:
-        DataError: roles that have to be named, or rows that are not those of a table.
-    """
-    if not len(table):
-        raise error("no_labels", table.path, problem="; there are no rows")
-    roles = decide(table, options)
-    check_header_again(table)
-    items = table.joined(roles.task) if roles.task else [str(row) for row in range(len(table))]
-    words = {"task": ",".join(roles.task) or "the row's number"}
-    if roles.layout in ("long", "one_hot"):
-        words["worker"] = ",".join(roles.worker)
-    if roles.layout in ("long", "one_hot", "votes"):
-        words["label"] = ",".join(roles.label)
-    common: dict[str, Any] = {
-        "layout": LAYOUTS[roles.layout],
-        "roles": words,
-        "reason": roles.reason,
-        "unused": roles.unused(table.columns),
-        "wrong": table.wrong,
-    }
-    if roles.layout == "long":
-        workers = table.joined(roles.worker)
-        return LabelColumns(
-            items=items,
-            annotators=workers,
-            labels=table.joined(roles.label),
-            place=table.place,
-            codes={
-                role: table.codes(columns[0])
-                for role, columns in zip(ROLES, roles[1:4], strict=True)
-                if len(columns) == 1
-            },
-            **common,
-        )
-    if roles.layout == "one_hot":
-        workers = table.joined(roles.worker)
-        labels = _one_hot(table, roles, options)
-        return LabelColumns(
-            items=items, annotators=workers, labels=labels, place=table.place, **common
-        )
-    width = len(roles.label)
-    repeated = [item for item in items for _ in range(width)]
-    rows = zip(*(table[column] for column in roles.label), strict=True)
-    cells = [cell for row in rows for cell in row]
-
-    def place(at: int) -> str:
-        return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
-
-    if roles.layout == "votes":
-        counts = _counts(table, cells, place)
-        names = [_class_of(column, roles.label) for column in roles.label] * len(table)
-        return LabelColumns(
-            items=repeated, annotators=(), labels=names, place=place, counts=counts, **common
-        )
-    if roles.layout == "pairs":
-        rows = zip(*(table[column] for column in roles.worker), strict=True)
-        names = [name for row in rows for name in row]
-    else:
-        names = list(roles.label) * len(table)
-    return LabelColumns(
-        items=repeated,
-        annotators=names,
-        labels=cells,
-        place=place,
-        annotators_in_columns=roles.layout != "pairs",
-        coded=not table.header,
-        rows=() if roles.task else tuple(items),
-        **common,
-    )
-
-
-def _class_of(column: str, columns: Sequence[str]) -> str:
-    """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
-    start = column
-    for other in columns:
-        while not other.startswith(start):
-            start = start[:-1]
-    cut = max(start.rfind(sign) for sign in "._ ") + 1
-    return column[cut:] if len(columns) > 1 else column
-
-
-def _counts(table: Table, cells: list[str], place: Callable[[int], str]) -> list[int]:
-    counts = []
-    for at, cell in enumerate(cells):
-        text = cell.strip().removesuffix(".0")
-        if not (text.isdigit() and len(text) < 10) and text:
-            column = place(at).rpartition(" column ")[2].strip("'")
-            raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts.append(int(text or 0))
-    return counts
-
-
-def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:
-    """Returns the class of which the column is 1 in each row."""
-    names = [_class_of(column, roles.label) for column in roles.label]
-    ones = ("1", "1.0", "true", "yes", "x")
-    columns = [[cell.strip().lower() in ones for cell in table[name]] for name in roles.label]
-    labels: list[str | list[str]] = []
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        chosen = [name for name, one in zip(names, cells, strict=True) if one]
-        if len(chosen) != 1 and options.multi_label is None:
-            shown = ", ".join(roles.label)
-            place = table.place(row)
-            raise error("one_hot", table.path, place, count=len(chosen), columns=shown)
-        labels.append(chosen[0] if options.multi_label is None else chosen)
-    return labels
-
-
-def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
-    """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        problem = f"expected a matrix of class codes, received shape {matrix.shape}"
-        raise error("broken_file", path, problem=f"{problem} of {matrix.dtype}")
-    if matrix.dtype.kind == "f":
-        whole = np.where(np.isfinite(matrix), matrix, -1)
-        if (whole != np.round(whole)).any():
-            raise error("broken_file", path, problem="the matrix has numbers that are not whole")
-        matrix = whole
-    rows, annotators = matrix.shape
-    width = annotators
-    cells = list(map(str, matrix.astype(np.int64).ravel().tolist()))
-    return LabelColumns(
-        layout="matrix",
-        items=[str(row) for row in range(rows) for _ in range(width)],
-        annotators=[str(column) for column in range(width)] * rows,
-        labels=cells,
-        place=lambda at: f"row {at // width}, column {at % width}",
-        annotators_in_columns=True,
-        coded=True,
-        rows=tuple(map(str, range(rows))),
-    )
-
-
-# ----------------------------------------------------------------- values
-
-
 class _Values:
     """Labels as codes, checked; and the lines about them."""
 
@@ -327,16 +108,14 @@ class _Values:
         self.notes: list[str] = []
         self.item_codes: Any
         self.annotator_codes: Any
-        self.items, self.item_codes = columns.codes.get("task") or encode(columns.items)
+        self.items, self.item_codes = _encoded(columns.items)
         self.names, self.codes = self._labels()
         self.pairs: tuple[tuple[str, str], ...] | None = None
-        self.rows = np.arange(len(columns.items))
+        self.rows = np.arange(len(self.item_codes))
         if columns.counts is not None:
             self.counts = np.asarray(columns.counts)
             return
-        self.annotators, self.annotator_codes = columns.codes.get("worker") or encode(
-            columns.annotators
-        )
+        self.annotators, self.annotator_codes = _encoded(columns.annotators)
         self._leave_out_missing()
         self.summary = self._summary()
         if columns.wrong is not None and not options.bins:
@@ -347,28 +126,21 @@ class _Values:
 
     def _labels(self) -> tuple[list[Any], NDArray[np.int64]]:
         """Returns the different labels, and the code of each; a list of one label is the label."""
-        labels = self.columns.labels
-        if "label" in self.columns.codes:
-            return self.columns.codes["label"]
-        if list not in set(map(type, labels)):
-            return encode(labels)  # type: ignore[arg-type]
-        cells: list[Any] = []
-        for label in labels:
-            if isinstance(label, list):
-                several = len(label) != 1 or self.options.multi_label is not None
-                few = tuple(label[:1] if self.options.first else label)
-                cells.append(few if several and len(few) != 1 else few[0])
-            else:
-                cells.append(label)
-        return encode(cells)
+        labels: Any = self.columns.labels
+        if isinstance(labels, tuple):
+            return labels
+        most = 1 if self.options.first else None
+        cells = [tuple(cell[:most]) if isinstance(cell, list) else (cell,) for cell in labels]
+        return encode(cell[0] if len(cell) == 1 else cell for cell in cells)  # type: ignore[misc]
 
     def _leave_out_missing(self) -> None:
         """Leaves out labels that are missing, or without item or annotator, and counts them."""
         options = self.options
-        if self.columns.coded and options.missing is None:
-            absent = [name == "-1" or is_missing(name, options) for name in self.names]
-        else:
-            absent = [isinstance(name, str) and is_missing(name, options) for name in self.names]
+        coded = self.columns.coded and options.missing is None
+        absent = [
+            isinstance(name, str) and (is_missing(name, options) or (coded and name == "-1"))
+            for name in self.names
+        ]
         held = ~np.array(absent, dtype=bool)[self.codes]
         missing = int((~held).sum())
         wide = self.columns.annotators_in_columns
@@ -379,7 +151,8 @@ class _Values:
             (self.items, self.item_codes, "item"),
             (self.annotators, self.annotator_codes, "annotator"),
         ):
-            empty = np.array([not name.strip() for name in names], dtype=bool)[codes] & held
+            nameless = [at for at, name in enumerate(names) if not name.strip()]
+            empty = np.isin(codes, nameless) & held if nameless else np.zeros(0)
             if empty.any():
                 self.notes.append(f"{int(empty.sum()):,} labels without {role_word} are left out.")
                 held &= ~empty
@@ -392,15 +165,11 @@ class _Values:
     def _select(self, chosen: NDArray[Any]) -> None:
         """Continues with some of the labels; annotators of a wide table stay."""
         self.rows = self.rows[chosen]
-        names, codes = encode(np.array(self.codes)[chosen].tolist())  # type: ignore[arg-type]
-        self.names, self.codes = [self.names[int(code)] for code in names], codes
-        names, codes = encode(self.item_codes[chosen].tolist())  # type: ignore[arg-type]
-        self.items, self.item_codes = [self.items[int(code)] for code in names], codes
+        self.names, self.codes = _in_use(self.names, self.codes[chosen])
+        self.items, self.item_codes = _in_use(self.items, self.item_codes[chosen])
         self.annotator_codes = self.annotator_codes[chosen]
         if not self.columns.annotators_in_columns:
-            names, codes = encode(self.annotator_codes.tolist())  # type: ignore[arg-type]
-            self.annotators = [self.annotators[int(code)] for code in names]
-            self.annotator_codes = codes
+            self.annotators, self.annotator_codes = _in_use(self.annotators, self.annotator_codes)
 
     def _place(self, codes: NDArray[Any]) -> Callable[[int], str]:
         """Returns where the first label of code i is."""
@@ -471,12 +240,11 @@ class _Values:
 
     def reading(self, items: list[str] | None, unmatched: str) -> Reading:
         """Returns the annotations and the lines."""
-        if self.columns.counts is not None:
-            return self._of_counts(items, unmatched)
-        place = self._place(self.codes)
-        classes = classes_of(self.path, self.names, self.options, place)
+        classes = classes_of(self.path, self.names, self.options, self._place(self.codes))
         order = {name: code for code, name in enumerate(classes)}
         labels = np.array([order[name] for name in self.names], dtype=np.int64)[self.codes]
+        if self.columns.counts is not None:
+            return self._of_counts(classes, labels, items, unmatched)
         shown = np.bincount(labels, minlength=len(classes))
         held = self._without_duplicates()
         instances, names = self._over(items, unmatched, held)
@@ -488,19 +256,17 @@ class _Values:
             class_names=typed_names(classes),
             duplicates="all" if self.options.duplicates == "all" else "error",
         )
-        return self._reading(crowd, shown, held)
+        return self._reading(crowd, shown)
 
-    def _reading(self, crowd: Annotations, counts: NDArray[Any], held: NDArray[Any]) -> Reading:
+    def _reading(self, crowd: Annotations, counts: NDArray[Any]) -> Reading:
         columns = self.columns
         lines = [self.summary, " ".join(self._classes_line(crowd, counts)), *columns.notes]
-        rows = self.rows[held]
-        return Reading(crowd, tuple(lines), columns.gold, columns.texts, columns, rows, self.pairs)
+        return Reading(crowd, tuple(lines), columns.gold, columns.texts, self.pairs)
 
-    def _of_counts(self, items: list[str] | None, unmatched: str) -> Reading:
+    def _of_counts(
+        self, classes: list[str], labels: NDArray[np.int64], items: list[str] | None, unmatched: str
+    ) -> Reading:
         """Returns annotations of vote counts alone."""
-        classes = classes_of(self.path, self.names, self.options, self._place(self.codes))
-        order = {name: code for code, name in enumerate(classes)}
-        labels = np.array([order[name] for name in self.names], dtype=np.int64)[self.codes]
         if not self.counts.any():
             raise error("no_labels", self.path, problem="; all counts are 0")
         check_ids(self.path, "item", self.items, self._place(self.item_codes))
@@ -516,17 +282,18 @@ class _Values:
             f"{self.path.name}: {self.columns.layout}, {total:,} votes on {len(self.items):,} items"
             f"; item {self.columns.roles['task']}"
         )
-        return self._reading(crowd, votes.sum(axis=0), held)
+        return self._reading(crowd, votes.sum(axis=0))
 
     def _without_duplicates(self) -> NDArray[np.bool_]:
         """Returns which labels count if an annotator labelled an item several times."""
         rule = self.options.duplicates
         keys = self.item_codes * len(self.annotators) + self.annotator_codes
+        held = np.ones(len(keys), dtype=bool)
+        ordered = np.sort(keys)  # several times as fast as its order, which few files need
+        if not (ordered[1:] == ordered[:-1]).any():
+            return held
         order = np.argsort(keys, kind="stable")
         same = keys[order][1:] == keys[order][:-1]
-        held = np.ones(len(keys), dtype=bool)
-        if not same.any():
-            return held
         if rule == "error":
             row = int(order[1:][same].min())
             raise error(
@@ -604,13 +371,9 @@ class _Values:
         yield class_line(crowd.class_names.tolist(), counts)
         columns = self.columns
         if columns.annotators_in_columns:
-            more = len(self.annotators) - SHOWN
-            few = ", ".join(self.annotators[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-            yield f"Annotators: {few}."
+            yield f"Annotators: {few(self.annotators)}."
         if columns.unused:
-            more = len(columns.unused) - SHOWN
-            few = ", ".join(columns.unused[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-            yield f"Unused columns: {few}."
+            yield f"Unused columns: {few(columns.unused)}."
         if columns.left_out:
             out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
             yield f"Left out: {out}."
@@ -632,6 +395,17 @@ def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
         return f"classes: {', '.join(shown)}."
     rare = f"; rarest: {', '.join(shown[-RAREST:])}; {len(shown) - SHOWN - RAREST} others"
     return f"classes: {', '.join(shown[:SHOWN])}{rare}."
+
+
+def _encoded(column: Any) -> tuple[list[str], NDArray[np.int64]]:
+    """Returns the different texts of a column of `LabelColumns`, and the code of each label."""
+    return column if isinstance(column, tuple) else encode(column)
+
+
+def _in_use(names: list[Any], codes: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Returns the names that occur, in order of appearance, and their codes."""
+    old, codes = encode(codes.tolist())
+    return [names[int(code)] for code in old], codes
 
 
 def _number(count: int, word: str) -> str:

@@ -460,13 +460,14 @@ class _Decision:
         return text
 
     def _counts(self, columns: Sequence[str], *, numbered: bool = False) -> str:
-        shown = [
-            f"{self.table.columns.index(name) + 1 if numbered else name}"
-            f" {len(self.table.distinct(name)):,}"
-            for name in columns[: 2 * SHOWN]
-        ]
-        more = len(columns) - len(shown)
-        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        titles = {name: str(at) for at, name in enumerate(self.table.columns, 1)}
+        return few(
+            [
+                f"{titles[name] if numbered else name} {len(self.table.distinct(name)):,}"
+                for name in columns
+            ],
+            2 * SHOWN,
+        )
 
     def _command(self, filled: Mapping[str, str], *further: str) -> str:
         """Returns the command to paste, on a line of its own."""
@@ -487,6 +488,12 @@ def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
     """
     if count > max(MOST_ANSWERS, labels / 2):
         raise error("free_text", path, column=column, count=count, labels=labels)
+
+
+def few(names: Sequence[str], most: int = SHOWN) -> str:
+    """Returns the first of some names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_list(names: Sequence[str]) -> str:

@@ -87,6 +87,10 @@ class Table:
             self._codes[column] = cells if isinstance(cells, tuple) else encode(cells)
         return self._codes[column]
 
+    def coded(self, columns: Sequence[str]) -> tuple[list[str], Any]:
+        """Returns `codes` of a column, or of several that are joined."""
+        return self.codes(columns[0]) if len(columns) == 1 else encode(self.joined(columns))
+
     def distinct(self, column: str) -> list[str]:
         """Returns the different texts of a column that are not empty."""
         return [text for text in self.codes(column)[0] if text]
@@ -239,8 +243,8 @@ def check_header_again(table: Table) -> None:
     again = np.ones(len(table), dtype=bool)
     for name in table.columns:
         texts, codes = table.codes(name)
-        same = np.array([text.strip() == name for text in texts], dtype=bool)
-        if not (again := again & same[codes]).any():
+        same = [at for at, text in enumerate(texts) if name in text and text.strip() == name]
+        if not same or not (again := again & np.isin(codes, same)).any():
             return
     raise error("header_again", table.path, table.place(int(np.flatnonzero(again)[0])))
 
@@ -267,7 +271,6 @@ def arrow_batches(
     options: TableOptions,
     *,
     groups: Sequence[int] | None = None,
-    coded: bool = False,
     plain: bool = True,
 ) -> Iterator[Any]:
     """Yields columns of a CSV or Parquet file as Arrow's record batches.
@@ -277,7 +280,6 @@ def arrow_batches(
         columns: the columns' names.
         options: how a CSV is written.
         groups: row groups of a Parquet file; None for all.
-        coded: whether texts of a CSV come as dictionaries.
         plain: whether a CSV without quotation marks is left to Arrow, which reads ten times as
             fast as `csv_parts` but does not say what is wrong in which line.
 
@@ -286,7 +288,6 @@ def arrow_batches(
         ArrowInvalid: a CSV whose rows Arrow does not take; `csv_parts` says what is wrong.
     """
     import pyarrow as pa
-    import pyarrow.csv as pa_csv
 
     if ending(path) in PARQUET:
         with _parquet(path) as file:
@@ -294,20 +295,7 @@ def arrow_batches(
             yield from file.iter_batches(1 << 18, use, list(columns), use_threads=False)
     elif plain and is_plain(path):
         head = next(csv_parts(path, options, 1))
-        with path.open(encoding="utf-8-sig") as stream:
-            separator = separator_of(path, stream.readline(LONGEST_LINE), options)
-        kind = pa.dictionary(pa.int32(), pa.string()) if coded else pa.string()
-        skipped = int(head.header)
-        yield from pa_csv.open_csv(
-            path,
-            pa_csv.ReadOptions(
-                use_threads=False, block_size=LARGE, column_names=head.columns, skip_rows=skipped
-            ),
-            pa_csv.ParseOptions(delimiter=separator, quote_char=False),
-            pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, kind), include_columns=list(columns)
-            ),
-        )
+        yield from _open_plain(head, columns, options, pa.string())
     else:
         for piece in csv_parts(path, options):
             if piece.wrong is not None:
@@ -317,24 +305,44 @@ def arrow_batches(
             yield pa.record_batch(texts, names=list(columns))
 
 
+def _open_plain(head: Table, columns: Sequence[str], options: TableOptions, kind: Any) -> Any:
+    """Opens a plain CSV with the columns of `head` as a stream of Arrow's batches of a type."""
+    import pyarrow.csv as pa_csv
+
+    with head.path.open(encoding="utf-8-sig") as stream:
+        separator = separator_of(head.path, stream.readline(LONGEST_LINE), options)
+    types = dict.fromkeys(columns, kind)
+    return pa_csv.open_csv(
+        head.path,
+        pa_csv.ReadOptions(
+            use_threads=False,
+            block_size=LARGE,
+            column_names=head.columns,
+            skip_rows=int(head.header),
+        ),
+        pa_csv.ParseOptions(delimiter=separator, quote_char=False),
+        pa_csv.ConvertOptions(column_types=types, include_columns=list(columns)),
+    )
+
+
 def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     """Reads a large plain CSV with Arrow; None for one that has to be looked at row by row."""
     if path.stat().st_size < LARGE or not is_plain(path):
         return None
     try:
         import pyarrow as pa
-        import pyarrow.csv
     except ImportError:  # not installed, or too little memory for it
         return None
     try:
         head = next(csv_parts(path, options, 1000))
-        batches = list(arrow_batches(path, head.columns, options, coded=True))
-        held = pa.Table.from_batches(batches).unify_dictionaries()
+        kind = pa.dictionary(pa.int32(), pa.string())
+        held = _open_plain(head, head.columns, options, kind).read_all().unify_dictionaries()
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, DataError):
         return None
     cells = []
     for column in held.columns:
-        codes = [chunk.indices.to_numpy() for chunk in column.chunks]
+        # `to_numpy` would import pandas.
+        codes = [np.from_dlpack(chunk.indices) for chunk in column.chunks]
         texts = column.chunk(0).dictionary.to_pylist()
         cells.append((texts, np.concatenate(codes).astype(np.int64)))
     if "" in cells[0][0]:

@@ -52,9 +52,10 @@ def check_spelling(
 
 def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_spelling`."""
+    whole = "".join(names)
+    if whole.isprintable() and "\ufffd" not in whole:
+        return
     for at, name in enumerate(names):
-        if name.isprintable() and "\ufffd" not in name:
-            continue
         if (bad := _CONTROL.search(name)) is not None:
             code = ord(bad[0])
             shown = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"

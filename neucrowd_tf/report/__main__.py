@@ -13,6 +13,7 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
+    input_path,
     model_names,
     run_command,
     say,
@@ -25,7 +26,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_beside, read_gold, read_true_labels
-from neucrowd_tf.io.labels import input_path, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 
 if TYPE_CHECKING:
     import numpy as np

@@ -44,6 +44,8 @@ def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
     for text, message in (
         ("item,truth\n11,0\n", r"row 0: .* received '11'"),
         ("item,truth\n11,5,0\n", r"truth\.csv: a row is longer than the header"),
+        ("item,truth\n5\n", r"truth\.csv: line 2: the row is shorter than the header\. Download"),
+        ("item,truth\n5,0\n7\n", r"truth\.csv: line 3: the row is shorter than the header"),
     ):
         path.write_text(text)
         with pytest.raises(DataError, match=message):

@@ -138,7 +138,7 @@ class Answers:
             DataError: there are no labels, or several questions and none is named.
         """
         question, reason = self._question()
-        items, annotators, places, labels = zip(*self._answers[question], strict=True)
+        items, annotators, places, labels = map(list, zip(*self._answers[question], strict=True))
         others = sum(len(rows) for name, rows in self._answers.items() if name != question)
         return LabelColumns(
             layout=self.name,

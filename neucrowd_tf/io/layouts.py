@@ -1,0 +1,200 @@
+"""The layouts of labels: a tool's export, a table, or a matrix, as `LabelColumns`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.head import Head, unknown
+from neucrowd_tf.io.importers import TOOLS, find
+from neucrowd_tf.io.roles import Roles, decide
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table, check_header_again
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MOST_CELLS = 10**9  # of a matrix in an NPY file
+ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
+LAYOUTS = {
+    "long": "long table",
+    "wide": "wide table",
+    "one_hot": "one-hot table",
+    "votes": "table of vote counts",
+    "pairs": "table with several annotators per row",
+    "matrix": "matrix without a header",
+}
+
+
+def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
+    """Returns items, annotators and labels as the file has them.
+
+    Raises:
+        DataError: a file whose layout or roles are not known.
+    """
+    head = Head(path, options)
+    if head.kind == "npy":
+        return _of_matrix(read_npy(path, MOST_CELLS), path)
+    importer = TOOLS.get(tool)
+    if importer is not None and not importer.matches(head):
+        problem = f"this does not look like an export of {importer.NAME}"
+        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
+    if tool == "auto" and options.header != "none" and not options.votes_columns:
+        importer = find(head)
+    if importer is not None:
+        try:
+            return importer.read(head, options)
+        except (AttributeError, IndexError, KeyError, TypeError):
+            problem = f"a record has another form than {importer.NAME} writes"
+            advice = "Export the file again"
+            raise error("unknown_layout", path, problem=problem, advice=advice) from None
+    if head.kind in ("zip", "folder"):
+        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
+        raise error("unreadable", path, problem=problem, advice="Name a file of labels")
+    nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
+    if head.is_json and (head.keys or nested):
+        for _ in head.records():  # damaged JSON is an error of its own
+            pass
+        raise unknown(head)
+    for name in ("question", "first"):
+        if getattr(options, name):
+            raise UsageError(f"--{name}: {path} is not an annotation tool's export. Remove it.")
+    return columns_of(head.table(strict=False), options)
+
+
+def columns_of(table: Table, options: TableOptions) -> LabelColumns:
+    """Returns items, annotators and labels of a table.
+
+    Raises:
+        DataError: roles that have to be named, or rows that are not those of a table.
+    """
+    if not len(table):
+        raise error("no_labels", table.path, problem="; there are no rows")
+    roles = decide(table, options)
+    check_header_again(table)
+    words = {"task": ",".join(roles.task) or "the row's number"}
+    if roles.layout in ("long", "one_hot"):
+        columns = _of_rows(table, roles, options)
+        words["worker"] = ",".join(roles.worker)
+    else:
+        columns = _of_cells(table, roles)
+    if roles.layout in ("long", "one_hot", "votes"):
+        words["label"] = ",".join(roles.label)
+    return dataclasses.replace(
+        columns,
+        layout=LAYOUTS[roles.layout],
+        roles=words,
+        reason=roles.reason,
+        unused=roles.unused(table.columns),
+        wrong=table.wrong,
+    )
+
+
+def _of_rows(table: Table, roles: Roles, options: TableOptions) -> LabelColumns:
+    """Returns the labels of a table with a label per row."""
+    long = roles.layout == "long"
+    labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
+    items, annotators = table.coded(roles.task), table.coded(roles.worker)
+    return LabelColumns("", items, annotators, labels, table.place)
+
+
+def _of_cells(table: Table, roles: Roles) -> LabelColumns:
+    """Returns the labels, or counts of votes, of a table with several in a row."""
+    width, counts = len(roles.label), None
+    items = table.joined(roles.task) if roles.task else [str(row) for row in range(len(table))]
+    cells = _interleaved(table, roles.label)
+    annotators: Sequence[str] = list(roles.label) * len(table)
+
+    def place(at: int) -> str:
+        return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
+
+    if roles.layout == "votes":
+        counts, annotators = _counts(table, roles.label, cells, place), ()
+        cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
+    elif roles.layout == "pairs":
+        annotators = _interleaved(table, roles.worker)
+    return LabelColumns(
+        layout="",
+        items=[item for item in items for _ in range(width)],
+        annotators=annotators,
+        labels=cells,
+        place=place,
+        counts=counts,
+        annotators_in_columns=roles.layout in ("wide", "matrix"),
+        coded=not table.header,
+        rows=() if roles.task else tuple(items),
+    )
+
+
+def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
+    """Returns the cells of several columns, row by row."""
+    rows = zip(*(table[column] for column in columns), strict=True)
+    return [cell for row in rows for cell in row]
+
+
+def _class_of(column: str, columns: Sequence[str]) -> str:
+    """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
+    start = column
+    for other in columns:
+        while not other.startswith(start):
+            start = start[:-1]
+    cut = max(start.rfind(sign) for sign in "._ ") + 1
+    return column[cut:] if len(columns) > 1 else column
+
+
+def _counts(
+    table: Table, columns: Sequence[str], cells: list[str], place: Callable[[int], str]
+) -> list[int]:
+    counts = []
+    for at, cell in enumerate(cells):
+        text = cell.strip().removesuffix(".0")
+        if not (text.isdigit() and len(text) < 10) and text:
+            column = columns[at % len(columns)]
+            raise error("bad_count", table.path, place(at), column=column, value=cell)
+        counts.append(int(text or 0))
+    return counts
+
+
+def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:
+    """Returns the class of which the column is 1 in each row."""
+    names = [_class_of(column, roles.label) for column in roles.label]
+    columns = [[cell.strip().lower() in ONES for cell in table[name]] for name in roles.label]
+    labels: list[str | list[str]] = []
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        chosen = [name for name, one in zip(names, cells, strict=True) if one]
+        if len(chosen) != 1 and options.multi_label is None:
+            shown = ", ".join(roles.label)
+            place = table.place(row)
+            raise error("one_hot", table.path, place, count=len(chosen), columns=shown)
+        labels.append(chosen[0] if options.multi_label is None else chosen)
+    return labels
+
+
+def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
+    """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
+        problem = f"expected a matrix of class codes, received shape {matrix.shape}"
+        raise error("broken_file", path, problem=f"{problem} of {matrix.dtype}")
+    if matrix.dtype.kind == "f":
+        matrix = np.where(np.isfinite(matrix), matrix, -1)
+        if (matrix != np.round(matrix)).any():
+            raise error("broken_file", path, problem="the matrix has numbers that are not whole")
+    rows, width = matrix.shape
+    return LabelColumns(
+        layout="matrix",
+        items=[str(row) for row in range(rows) for _ in range(width)],
+        annotators=[str(column) for column in range(width)] * rows,
+        labels=list(map(str, matrix.astype(np.int64).ravel().tolist())),
+        place=lambda at: f"row {at // width}, column {at % width}",
+        annotators_in_columns=True,
+        coded=True,
+        rows=tuple(map(str, range(rows))),
+    )
