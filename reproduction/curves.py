@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
@@ -30,8 +31,26 @@ def write(
     y: str,
     draw: str = "lines",
 ) -> list[Path]:
-    """Writes one of a suite's figures as CSV and PNG."""
-    return panels.write(figure_path(suite, options, name), points, suite.title, x, y, draw=draw)
+    """Writes a figure of a suite as CSV and, with matplotlib, as PNG; returns the files.
+
+    Args:
+        suite: whose figure it is.
+        options: the command's.
+        name: of the figure.
+        points: what is drawn.
+        x: label of the horizontal axes.
+        y: label of the vertical axes.
+        draw: "lines", or "bars" at each x.
+    """
+    path, points = figure_path(suite, options, name), list(points)
+    shown = panels.by_panel(points)
+
+    def panel(axis: Any, name: str) -> None:
+        (panels.draw_lines if draw == "lines" else panels.draw_bars)(axis, shown[name])
+        axis.set(xlabel=x, ylabel=y)
+
+    files = [panels.write_csv(path.with_suffix(".csv"), points, x)]
+    return files + panels.draw_panels(path.with_suffix(".png"), list(shown), panel, suite.title)
 
 
 def write_rows(

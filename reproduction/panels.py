@@ -64,30 +64,6 @@ def write_csv(path: Path, points: Iterable[Point], x: str) -> Path:
     return path
 
 
-def write(
-    path: Path, points: Iterable[Point], title: str, x: str, y: str, *, draw: str = "lines"
-) -> list[Path]:
-    """Writes a figure as CSV and, with matplotlib, as PNG; returns the files.
-
-    Args:
-        path: without a suffix.
-        points: what is drawn.
-        title: above all panels.
-        x: label of the horizontal axes.
-        y: label of the vertical axes.
-        draw: "lines", or "bars" at each x.
-    """
-    points = list(points)
-    shown = by_panel(points)
-
-    def panel(axis: Any, name: str) -> None:
-        (draw_lines if draw == "lines" else draw_bars)(axis, shown[name])
-        axis.set(xlabel=x, ylabel=y)
-
-    files = [write_csv(path.with_suffix(".csv"), points, x)]
-    return files + draw_panels(path.with_suffix(".png"), list(shown), panel, title)
-
-
 def canvas(rows: int, columns: int, size: tuple[float, float], **grid: Any) -> Any:
     """Returns an empty figure and its axes `[rows, columns]`, or None without matplotlib."""
     try:

@@ -118,7 +118,8 @@ def ready(modules: Sequence[str]) -> None:
 class Cluster:
     """The workers of a Dask scheduler, which see the command's folders under the same paths.
 
-    The run of a worker that dies is continued by another worker from its last checkpoint.
+    A task whose worker dies is sent to another worker: a run is sent as one that is resumed, and so
+    it is continued from its last checkpoint.
 
     Args:
         scheduler: its address, `tcp://host:port`.
@@ -149,7 +150,7 @@ class Cluster:
         self._place = os.getcwd(), tuple(sys.path), tuple(modules)
 
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
-        """Sends a task; if a worker dies, the next one gets `task.again()`."""
+        """Sends a task; if a worker dies, another one gets it."""
         return self._threads.submit(self._make, function, task)
 
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
@@ -188,14 +189,5 @@ def _begin_there(place: Place) -> None:
 
 def _make_there(place: Place, function: Callable[[Any], Any], task: Any) -> Any:
     """Makes a task on a Dask worker."""
-    import distributed
-
     _begin_there(place)
-    key = distributed.get_worker().get_current_task()
-    with distributed.worker_client(separate_thread=False) as client:
-        deaths = int(client.run_on_scheduler(_count_deaths, key=key))
-    return function(task.again() if deaths and hasattr(task, "again") else task)
-
-
-def _count_deaths(key: str, dask_scheduler: Any) -> int:
-    return int(dask_scheduler.tasks[key].suspicious)
+    return function(task)

@@ -220,6 +220,7 @@ def make_all(
     elsewhere = options.jobs > 1 or options.scheduler is not None
     if options.scheduler is not None:
         executor = executors.Cluster(options.scheduler, modules)
+        works = [work.begun() for work in works]
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
     elif not keep_going:

@@ -117,8 +117,12 @@ class Work:
         """The seed of simulated crowds and splits."""
         return self.key.seed if self.options.data_seed is None else self.options.data_seed
 
-    def again(self) -> Work:
-        """Returns the same run for another process, after the first one died."""
+    def begun(self) -> Work:
+        """Returns the run as one that is resumed, in a folder without earlier unfinished files.
+
+        A process that takes the run over from one that died continues it.
+        """
+        self.prepare()
         return dataclasses.replace(self, options=dataclasses.replace(self.options, resume=True))
 
     def metrics(self) -> Metrics:

@@ -17,6 +17,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.harness.flags import Options
 from reproduction import catalogue, dataset_tables, panels
 from reproduction.collect import row_runs, suite_runs
+from reproduction.curves import write
 from reproduction.dasc_figures import split_name
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, markdown
@@ -266,10 +267,9 @@ def test_panels_by_hand(tmp_path: Path) -> None:
     points = [panels.Point("p", "a", 1, seed, value) for seed, value in enumerate((0.2, 0.4))] + [
         panels.Point("p", "b", 0, 0, 0.1)
     ]
-    made = panels.write(tmp_path / "f", points, "T", "x", "y", draw="bars")
-    assert (
-        tmp_path / "f.csv"
-    ).read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
+    (tmp_path / "results").mkdir()
+    made = write(Suite("s", "T", ()), Options(output_dir=tmp_path), "f", points, "x", "y", "bars")
+    assert made[0].read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
     assert [path.suffix for path in made] == [".csv", ".png"]
 
 
