@@ -42,6 +42,7 @@ TEST = [
     *PLOTS,
     *DASK,
     *IMAGES,
+    *ENCODER,
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",

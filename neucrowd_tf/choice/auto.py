@@ -90,15 +90,16 @@ class Auto(CrowdEstimator):
             `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "cannot be told"),
             `better_than_commonest_class`, `gold_labels` (how many were used), `text` (all this in
             words), `calibration` (temperature, and expected calibration error before and after),
-            `target`, `fits` (by member), and `methods`, one row per method with its `score`
-            (agreement with the consensus) and comparison, or the `reason` why it was left out.
+            `target`, `fits` (by member), `representations` (of texts), and `methods`, one row per
+            method with its `score` (agreement with the consensus) and comparison, or the `reason`
+            why it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
         consensus_: `[N]` class codes of the consensus.
         rows_: `[N]` positions of the training instances in the arguments of `fit`.
         representations_: the mean log likelihood of a held-out label by representation ("tfidf",
-            "encoder"), of texts with an encoder only.
+            "encoder"); empty except for texts with an encoder.
         seconds_: duration of each method's cross-validation.
 
     Example:
@@ -204,6 +205,10 @@ class Auto(CrowdEstimator):
             held_out, ranked, weights, fit, evidence, judgement, reasons, len(splits), self.target
         )
         self.recommendation_["fits"] = dict(zip(ranked.members, sizes, strict=True))
+        if self.representations_:
+            chosen = "the encoder's vectors" if hasattr(self, "text_features_") else "TF-IDF"
+            self.recommendation_["representations"] = self.representations_
+            self.recommendation_["text"] += f" Texts are represented by {chosen}."
         for member in self.estimator_.members_:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
@@ -231,6 +236,7 @@ class Auto(CrowdEstimator):
 
         The baseline is fitted to TF-IDF and to the vectors of the run's encoder.
         """
+        self.representations_ = {}
         if run.encoder is None or not is_text(data.features):
             return data
         validation = data.validation

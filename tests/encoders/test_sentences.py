@@ -142,6 +142,10 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     model.fit(texts, crowd, run=Run(encoder=encoder))
     expected = model.predict_proba(texts)
     assert (expected.argmax(axis=1) == labels).all()
+    if method == "auto":
+        scores = model.recommendation_["representations"]
+        assert scores["encoder"] > scores["tfidf"]
+        assert model.recommendation_["text"].endswith("represented by the encoder's vectors.")
     saved = export_saved_model(model, tmp_path / "model", encoder=encoder)
     names = json.loads((saved / "assets.extra" / "names.json").read_text())
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
