@@ -1,0 +1,78 @@
+"""Which candidates are tried, which of them again, and the members that make other mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice import Auto, pooling, search
+from neucrowd_tf.choice.candidates import Candidate, affordable, self_trained
+from neucrowd_tf.choice.evidence import Evidence
+from neucrowd_tf.choice.ranking import Gold, Ranked
+
+
+def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
+    """Returns 60 instances with `each` labels of two classes, `rare` of them in the second one."""
+    instances = np.repeat(np.arange(60), each)
+    who = (instances + np.tile(np.arange(each), 60)) % annotators
+    labels = (instances < rare).astype(np.int64)
+    return Annotations(instances, who, labels, num_annotators=annotators, num_classes=2)
+
+
+def test_the_data_decide_what_comes_early() -> None:
+    x = np.random.default_rng(0).normal(size=(60, 5)).astype(np.float32)
+    few = {"sparse": crowd(2, 30), "dense": crowd(2, 3), "rare": crowd(2, 3, rare=10)}
+    third = {
+        name: affordable(x, each, None, balanced=False)[0][2].name for name, each in few.items()
+    }
+    assert third == {"sparse": "dasc_crowd_layer", "dense": "anno_reg", "rare": "iced"}
+    names = ["mv_lr", "dasc_anno_reg", "anno_reg"]
+    assert self_trained(few["sparse"], names) == ["dasc_anno_reg"]
+    assert self_trained(few["dense"], names) == []
+    chosen, reasons, left = affordable(x, few["dense"], 9.0, balanced=False)
+    assert sum(one.seconds for one in chosen) == pytest.approx(9.0 - left) and left > 0.4 * 9 - 1e-9
+    assert "do not fit into the budget of 9 s" in reasons["crowdingu"]
+
+
+def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, each = np.zeros((2, 1), np.float32), crowd(1, 1)[:2]
+    seconds = {"a": 6.0, "regression": 1.0, "b": 9.0, "c": 3.0}
+    tasks = {
+        name: search.Task(
+            Candidate(name, name, {"Cs": (1.0,)} if name == "regression" else {}, cost / 3),
+            *(x, each, [], 7),
+        )
+        for name, cost in seconds.items()
+    }
+    again = np.array([[0.9, 0.1], [0.5, 0.5]])
+
+    def outcomes(function, tasks, jobs, action):
+        assert function is search.held_out and not action
+        return {one.name: search.Outcome(one.name, 0.0, again) for one in tasks}
+
+    monkeypatch.setattr(search, "outcomes", outcomes)
+    first = np.array([[0.1, 0.9], [0.5, 0.5]])
+    predicted = dict.fromkeys(tasks, first)
+    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, {}, shown=False)
+    # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.
+    assert {name: [one.name for one in several] for name, several in repeats.items()} == {
+        "a": ["a-2", "a-3"],
+        "c": ["c-2"],
+    }
+    cube = 9.0 ** (1 / 3)  # the geometric mean's odds of .1 once and .9 twice
+    np.testing.assert_allclose(predicted["a"][0], [cube / (1 + cube), 1 / (1 + cube)])
+    np.testing.assert_allclose(predicted["c"], 0.5)
+    assert predicted["b"] is first
+
+
+def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None:
+    each = crowd(2, 30)
+    labels = each.vote_counts().argmax(axis=1)
+    held = dict.fromkeys("abcd", np.where(np.eye(2)[labels] > 0, 0.8, 0.2))
+    ranked = Ranked(list("abcd"), list("abcd"), dict.fromkeys("abcd", np.zeros(2)), {})
+    evidence, gold = Evidence.of(each, labels, 0), Gold.of(np.full(60, -1), held)
+    weights = pooling.weigh(held, ranked, evidence, gold, unlike=["d", "e"])
+    # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
+    expected = [0.5 * (1 / 4 + 1 / 6)] * 3 + [0.5 * (1 / 4 + 1 / 2)]
+    np.testing.assert_allclose(weights, expected, atol=1e-3)
