@@ -238,9 +238,8 @@ class Game(keras.Model):
     (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
     (`annotation_losses`, `penalty`, `judges_penalty`), the auxiliary network's
     (`auxiliary_loss`) and D's logits (`pair_logits`, `all_logits`), the reward (`reward`), the
-    selection (`select_cells`), the split of the instances (`split`), terms of the risks
-    (`generator_penalty`, `classifier_penalty`) or the schedule of turns (`play_epoch`,
-    `early_draws`).
+    selection (`select_cells`), the split of the instances (`split`) or the schedule of turns
+    (`play_epoch`, `early_draws`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -643,7 +642,6 @@ class Game(keras.Model):
                 hidden = self.generator.hidden(x, annotators, noise(index))
                 ratios = self.ratios(batch, hidden, batch.latent)
                 risk = counterfactual_risk(batch.delta, ratios, mu)
-                risk += self.generator_penalty(inputs, index)
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
@@ -698,7 +696,7 @@ class Game(keras.Model):
             losses, x = batch.authenticity, tf.gather(features, batch.rows)
             with tf.GradientTape() as tape:
                 ratios = self.ratios(batch, hidden(index), self.classify(x))
-                risk = counterfactual_risk(losses, ratios, mu) + self.classifier_penalty()
+                risk = counterfactual_risk(losses, ratios, mu)
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(losses, ratios)
 
@@ -861,14 +859,6 @@ class Game(keras.Model):
             estimates.append(float(self_normalised_estimate(passes(*mu))))
             write_variables(changed, start)
         return list(candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))])
-
-    def generator_penalty(self, inputs: Any, index: Any) -> Any:
-        """Returns a term to add to the generator's risk on the batch of this number."""
-        return 0.0
-
-    def classifier_penalty(self) -> Any:
-        """Returns a term to add to the classifier's risk; its weight penalty is left out."""
-        return 0.0
 
     @property
     def inner_passes(self) -> int:

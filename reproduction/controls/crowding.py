@@ -26,9 +26,6 @@ FACTORS = {
     "density_ratio": "eq. 4 as in the paper with log p(y) - log G(y) as the logit of D(y)",
     "no_output_penalty": "no penalty of the discriminator's outputs",
     "no_generated_term": "no generated annotations in the discriminator's loss",
-    "likelihood": "-log G of the authentic annotations in the generator's turn, weight 1",
-    "penalised": "the classifier's weight penalty stays in the game",
-    "equal_inputs": "the generator's inputs start with equal variances in its hidden layer",
     "long_turns": "twice the passes in the turns of generator and classifier",
     # Points of the authors' code.
     "released_loss": "D's loss is the binary cross-entropy of the given entry on both sides, the"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowding.game import Game, Pairs, batches_in, positions_of, repeated, shuffled
@@ -18,14 +17,12 @@ from neucrowd_tf.crowding.networks import (
     of_pairs,
     pair_noise,
 )
-from neucrowd_tf.crowding.objectives import authentic_loss, entropy, printed_discriminator_losses
+from neucrowd_tf.crowding.objectives import entropy, printed_discriminator_losses
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.state import reset_optimizer
 
 _LEAST = 1e-12
-_LEAST_VARIANCE = 1e-6  # of constant features or a single annotator
-_ORDER, _NOISE = 10, 11  # purposes of draws that the game does not use
 
 
 def exact_risk(answers: Any, losses: Any) -> Any:
@@ -85,32 +82,6 @@ class ByClass(Game):
     generator_class = ClassGenerator
 
 
-class EqualInputs(Game):
-    """Instance, annotator, z-hat and noise start with a variance of 1/4 in the hidden layer.
-
-    With Glorot's kernels the instance adds six times as much as the classifier's output and nine
-    times as much as a one-hot annotator.
-    """
-
-    def restart(self, *args: Any) -> None:
-        """Takes a fit's data and scales the generator's kernels to it."""
-        super().restart(*args)
-        generator, crowd = self.generator, self.crowd
-        parts = {
-            generator.from_classifier: generator.from_classifier(self.classify_all()),
-            generator.from_instance: generator.instance_part(crowd.features),
-            generator.from_annotator: generator.annotator_part(crowd.annotators),
-        }
-        variances = {
-            layer: tf.math.reduce_variance(values, axis=0) for layer, values in parts.items()
-        }
-        squares = tf.square(generator.from_noise.kernel)
-        variances[generator.from_noise] = tf.reduce_sum(squares, axis=0)
-        for layer, values in variances.items():
-            scale = 0.5 / tf.sqrt(tf.maximum(tf.reduce_mean(values), _LEAST_VARIANCE))
-            layer.kernel.assign(layer.kernel * scale)
-
-
 # ----------------------------------------------------------------- what the discriminator judges
 
 
@@ -168,44 +139,6 @@ class DensityRatio(PrintedLoss):
 # ----------------------------------------------------------------- how the modules learn
 
 
-class Likelihood(Game):
-    """-log G of a batch of authentic annotations joins the generator's risk, with weight 1."""
-
-    def restart(self, *args: Any) -> None:
-        """Takes a fit's data."""
-        super().restart(*args)
-        if not hasattr(self, "_authentic"):
-            # Variables, as the compiled turn outlives a fit's data.
-            self._authentic = tuple(
-                tf.Variable(np.zeros(0, np.int32), shape=[None], trainable=False) for _ in range(3)
-            )
-        crowd = self.crowd
-        columns = (crowd.instances, crowd.codes, crowd.labels)
-        for variable, column in zip(self._authentic, columns, strict=True):
-            variable.assign(column)
-
-    def generator_penalty(self, inputs: Any, index: Any) -> Any:
-        """Returns the mean of -log G over one batch of authentic annotations."""
-        rows, codes, labels = (tf.convert_to_tensor(column) for column in self._authentic)
-        size, seed = tf.size(rows), tf.constant([_ORDER, _NOISE])
-        positions = positions_of(index % batches_in(size, self.pair_batch), self.pair_batch, size)
-        chosen = shuffled(positions, size, seed)
-        rows, codes, labels = (tf.gather(column, chosen) for column in (rows, codes, labels))
-        features, annotators = tf.gather(inputs[0], rows), inputs[1]
-        noise = pair_noise(fold(seed, index), [tf.size(rows), self.generator.noise_size])
-        hidden = self.generator.hidden_of_pairs(features, annotators, noise, codes)
-        latent = tf.stop_gradient(self.classify(features))
-        return authentic_loss(self.generator.log_probabilities(hidden, latent), labels)
-
-
-class Penalised(Game):
-    """The classifier's weight penalty stays in the game."""
-
-    def classifier_penalty(self) -> Any:
-        """Returns the classifier's weight penalty."""
-        return tf.add_n(self.classifier.losses) if self.classifier.losses else 0.0
-
-
 class LongTurns(Game):
     """Generator and classifier have twice the passes of the discriminator."""
 
@@ -259,11 +192,7 @@ class Exact(Game):
                 present = z if name == "generator" else self.classify(features)
                 hidden = self.generator.hidden(features, annotators, noise)
                 risk = exact_risk(*self.expected(hidden, present, z, authenticity, log_q))
-                if name == "generator":
-                    loss = risk + self.generator_penalty((instances, annotators), index)
-                else:
-                    loss = risk + self.classifier_penalty()
-            take_step(optimizer, gradients(tape, loss, variables), variables)
+            take_step(optimizer, gradients(tape, risk, variables), variables)
             share = tf.cast(tf.shape(z)[0], tf.float32) / tf.cast(tf.size(rows), tf.float32)
             return number + 1, tf.where(index == 0, 0.0, total) + risk * share
 
@@ -309,9 +238,6 @@ GAMES: dict[str, type[Game]] = {
     "no_output_penalty": NoOutputPenalty,
     "observed": Observed,
     "class": ByClass,
-    "equal_inputs": EqualInputs,
-    "likelihood": Likelihood,
-    "penalised": Penalised,
     "long_turns": LongTurns,
     "exact": Exact,
 }
