@@ -27,7 +27,7 @@ from neucrowd_tf.export import NAMES
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.reading import check_regular, check_tree, ending
+from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.images import IMAGES, MAX_PIXELS, read_images
 from neucrowd_tf.io.schema import TableOptions, split_list
 from neucrowd_tf.io.tables.writing import csv_writer, text_cell
@@ -66,7 +66,8 @@ class Scorer:
         """
         if not (folder / "saved_model.pb").is_file():
             raise DataError(f"{folder}: no SavedModel here. Runs write one with --export.")
-        check_tree(folder)  # TensorFlow would wait for a pipe
+        for file in folder.rglob("*"):
+            check_regular(file)  # TensorFlow would wait for a pipe
         import_tensorflow()
         import tensorflow as tf
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import io
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.reading import not_text, read_bytes
+from neucrowd_tf.io.files.reading import open_text
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
 if TYPE_CHECKING:
@@ -44,12 +43,11 @@ def read_rows(path: Path) -> list[list[str]]:
     Raises:
         DataError: no such file, or no text in UTF-8.
     """
-    content = read_bytes(path, "a file of a run")
     try:
-        return list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
-    except (UnicodeDecodeError, csv.Error) as error:
-        reason = not_text(content) or str(error)
-        raise DataError(f"{path}: expected a CSV that a run wrote, received {reason}") from None
+        with open_text(path) as stream:
+            return list(csv.reader(stream))
+    except csv.Error as error:
+        raise DataError(f"{path}: expected a CSV that a run wrote, received {error}") from None
 
 
 def predictions_csv(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.roles import is_second, named_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, csv_parts, open_parquet
-from neucrowd_tf.names import folded, roles_of
+from neucrowd_tf.names import ROLES, folded, roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
@@ -28,13 +29,12 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
             options = dataclasses.replace(options, separator=None)
             columns = next(csv_parts(path, options, 1)).columns
     lower = {column.strip().casefold() for column in columns}
-    if any(name.casefold() not in lower for name in options.task_column):
-        options = dataclasses.replace(options, task_column=())
-    if any(name.casefold() not in lower for name in options.worker_column):
-        options = dataclasses.replace(options, worker_column=())
-    if any(name.casefold() not in lower for name in options.label_column):
-        options = dataclasses.replace(options, label_column=())
-    return options
+    absent: Any = {
+        f"{role}_column": ()
+        for role in ROLES
+        if any(name.casefold() not in lower for name in getattr(options, f"{role}_column"))
+    }
+    return dataclasses.replace(options, **absent)
 
 
 def item_columns(table: Table, options: TableOptions) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import DIGEST
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.reading import not_text, read_bytes
+from neucrowd_tf.io.files.reading import read_text
 
 
 def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
@@ -75,13 +75,11 @@ def read_json(path: str | Path, *, each_key_once: bool = False) -> Any:
         each_key_once: whether an object with a key that is there twice is rejected, where JSON
             takes the last.
     """
-    content = read_bytes(path, "JSON")
+    text = read_text(path)
     try:
-        return parse_json(content.decode("utf-8-sig"), str(path), each_key_once=each_key_once)
+        return parse_json(text, str(path), each_key_once=each_key_once)
     except json.JSONDecodeError as error:
-        raise DataError(f"{path}: expected JSON in UTF-8, received {error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path}: expected JSON in UTF-8, received {not_text(content)}") from None
+        raise DataError(f"{path}: expected JSON, received {error}") from None
 
 
 def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
@@ -91,23 +89,16 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         DataError: nested too deeply, a number of thousands of digits, or a key that is there twice.
         JSONDecodeError: no JSON.
     """
-    twins: dict[int, str] = {}  # a key that is there twice, by the identity of its object
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         parsed = dict(pairs)
         if len(parsed) != len(pairs):
-            times = Counter(key for key, _ in pairs)
-            twins[id(parsed)] = next(key for key in times if times[key] > 1)
-            objects.append(parsed)
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise DataError(f"{name}: expected each key once, received {twice!r} again")
         return parsed
 
-    objects: list[Any] = []  # so that no other object has their identity
     try:
-        value = json.loads(text, object_pairs_hook=once if each_key_once else None)
-        if twins:
-            place, twice = _first_twin(value, twins)
-            raise DataError(f"{name}:{place} expected each key once, received {twice!r} again")
-        return value
+        return json.loads(text, object_pairs_hook=once if each_key_once else None)
     except (json.JSONDecodeError, DataError):
         raise
     except RecursionError:
@@ -116,22 +107,3 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         raise DataError(
             f"{name}: expected JSON, received a number of thousands of digits"
         ) from None
-
-
-def _first_twin(value: Any, twins: Mapping[int, str]) -> tuple[str, str]:
-    """Returns where the first object with a key twice stands, and that key.
-
-    Args:
-        value: what was parsed; of a key that was there twice it has the last.
-        twins: such keys by the identity of their objects, one at least.
-    """
-    left: list[tuple[str, Any]] = [("", value)]
-    while left:
-        place, held = left.pop()
-        if id(held) in twins:
-            return f" in {place}:" if place else "", twins[id(held)]
-        inner: Any = held.items() if isinstance(held, dict) else ()
-        inner = enumerate(held) if isinstance(held, list) else inner
-        within = [(f"{place}, {key!r}" if place else repr(key), item) for key, item in inner]
-        left += reversed([each for each in within if isinstance(each[1], (dict, list))])
-    raise AssertionError("an object with a twin lies in the value, or in another such one")

@@ -7,7 +7,6 @@ import contextlib
 import gzip
 import hashlib
 import io
-import itertools
 import os
 import stat
 import zipfile
@@ -46,35 +45,11 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     except (OSError, ValueError) as reason:
         problem = f"this is not the path of {kind} ({getattr(reason, 'strerror', reason)})"
         raise error("unreadable", path, problem=problem, advice="Check the path") from None
-    folder, regular = stat.S_ISDIR(status.st_mode), stat.S_ISREG(status.st_mode)
-    if (regular and (status.st_size or not _waits(path))) or (folders and folder):
+    folder = stat.S_ISDIR(status.st_mode)
+    if stat.S_ISREG(status.st_mode) or (folders and folder):
         return
-    other = "a folder" if folder else "a system file that never ends" if regular else "a device"
+    other = "a folder" if folder else "a device"
     raise error("unreadable", path, problem=f"this is {other}", advice=f"Name {kind}")
-
-
-def _waits(path: Path) -> bool:
-    """Whether a file that is listed as empty waits for more when it is read, as /proc/kmsg does."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        with open(handle, "rb", buffering=0) as stream:
-            blocks = iter(lambda: stream.read(1 << 16), b"")
-            return any(block is None for block in itertools.islice(blocks, 256))
-    except OSError:  # reading it gives the reason
-        return False
-
-
-def check_tree(folder: Path) -> None:
-    """Raises DataError as `check_regular` does for the files of a folder, links included."""
-    seen: set[str] = set()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
-        if real in seen:  # a link that leads back
-            folders.clear()
-            continue
-        seen.add(real)
-        for name in sorted(files):
-            check_regular(Path(place) / name)
 
 
 class _Limited(io.RawIOBase):
@@ -198,33 +173,6 @@ def read_text(path: str | Path) -> str:
     """Reads a whole text; see `open_text`."""
     with open_text(path) as stream:
         return stream.read()
-
-
-def not_text(content: bytes) -> str | None:
-    """Returns what a file's bytes are if they are not text in UTF-8, otherwise None."""
-    if content.startswith(UTF16):
-        return "UTF-16 (save it as UTF-8)"
-    if content.startswith(ZIP):
-        return "a zip archive, such as a spreadsheet's own format (save it as CSV)"
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as bad:
-        line = content.count(b"\n", 0, bad.start) + 1
-        return f"other bytes in line {line} ({bad.reason})"
-    return None
-
-
-def decode(content: bytes, name: str) -> str:
-    """Returns bytes in UTF-8 as text.
-
-    Raises:
-        DataError: other bytes, with their line.
-    """
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as bad:
-        line = content.count(b"\n", 0, bad.start) + 1
-        raise error("encoding", name, f"line {line}", encoding="UTF-8") from None
 
 
 def of_kinds(folder: Path, kinds: Collection[str]) -> list[Path]:

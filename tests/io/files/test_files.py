@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.files import reading
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, read_npy, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.files.json import read_json, write_json
-from neucrowd_tf.io.files.reading import read_bytes
 
 
 class _Slow:
@@ -116,42 +114,25 @@ def test_json(tmp_path: pathlib.Path) -> None:
         "1": 0.5, "array": [0, 1, 2], "nan": None, "inf": None, "text": "ü", "path": str(tmp_path), "set": [2], "none": None,  # noqa: E501
     }  # fmt: skip
     (tmp_path / "b.json").write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"b\.json: expected JSON in UTF-8"):
+    with pytest.raises(DataError, match=r"b\.json: line 1: the bytes are not UTF-8"):
         read_json(tmp_path / "b.json")
     with pytest.raises(DataError, match=r"c\.json: no such file"):
         read_json(tmp_path / "c.json")
 
 
-def test_a_key_twice_is_named_with_its_place(tmp_path: pathlib.Path) -> None:
+def test_a_key_twice_is_named(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.json"
-    for text, place, key in (
-        ('{"t1": {"a": 1}, "t2": {"a": 1, "b": 2, "a": 3}}', " in 't2':", "a"),
-        ('{"t1": {"a": 1, "a": 2}, "t1": {"a": 1}}', "", "t1"),
-        ('[{"x": [1, {"y": 1, "y": 2}]}]', " in 0, 'x', 1:", "y"),
+    for text, key in (
+        ('{"t1": {"a": 1}, "t2": {"a": 1, "b": 2, "a": 3}}', "a"),
+        ('{"t1": {"b": 1, "a": 2}, "t1": {"a": 1}}', "t1"),
+        ('[{"x": [1, {"y": 1, "y": 2}]}]', "y"),
     ):
         path.write_text(text)
         with pytest.raises(DataError) as caught:
             read_json(path, each_key_once=True)
-        said = f"{path}:{place} expected each key once, received {key!r} again"
+        said = f"{path}: expected each key once, received {key!r} again"
         assert str(caught.value) == said
     assert read_json(path) == [{"x": [1, {"y": 2}]}]
-
-
-def test_a_file_of_the_systems_that_waits_is_refused(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"")
-    assert read_bytes(path) == b""
-    if os.access("/proc/kmsg", os.R_OK):
-        path.unlink()
-        path.symlink_to("/proc/kmsg")
-    else:
-        monkeypatch.setattr(reading, "_waits", lambda _: True)
-    with pytest.raises(DataError, match=r"a\.csv: this is a system file that never ends"):
-        read_bytes(path)
-    if os.access("/proc/version", os.R_OK):  # of no size, too
-        assert read_bytes(pathlib.Path("/proc/version")).startswith(b"Linux")
 
 
 def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
