@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neucrowd_tf.io.checks import catalogue
-from neucrowd_tf.io.roles import SECOND
+from neucrowd_tf.io.column_names import SECOND
 from neucrowd_tf.io.schema import FLAGS
 from neucrowd_tf.names import ALIASES
 

@@ -16,8 +16,8 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
-    input_path,
     model_names,
+    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -34,7 +34,6 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
@@ -121,8 +120,7 @@ def aggregate(flags: Flags) -> list[str]:
     method = flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
     options = table_options(flags)
-    with input_path(path) as file:
-        reading = read_annotations(file, options)
+    reading = read_labels(path, options)
     crowd = reading.annotations
     models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:

@@ -16,10 +16,10 @@ from neucrowd_tf.commands.command_line import (
 )
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
+from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.importers import TOOLS
 from neucrowd_tf.io.items import item_columns
 from neucrowd_tf.io.labels import TABLE, read_annotations
-from neucrowd_tf.io.roles import named_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import read_table
 from neucrowd_tf.io.tables.writing import to_csv

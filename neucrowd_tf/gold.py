@@ -12,7 +12,7 @@ import numpy as np
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
-    input_path,
+    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -20,7 +20,6 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
@@ -65,8 +64,7 @@ def gold(flags: Flags) -> list[str]:
     from neucrowd_tf.certainty.inference import infer
 
     options = table_options(flags)
-    with input_path(flags.annotations) as file:
-        crowd = read_annotations(file, options).annotations
+    crowd = read_labels(flags.annotations, options).annotations
     labels = None if flags.gold is None else read_gold(flags.gold, crowd, options)
     result = infer(crowd, gold=labels, seed=flags.seed)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))

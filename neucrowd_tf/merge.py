@@ -10,7 +10,7 @@ from pathlib import Path
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
-    input_path,
+    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -19,7 +19,6 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
@@ -81,8 +80,7 @@ def merge(flags: Flags) -> list[str]:
 
 def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
     """Returns the label of each pair of item and annotator."""
-    with input_path(path) as file:
-        crowd = read_annotations(file, options).annotations
+    crowd = read_labels(path, options).annotations
     if not crowd.has_identities:
         raise DataError(f"{path}: vote counts do not name annotators. Merge labels of annotators.")
     columns = (

@@ -15,8 +15,8 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
-    input_path,
     model_names,
+    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -25,7 +25,6 @@ from neucrowd_tf.commands.run_files import CONFIG, changed_files, files_to_keep,
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_costs, read_gold, read_names, read_probabilities
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
@@ -112,8 +111,7 @@ def relabel(flags: Flags) -> list[str]:
     from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
     from neucrowd_tf.labelling.plan import REACHED, make_plan
 
-    with input_path(path) as file:
-        crowd = read_annotations(file, options).annotations
+    crowd = read_labels(path, options).annotations
     notes: list[str] = []
     if flags.run is not None:
         notes += changed_files(flags.run, {"annotations": path})

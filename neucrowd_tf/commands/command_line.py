@@ -15,6 +15,7 @@ from typing import TextIO, TypeVar
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, flag, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
+from neucrowd_tf.io.labels import Reading, read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions, split_list
 from neucrowd_tf.stopping import end, stoppable
 
@@ -179,19 +180,17 @@ def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
     return names
 
 
-@contextlib.contextmanager
-def input_path(path: Path) -> Iterator[Path]:
-    """Yields a path; for `-`, that of a temporary file with what standard input has."""
-    if path != Path("-"):
-        yield path
-        return
+def read_labels(path: Path, options: TableOptions, items: Sequence[str] | None = None) -> Reading:
+    """Reads labels as `read_annotations` does; the path `-` is standard input."""
+    if path != STDOUT:
+        return read_annotations(path, options, items=items)
     content = sys.stdin.buffer.read()
     ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"stdin{ending}"
         file.write_bytes(content)
         try:
-            yield file
+            return read_annotations(file, options, items=items)
         except DataError as error:
             raise DataError(str(error).replace(str(file), "-")) from None
 

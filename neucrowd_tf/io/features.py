@@ -13,10 +13,10 @@ import numpy as np
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside
-from neucrowd_tf.io.roles import is_gold
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, cell_text, csv_parts, open_parquet, read_table, separator_of
 from neucrowd_tf.names import as_name_array, roles_of

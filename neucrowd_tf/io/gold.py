@@ -10,10 +10,10 @@ import numpy as np
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import is_gold, is_missing, is_second, named_columns
 from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.items import item_columns, item_ids, only_column, options_beside
 from neucrowd_tf.io.labels import match_items, report_on_stderr
-from neucrowd_tf.io.roles import is_gold, is_missing, is_second, named_columns
 from neucrowd_tf.io.schema import TableOptions, split_list
 from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import is_second, named_columns
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.roles import is_second, named_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, csv_parts, open_parquet
 from neucrowd_tf.names import ROLES, folded, roles_of

@@ -13,9 +13,9 @@ import numpy as np
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import SHOWN, few, is_missing
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.layouts import read_columns
-from neucrowd_tf.io.roles import SHOWN, few, is_missing
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
     bin_names,

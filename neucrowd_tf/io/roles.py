@@ -7,7 +7,6 @@ values, and ends with a command to paste.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import shlex
 import sys
@@ -18,70 +17,33 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import (
+    SHOWN,
+    few,
+    is_gold,
+    is_known,
+    is_missing,
+    is_second,
+    is_status,
+    named_columns,
+)
+from neucrowd_tf.io.column_values import (
+    answers_of,
+    check_free_text,
+    is_constant,
+    one_hot_groups,
+    sums_of,
+)
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.names import ROLES, folded, roles_of
 
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
-HOLES = {"task": "ITEM", "worker": "ANNOTATOR", "label": "LABEL"}
-MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
-MOST_WIDE = 40  # distinct values of all columns of a wide table
-SHOWN = 12
-# What a label's cell may be if there is none.
-MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
-# Names that may mean a role: never used without being asked for, but proposed.
-SECOND = {
-    role: frozenset(names.split())
-    for role, names in {
-        "task": "id index row key text textid sentence sentenceid tweet tweetid comment commentid"
-        " post postid image imageid url urlid document documentid file fileid filename",
-        "worker": "user userid username author email name expert createdby session",
-        "label": "class category value output winner verdict decision score result prediction"
-        " sentiment tag",
-    }.items()
-}
-_STATUS = re.compile(
-    r"(created|started|submitted|updated|finished)(at|on|time|date)?|(accept|submit|work|lead)"
-    r"time\w*|time|timestamp|date|datetime|duration|ip|userip|useragent|country|region|city|channel"
-    r"|trust|tainted|canary|golden|missed|confidence|(assignment|annotation|judge?ment"
-    r"|classification|row)id|status|assignmentstatus|workflow\w*|metadata|version|batch"
-)
-_GOLD = re.compile(
-    r"gold\w*|\w*_gold|(ground|gold)?_?truth|true_?label|majority|(hard|soft)_?label"
-)
 VOTES = "votes_"
-
-
-def is_status(column: str) -> bool:
-    """Whether a column's name says that it is about how a label was given."""
-    return _STATUS.fullmatch(folded(column)) is not None
-
-
-def is_gold(column: str) -> bool:
-    """Whether a column's name says that it has true labels."""
-    return _GOLD.fullmatch(column.strip().lower().replace(" ", "_")) is not None
-
-
-def is_second(column: str, role: str) -> bool:
-    """Whether a column's name may mean a role."""
-    name = folded(column)
-    return name in SECOND[role] or (role == "label" and re.fullmatch(r"label\d+", name) is not None)
-
-
-def is_missing(text: str, options: TableOptions) -> bool:
-    """Whether a cell is no label."""
-    bare = text.strip()
-    if options.missing is None:
-        return bare.lower() in MISSING
-    return not bare or bare in options.missing
-
-
-def _is_known(column: str) -> bool:
-    """Whether a column's name is that of a role, of true labels or of a status."""
-    hits = roles_of([column])
-    second = any(is_second(column, role) for role in ROLES)
-    return second or any(hits.values()) or is_status(column) or is_gold(column)
+HOLES = {"task": "ITEM", "worker": "ANNOTATOR", "label": "LABEL"}
+MOST_WIDE = 40  # distinct values of all columns of a wide table
 
 
 class Roles(NamedTuple):
@@ -105,28 +67,6 @@ class Roles(NamedTuple):
         """Returns the columns without a role."""
         used = {*self.task, *self.worker, *self.label}
         return tuple(column for column in columns if column not in used)
-
-
-def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag: str) -> list[str]:
-    """Returns the columns that a flag names: exactly, in other case, or by a pattern with `*`.
-
-    Raises:
-        DataError: a name that no column has.
-    """
-    lower = {column.casefold(): column for column in reversed(columns)}
-    chosen: list[str] = []
-    for name in names:
-        pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
-        exact = name if name in columns else lower.get(name.casefold())
-        hits = [exact] if exact is not None else []
-        if not hits and "*" in name:
-            hits = [column for column in columns if pattern.fullmatch(column)]
-        if not hits:
-            near = difflib.get_close_matches(name, columns, len(columns), 0.0)
-            shown = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
-            raise error("no_column", path, column=name, flag=flag, columns=shown)
-        chosen += [column for column in hits if column not in chosen]
-    return chosen
 
 
 def decide(table: Table, options: TableOptions) -> Roles:
@@ -202,20 +142,14 @@ class _Decision:
                 if column not in used and not (is_status(column) or is_gold(column))
             ]
             if len(named) > 1:
-                self._two(role, named)
+                words = {"first": named[0], "second": named[1], "role": WORDS[role]}
+                command = self._command({role: HOLES[role]})
+                raise self._error("two_columns", self._listed(role), command, **words)
             self.held[role] = named
 
-    def _two(self, role: str, named: list[str]) -> None:
-        advice = "\n" + self._command({role: HOLES[role]})
-        raise error(
-            "two_columns",
-            self.path,
-            first=named[0],
-            second=named[1],
-            role=WORDS[role],
-            columns=self._listed(role),
-            advice=advice,
-        )
+    def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
+        """Returns the error of a check that lists columns and ends with a command."""
+        return error(name, self.path, columns=columns, advice=f"\n{command}", **words)
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
@@ -247,21 +181,20 @@ class _Decision:
         if label in questions:
             problem = f"{label!r} names a question, not an answer: it differs between all rows of"
             self._which(others, f"{problem} an item and annotator")
-        if folded(label) == "label" and others and _constant(self.table, self.held["task"], label):
+        if (
+            folded(label) == "label"
+            and others
+            and is_constant(self.table, self.held["task"], label)
+        ):
             problem = f"{label!r} never differs within an item, so it may be the true label"
             self._which(others, problem)
 
     def _which(self, answers: list[str], problem: str) -> None:
         self.held["label"] = []
         name = answers[0] if len(answers) == 1 else HOLES["label"]
-        counts = self._counts(answers or self.left)
-        raise error(
-            "which_label",
-            self.path,
-            problem=problem,
-            columns=f"Columns and their distinct values: {counts}",
-            advice="\n" + self._command({"label": name}),
-        )
+        columns = f"Columns and their distinct values: {self._counts(answers or self.left)}"
+        command = self._command({"label": name})
+        raise self._error("which_label", columns, command, problem=problem)
 
     # ------------------------------------------------------------- other layouts
 
@@ -333,19 +266,13 @@ class _Decision:
     def _check_first_line(self) -> None:
         """Raises DataError if each value of the first line occurs again in its column."""
         table = self.table
-        if not table.header or len(table) < 2 or any(map(_is_known, table.columns)):
+        if not table.header or len(table) < 2 or any(map(is_known, table.columns)):
             return
-        if not all(
-            not name.startswith("column ") and name in table[name] for name in table.columns
-        ):
+        if any(name.startswith("column ") or name not in table[name] for name in table.columns):
             return
-        raise error(
-            "no_header",
-            self.path,
-            problem="each of its values occurs again in its column",
-            columns="Columns: " + self._counts([*table.columns], numbered=True),
-            advice="\n" + self._headerless(),
-        )
+        columns = "Columns: " + self._counts([*table.columns], numbered=True)
+        problem = "each of its values occurs again in its column"
+        raise self._error("no_header", columns, self._headerless(), problem=problem)
 
     def _headerless(self) -> str:
         """Returns the command for a table without a header."""
@@ -368,13 +295,9 @@ class _Decision:
         columns = list(self.table.columns)
         if len(columns) not in (3, 4) and sorted(self._alike(columns)) == sorted(columns):
             return Roles("matrix", (), (), tuple(columns))
-        raise error(
-            "missing_role",
-            self.path,
-            roles="item, annotator and label",
-            columns="Columns and their distinct values: " + self._counts(columns),
-            advice="\n" + self._headerless(),
-        )
+        shown = "Columns and their distinct values: " + self._counts(columns)
+        roles = "item, annotator and label"
+        raise self._error("missing_role", shown, self._headerless(), roles=roles)
 
     # ------------------------------------------------------------- asking
 
@@ -387,12 +310,10 @@ class _Decision:
             check_free_text(self.path, filled["label"], len(texts), len(codes))
         words = [WORDS[role] for role in missing]
         roles = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
-        advice = "\n" + self._command(filled)
-        if self.table.header and not any(map(_is_known, self.table.columns)):
-            advice += "\nIf the first line is data: --header=none."
-        raise error(
-            "missing_role", self.path, roles=roles, columns=self._listed(*missing), advice=advice
-        )
+        command = self._command(filled)
+        if self.table.header and not any(map(is_known, self.table.columns)):
+            command += "\nIf the first line is data: --header=none."
+        raise self._error("missing_role", self._listed(*missing), command, roles=roles)
 
     def _proposal(self, missing: list[str]) -> dict[str, str]:
         """Returns what the command has for each missing role: a column if one is left for it."""
@@ -436,14 +357,9 @@ class _Decision:
             return
         total, names = sums_of(self.table)
         if names:
-            raise error(
-                "vote_counts",
-                self.path,
-                names=", ".join(names),
-                total=total,
-                columns=self._listed("label"),
-                advice="\n" + self._command({}, f"--votes_columns={as_list(names)}"),
-            )
+            command = self._command({}, f"--votes_columns={as_list(names)}")
+            words = {"names": ", ".join(names), "total": total}
+            raise self._error("vote_counts", self._listed("label"), command, **words)
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""
@@ -477,25 +393,6 @@ class _Decision:
         return "  " + command_line(self.path, [*further, *texts])
 
 
-def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
-    """Raises DataError if more than half of the labels, and more than 20, are different.
-
-    Args:
-        path: the file.
-        column: the column of labels.
-        count: how many are different.
-        labels: how many there are.
-    """
-    if count > max(MOST_ANSWERS, labels / 2):
-        raise error("free_text", path, column=column, count=count, labels=labels)
-
-
-def few(names: Sequence[str], most: int = SHOWN) -> str:
-    """Returns the first of some names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
-
-
 def as_list(names: Sequence[str]) -> str:
     """Returns names as a flag takes them, see `schema.split_list`."""
     return ",".join(
@@ -515,41 +412,6 @@ def command_line(path: Path, flags: Sequence[str]) -> str:
     names = tuple(text.partition("=")[0] + "=" for text in flags)
     rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
     return " ".join([*filter(None, ["neucrowd", name]), *rest, *flags])
-
-
-def answers_of(
-    table: Table, item: Sequence[str], annotator: Sequence[str], columns: Sequence[str]
-) -> tuple[list[str], list[str]]:
-    """Returns the columns that can be answers, and those that name the questions of repeated rows.
-
-    A column of at most 20 values that differs between rows of one item can be an answer. A column
-    that tells apart all repeated rows of each item and annotator names a question.
-
-    Args:
-        table: the table.
-        item: columns of items.
-        annotator: columns of annotators.
-        columns: the candidates.
-    """
-    _, items = _codes(table, item)
-    annotators, workers = _codes(table, annotator)
-    size = int(items.max(initial=-1)) + 1
-    pair = items * len(annotators) + workers
-    pairs = _count(pair)
-    answers, questions = [], []
-    for column in columns:
-        texts, codes = table.codes(column)
-        present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
-        if not 2 <= len(table.distinct(column)) <= MOST_ANSWERS:
-            continue
-        if _count(items[present] * len(texts) + codes[present]) == _count(items[present]):
-            continue  # constant within each item
-        apart = _count(pair * len(texts) + codes) == len(codes)
-        if apart and len(codes) >= 1.5 * pairs:
-            questions.append(column)
-        elif size < len(codes):
-            answers.append(column)
-    return answers, questions
 
 
 def answer_column(
@@ -587,62 +449,3 @@ def answer_column(
         decision._which(answers or named, "several columns could be the label")
     decision._ask(["label"])
     raise AssertionError("asking raises")
-
-
-def _codes(table: Table, columns: Sequence[str]) -> tuple[list[Any], Any]:
-    """Returns the distinct texts of one column or of several, and the code of each row."""
-    if len(columns) == 1:
-        return table.codes(columns[0])
-    codes = table.codes(columns[0])[1]
-    for column in columns[1:]:
-        more, other = table.codes(column)
-        _, codes = np.unique(codes * len(more) + other, return_inverse=True)
-    return list(range(int(codes.max(initial=-1)) + 1)), codes
-
-
-def _constant(table: Table, item: Sequence[str], column: str) -> bool:
-    """Whether a column never differs within an item, although items have several rows."""
-    _, items = _codes(table, item)
-    texts, codes = table.codes(column)
-    count = _count(items)
-    return count < len(codes) and _count(items * len(texts) + codes) == count
-
-
-def _count(keys: Any) -> int:
-    """Returns how many different keys there are; sorting is faster than NumPy's hashing."""
-    ordered = np.sort(keys)
-    return int((ordered[1:] != ordered[:-1]).sum()) + (len(keys) > 0)
-
-
-def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
-    """Returns patterns of columns of 0 and 1 of which exactly one is 1 in each row."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for column in columns:
-        named = re.fullmatch(r"(.+?[._])[^._]+", column)
-        if named is not None and {*table.distinct(column)} <= {"0", "1"}:
-            groups[named[1]].append(column)
-    chosen = []
-    for start, names in groups.items():
-        rows = zip(*(table[name] for name in names), strict=True)
-        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
-            chosen.append(f"{start}*")
-    return chosen
-
-
-def sums_of(table: Table) -> tuple[str, list[str]]:
-    """Returns a column that neighbouring columns sum to in every row, and these columns."""
-    numbers: dict[str, Any] = {}
-    for column in table.columns:
-        texts, codes = table.codes(column)
-        if len(texts) <= 1000 and all(re.fullmatch(r"\d{1,6}", text) for text in texts):
-            numbers[column] = np.array([int(text) for text in texts])[codes]
-    names = list(numbers)
-    for total in names if len(table) > 1 else ():
-        rest = [name for name in names if name != total]
-        for first in range(len(rest)):
-            running = np.zeros(len(table), dtype=np.int64)
-            for last in range(first, len(rest)):
-                running = running + numbers[rest[last]]
-                if last > first and running.any() and (running == numbers[total]).all():
-                    return total, rest[first : last + 1]
-    return "", []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from neucrowd_tf.io.checks import error
-from neucrowd_tf.io.roles import MOST_ANSWERS, check_free_text
+from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import natural_key, plain_integers
 

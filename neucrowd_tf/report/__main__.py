@@ -13,8 +13,8 @@ from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
     check_outputs,
-    input_path,
     model_names,
+    read_labels,
     run_command,
     say,
     table_options,
@@ -26,7 +26,6 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_beside, read_gold, read_true_labels
-from neucrowd_tf.io.labels import read_annotations
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,8 +109,7 @@ def _crowd(flags: Flags, path: Path) -> tuple[Annotations, NDArray[np.int64] | N
     options = table_options(flags)
     tasks = None if flags.features is None else read_features(flags.features, options).items
     items = None if tasks is None else tasks.tolist()
-    with input_path(path) as file:
-        crowd = read_annotations(file, options, items=items).annotations
+    crowd = read_labels(path, options, items).annotations
     if flags.truth is None:
         return crowd, None, []
     names = [str(name) for name in crowd.instance_names.tolist()]

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import MISSING
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import class_line, read_annotations
-from neucrowd_tf.io.roles import MISSING, Roles, decide
+from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
 from neucrowd_tf.io.values import (

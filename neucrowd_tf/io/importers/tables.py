@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from neucrowd_tf.io import roles
+from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.roles import answer_column
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
 
@@ -22,7 +23,7 @@ def rows(table: Table) -> Iterator[tuple[int, dict[str, str]]]:
 def columns_of(table: Table, options: TableOptions, role: str, tools: Sequence[str]) -> list[str]:
     """Returns the columns that a flag names for a role ("task", "worker"), or else the tool's."""
     names = getattr(options, f"{role}_column")
-    return roles.named_columns(table.path, table.columns, names, f"{role}_column") or list(tools)
+    return named_columns(table.path, table.columns, names, f"{role}_column") or list(tools)
 
 
 def read_table(
@@ -48,7 +49,7 @@ def read_table(
     """
     table = head.table(options)
     items, annotators = (options.task_column or (item,), options.worker_column or (annotator,))
-    label, reason = roles.answer_column(
+    label, reason = answer_column(
         table, item=items, annotator=annotators, options=options, columns=answers
     )
     return LabelColumns(

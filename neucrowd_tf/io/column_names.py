@@ -1,0 +1,95 @@
+"""What the names of columns say: roles that may be meant, states of an answer, true labels."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import ROLES, folded, roles_of
+
+SHOWN = 12
+# What a label's cell may be if there is none.
+MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
+# Names that may mean a role: never used without being asked for, but proposed.
+SECOND = {
+    role: frozenset(names.split())
+    for role, names in {
+        "task": "id index row key text textid sentence sentenceid tweet tweetid comment commentid"
+        " post postid image imageid url urlid document documentid file fileid filename",
+        "worker": "user userid username author email name expert createdby session",
+        "label": "class category value output winner verdict decision score result prediction"
+        " sentiment tag",
+    }.items()
+}
+_STATUS = re.compile(
+    r"(created|started|submitted|updated|finished)(at|on|time|date)?|(accept|submit|work|lead)"
+    r"time\w*|time|timestamp|date|datetime|duration|ip|userip|useragent|country|region|city|channel"
+    r"|trust|tainted|canary|golden|missed|confidence|(assignment|annotation|judge?ment"
+    r"|classification|row)id|status|assignmentstatus|workflow\w*|metadata|version|batch"
+)
+_GOLD = re.compile(
+    r"gold\w*|\w*_gold|(ground|gold)?_?truth|true_?label|majority|(hard|soft)_?label"
+)
+
+
+def is_status(column: str) -> bool:
+    """Whether a column's name says that it is about how a label was given."""
+    return _STATUS.fullmatch(folded(column)) is not None
+
+
+def is_gold(column: str) -> bool:
+    """Whether a column's name says that it has true labels."""
+    return _GOLD.fullmatch(column.strip().lower().replace(" ", "_")) is not None
+
+
+def is_second(column: str, role: str) -> bool:
+    """Whether a column's name may mean a role."""
+    name = folded(column)
+    return name in SECOND[role] or (role == "label" and re.fullmatch(r"label\d+", name) is not None)
+
+
+def is_missing(text: str, options: TableOptions) -> bool:
+    """Whether a cell is no label."""
+    bare = text.strip()
+    if options.missing is None:
+        return bare.lower() in MISSING
+    return not bare or bare in options.missing
+
+
+def is_known(column: str) -> bool:
+    """Whether a column's name is that of a role, of true labels or of a status."""
+    hits = roles_of([column])
+    second = any(is_second(column, role) for role in ROLES)
+    return second or any(hits.values()) or is_status(column) or is_gold(column)
+
+
+def few(names: Sequence[str], most: int = SHOWN) -> str:
+    """Returns the first of some names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag: str) -> list[str]:
+    """Returns the columns that a flag names: exactly, in other case, or by a pattern with `*`.
+
+    Raises:
+        DataError: a name that no column has.
+    """
+    lower = {column.casefold(): column for column in reversed(columns)}
+    chosen: list[str] = []
+    for name in names:
+        pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
+        exact = name if name in columns else lower.get(name.casefold())
+        hits = [exact] if exact is not None else []
+        if not hits and "*" in name:
+            hits = [column for column in columns if pattern.fullmatch(column)]
+        if not hits:
+            near = difflib.get_close_matches(name, columns, len(columns), 0.0)
+            shown = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
+            raise error("no_column", path, column=name, flag=flag, columns=shown)
+        chosen += [column for column in hits if column not in chosen]
+    return chosen

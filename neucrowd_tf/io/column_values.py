@@ -1,0 +1,123 @@
+"""What the values of columns say: answers, questions, one-hot classes, counts, free text."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.table import Table
+
+MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
+
+
+def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
+    """Raises DataError if more than half of the labels, and more than 20, are different.
+
+    Args:
+        path: the file.
+        column: the column of labels.
+        count: how many are different.
+        labels: how many there are.
+    """
+    if count > max(MOST_ANSWERS, labels / 2):
+        raise error("free_text", path, column=column, count=count, labels=labels)
+
+
+def answers_of(
+    table: Table, item: Sequence[str], annotator: Sequence[str], columns: Sequence[str]
+) -> tuple[list[str], list[str]]:
+    """Returns the columns that can be answers, and those that name the questions of repeated rows.
+
+    A column of at most 20 values that differs between rows of one item can be an answer. A column
+    that tells apart all repeated rows of each item and annotator names a question.
+
+    Args:
+        table: the table.
+        item: columns of items.
+        annotator: columns of annotators.
+        columns: the candidates.
+    """
+    _, items = _codes(table, item)
+    annotators, workers = _codes(table, annotator)
+    size = int(items.max(initial=-1)) + 1
+    pair = items * len(annotators) + workers
+    pairs = _count(pair)
+    answers, questions = [], []
+    for column in columns:
+        texts, codes = table.codes(column)
+        present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
+        if not 2 <= len(table.distinct(column)) <= MOST_ANSWERS:
+            continue
+        if _count(items[present] * len(texts) + codes[present]) == _count(items[present]):
+            continue  # constant within each item
+        apart = _count(pair * len(texts) + codes) == len(codes)
+        if apart and len(codes) >= 1.5 * pairs:
+            questions.append(column)
+        elif size < len(codes):
+            answers.append(column)
+    return answers, questions
+
+
+def _codes(table: Table, columns: Sequence[str]) -> tuple[list[Any], Any]:
+    """Returns the distinct texts of one column or of several, and the code of each row."""
+    if len(columns) == 1:
+        return table.codes(columns[0])
+    codes = table.codes(columns[0])[1]
+    for column in columns[1:]:
+        more, other = table.codes(column)
+        _, codes = np.unique(codes * len(more) + other, return_inverse=True)
+    return list(range(int(codes.max(initial=-1)) + 1)), codes
+
+
+def is_constant(table: Table, item: Sequence[str], column: str) -> bool:
+    """Whether a column never differs within an item, although items have several rows."""
+    _, items = _codes(table, item)
+    texts, codes = table.codes(column)
+    count = _count(items)
+    return count < len(codes) and _count(items * len(texts) + codes) == count
+
+
+def _count(keys: Any) -> int:
+    """Returns how many different keys there are; sorting is faster than NumPy's hashing."""
+    ordered = np.sort(keys)
+    return int((ordered[1:] != ordered[:-1]).sum()) + (len(keys) > 0)
+
+
+def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
+    """Returns patterns of columns of 0 and 1 of which exactly one is 1 in each row."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for column in columns:
+        named = re.fullmatch(r"(.+?[._])[^._]+", column)
+        if named is not None and {*table.distinct(column)} <= {"0", "1"}:
+            groups[named[1]].append(column)
+    chosen = []
+    for start, names in groups.items():
+        rows = zip(*(table[name] for name in names), strict=True)
+        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
+            chosen.append(f"{start}*")
+    return chosen
+
+
+def sums_of(table: Table) -> tuple[str, list[str]]:
+    """Returns a column that neighbouring columns sum to in every row, and these columns."""
+    numbers: dict[str, Any] = {}
+    for column in table.columns:
+        texts, codes = table.codes(column)
+        if len(texts) <= 1000 and all(re.fullmatch(r"\d{1,6}", text) for text in texts):
+            numbers[column] = np.array([int(text) for text in texts])[codes]
+    names = list(numbers)
+    for total in names if len(table) > 1 else ():
+        rest = [name for name in names if name != total]
+        for first in range(len(rest)):
+            running = np.zeros(len(table), dtype=np.int64)
+            for last in range(first, len(rest)):
+                running = running + numbers[rest[last]]
+                if last > first and running.any() and (running == numbers[total]).all():
+                    return total, rest[first : last + 1]
+    return "", []
