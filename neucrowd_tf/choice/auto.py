@@ -75,9 +75,10 @@ class Auto(CrowdEstimator):
     a point below the best of them and often above, so that is fitted. Candidates are ranked by the
     mean of their ranks in two criteria: the determinant of the table of predicted classes and
     labels (Kong 2020), and the likelihood of single labels under annotators' matrices from other
-    instances. Half of the weight is shared evenly by the better ones, and half makes the labels of
-    held-out instances likely. Gold labels and validation truth exclude candidates that are clearly
-    worse by them, from 30 labels on. From 200 on they alone rank. In the weights they are certain.
+    instances. Three quarters of the weight are shared evenly by the better ones, and a quarter
+    makes the labels of held-out instances likely. Gold labels and validation truth exclude
+    candidates that are clearly worse by them, from 30 labels on. From 200 on they alone rank. In
+    the weights they are certain.
 
     Settings follow from the data (see `candidates`). Probabilities are calibrated by a temperature
     that is fitted to held-out predictions. Methods that cannot run on the data are left out, with

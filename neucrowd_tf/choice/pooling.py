@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 SHRINKAGE = 0.3
 # This share of the weight is shared evenly: a member that imitates mistakes which annotators share
 # makes their labels likely too, and no number of labels shows that.
-EVENLY = 0.5
+EVENLY = 0.75
 MOST_ROWS = 20_000  # more would not change the weights
 CERTAIN = 30.0  # log odds of a true label
 STEPS = 60
@@ -75,8 +75,8 @@ def weigh(
 ) -> list[float]:
     """Returns the weights of `ranked.members`, which sum to one.
 
-    They are the mean of even weights and of those of `fit_weights`. Of the even weights, members
-    that make other mistakes than the rest have one half together.
+    They are a mean of even weights (`EVENLY`) and of those of `fit_weights`. Of the even weights,
+    members that make other mistakes than the rest have one half together.
 
     Args:
         held_out: predictions `[N, C]` by candidate.

@@ -157,7 +157,7 @@ def rank(
     worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
     if enough >= MANY_GOLD - 1e-6:
         scores = {"known labels": truth}
-        return Ranked(*_chosen(scores, agrees, worse, ()), corrections, scores)
+        return Ranked(*_chosen(scores, agrees, worse, unlike), corrections, scores)
     by_both = _chosen(scores, agrees, worse, unlike)
     after, before = (
         mean_logits([tested[name] for name in members]).argmax(axis=1) == gold.labels

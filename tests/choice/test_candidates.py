@@ -74,5 +74,5 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     evidence, gold = Evidence.of(each, labels, 0), Gold.of(np.full(60, -1), held)
     weights = pooling.weigh(held, ranked, evidence, gold, unlike=["d", "e"])
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
-    expected = [0.5 * (1 / 4 + 1 / 6)] * 3 + [0.5 * (1 / 4 + 1 / 2)]
+    expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
     np.testing.assert_allclose(weights, expected, atol=1e-3)
