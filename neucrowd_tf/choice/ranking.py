@@ -16,9 +16,9 @@ from neucrowd_tf.choice.evidence import CRITERIA, Evidence, determinant
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 
 Array = NDArray[np.float64]
-# The share of the candidates that is averaged, and how far below the first one's agreement with the
-# consensus a member may significantly be.
-SHARE = 0.5
+# The share of the candidates that is averaged, the least number, and how far below the first one's
+# agreement with the consensus a member may significantly be.
+SHARE, LEAST_MEMBERS = 0.5, 3
 FAR = 0.05
 # Shares of the classes' log shares that may be subtracted for a balanced target.
 CORRECTED = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -193,7 +193,7 @@ def _chosen(
     first = next(name for name in order if name not in worse)
     far = {name for name in order if held_out_interval(agrees[name], agrees[first], 3).high < -FAR}
     members = [name for name in order if name not in worse | far]
-    better = members[: math.ceil(SHARE * len(order))]
+    better = members[: max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))]
     return order, [name for name in members if name in better or name in unlike]
 
 

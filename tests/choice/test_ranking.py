@@ -67,13 +67,10 @@ def test_gold_labels_leave_out_what_is_clearly_worse(case, count, kept) -> None:
     assert ranking.rank(held, evidence, known).members[:1] == kept
 
 
-def test_gold_labels_change_nothing_where_the_average_gains_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
     """The third candidate is wrong on 15 of 60 gold labels, and the other two outvote it there: the
     average of all three is as right as that of the two.
     """
-    monkeypatch.setattr(ranking, "SHARE", 0.7)  # of three candidates all
     place, truth = np.arange(100), np.arange(100) % 2
     said = np.where(place % 8 == 0, 1 - truth, truth)
     crowd = Annotations(place, np.zeros(100, int), said, num_classes=2)
