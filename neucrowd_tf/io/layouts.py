@@ -50,12 +50,7 @@ def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> Label
     if tool == "auto" and options.header != "none" and not options.votes_columns:
         importer = find(head)
     if importer is not None:
-        try:
-            return importer.read(head, options)
-        except (AttributeError, IndexError, KeyError, TypeError):
-            problem = f"a record has another form than {importer.NAME} writes"
-            advice = "Export the file again"
-            raise error("unknown_layout", path, problem=problem, advice=advice) from None
+        return importer.read(head, options)  # type: ignore[no-any-return]
     if head.kind in ("zip", "folder"):
         problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
         raise error("unreadable", path, problem=problem, advice="Name a file of labels")

@@ -40,25 +40,25 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the lists; an annotator in several lists chose several classes."""
     answers = Answers(head, NAME, options, item="key", annotator="lists")
     if not _is_lists(head.first):
-        for place, record in head.records():
-            for question, value in record.items():
-                if _is_lists(value):
-                    _add(place, record.get("id"), question, value, answers)
-        return answers.columns()
-    whole = head.value()
-    if not isinstance(whole, dict):
+        return answers.read(head.records(), _add_record)
+    if not head.keys:
         raise unknown(head)
-    for item, value in whole.items():
-        if not isinstance(value, dict):
-            raise answers.fail(f"item {item!r}", "expected classes with lists of annotators")
-        _add(f"item {item!r}", item, "class", value, answers)
-    return answers.columns()
+    return answers.read(
+        ((f"item {item!r}", (item, "class", lists)) for item, lists in head.value().items()), _add
+    )
 
 
-def _add(place: str, item: Any, question: str, lists: dict[str, Any], answers: Answers) -> None:
+def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+    for question, value in record.items():
+        if _is_lists(value):
+            _add(answers, place, (record.get("id"), question, value))
+
+
+def _add(answers: Answers, place: str, entry: tuple[Any, str, dict[str, Any]]) -> None:
+    item, question, lists = entry
     chosen: dict[Any, list[str]] = defaultdict(list)
     for label, annotators in lists.items():
-        for annotator in annotators if isinstance(annotators, list) else ():
+        for annotator in annotators:
             chosen[annotator].append(label)
     for annotator, labels in chosen.items():
         answers.add(place, item, annotator, question, labels)

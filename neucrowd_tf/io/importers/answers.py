@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from neucrowd_tf.errors import DataError
@@ -53,7 +53,7 @@ class Answers:
 
     Attributes:
         left_out: how many answers were left out, by reason.
-        notes: lines to print.
+        counted: how many records were read in a way that the reader states.
     """
 
     def __init__(
@@ -80,22 +80,42 @@ class Answers:
         self.name = name
         self.item, self.annotator = item, annotator
         self.left_out: Counter[str] = Counter()
-        self.notes: list[str] = []
+        self.counted: Counter[str] = Counter()
         self._wanted = options.question or ",".join(options.label_column) or None
         self._prefix = prefix
         self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
         self._gold: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
 
-    def fail(self, place: str, problem: str) -> DataError:
+    def read(
+        self, entries: Iterable[tuple[str, Any]], add: Callable[[Answers, str, Any], None]
+    ) -> LabelColumns:
+        """Adds each record and returns the labels; see `columns`.
+
+        Args:
+            entries: the place and the content of each record.
+            add: called with these answers, the place and the content.
+
+        Raises:
+            DataError: a record of another form than the tool's, with its place.
+        """
+        place = ""
+        try:
+            for place, record in entries:
+                add(self, place, record)
+        except DataError:
+            raise
+        except KeyError as bad:
+            raise self.fail(place, f"{bad} is missing in a record of {self.name}") from None
+        except (AttributeError, IndexError, RecursionError, TypeError, ValueError):
+            raise self.fail(place) from None
+        return self.columns()
+
+    def fail(self, place: str, problem: str | None = None) -> DataError:
         """Returns the error of a record that has another form than the tool's."""
-        return checks.error(
-            "unknown_layout",
-            self.head.path,
-            place,
-            problem=f"{problem} in {self.name}'s files",
-            advice="Export the file again",
-        )
+        problem = problem or f"this has another form than {self.name} writes"
+        advice = "Export the file again"
+        return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
     def add(
         self, place: str, item: Any, annotator: Any, question: str, choices: Iterable[Any]
@@ -148,7 +168,7 @@ class Answers:
             place=lambda row: places[row],
             roles={"task": self.item, "worker": self.annotator, "label": question},
             reason=reason,
-            notes=tuple(self.notes),
+            notes=tuple(f"{count:,} {words}." for words, count in self.counted.items()),
             left_out=self.left_out + Counter({"answers to other questions": others}),
             gold=self._gold.get(question, {}),
             texts=self._texts,

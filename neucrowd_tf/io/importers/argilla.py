@@ -32,31 +32,26 @@ def matches(head: Head) -> bool:
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the submitted responses."""
-    answers = Answers(head, NAME, options, item="id", annotator="user_id")
-    for place, record in head.records():
-        fields = record.get("fields")
-        answers.text(record.get("id"), fields if isinstance(fields, dict) else record)
-        for question, value, user, status in _responses(place, record, answers):
-            if status in ("submitted", None):
-                answers.add_form(place, record.get("id"), user, {question: value})
-            else:
-                answers.left_out[f"{status}, not submitted"] += 1
-    return answers.columns()
+    return Answers(head, NAME, options, item="id", annotator="user_id").read(head.records(), _add)
 
 
-def _responses(
-    place: str, record: dict[str, Any], answers: Answers
-) -> Iterator[tuple[str, Any, Any, Any]]:
+def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
+    item, fields = record.get("id"), record.get("fields")
+    answers.text(item, fields if isinstance(fields, dict) else record)
+    for question, value, user, status in _responses(record):
+        if status in ("submitted", None):
+            answers.add_form(place, item, user, {question: value})
+        else:
+            answers.left_out[f"{status}, not submitted"] += 1
+
+
+def _responses(record: dict[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
     """Yields question, value, user and status of each response."""
     nested = record.get("responses")
     for question, responses in nested.items() if isinstance(nested, dict) else ():
         for response in responses or ():
-            if not isinstance(response, dict) or "value" not in response:
-                raise answers.fail(place, "a response needs 'value' and 'user_id'")
-            yield (question, response["value"], response.get("user_id"), response.get("status"))
+            yield question, response["value"], response.get("user_id"), response.get("status")
     for question in [key.removesuffix(USERS) for key in record if key.endswith(USERS)]:
         values, users = (record.get(question + RESPONSES) or [], record[question + USERS] or [])
         status = record.get(question + STATUS) or [None] * len(values)
-        if not len(values) == len(users) == len(status):
-            raise answers.fail(place, f"the lists of {question!r} have different lengths")
         yield from zip([question] * len(values), values, users, status, strict=True)

@@ -11,6 +11,7 @@ References:
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -53,36 +54,43 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads any of the forms; spans are left out."""
     answers = Answers(head, NAME, options, item="id", annotator="user")
     if head.kind in ("zip", "folder"):
-        for name, text in head.members(ENDINGS):
-            annotator = PurePosixPath(name).stem
-            for place, example in records(text, head.path, lines=name.endswith("l")):
-                whose = None if annotator == SHARED else annotator
-                _add(f"{name}: {place}", example, {whose: example.get("label")}, answers)
-        return answers.columns()
+        return answers.read(_examples(head), _add)
     first = head.first or {}
     if _is_of_one(first) and any(isinstance(label, list) for label in first["label"]):
         answers.left_out["spans in the first text"] += len(first["label"])
         raise answers.nothing()
-    for place, example in head.records():
-        labels: dict[Any, Any] = defaultdict(list)
-        if not isinstance(example.get("annotations"), list):
-            labels[None] = example.get("label")
-        for entry in example.get("annotations") or ():
-            if not isinstance(entry, dict) or "label" not in entry:
-                raise answers.fail(place, "an annotation needs 'label' and 'user'")
-            label = entry.get("label_name", entry["label"])
-            span = "start_offset" in entry
-            labels[entry.get("user_name", entry.get("user"))].append([label] if span else label)
-        _add(place, example, labels, answers)
-    return answers.columns()
+    entries = ((place, (example, _by_annotator(example))) for place, example in head.records())
+    return answers.read(entries, _add)
 
 
-def _add(place: str, example: dict[str, Any], labels: dict[Any, Any], answers: Answers) -> None:
-    """Adds an example's labels by annotator; a span is a list."""
+def _examples(head: Head) -> Iterator[tuple[str, tuple[dict[str, Any], dict[Any, Any]]]]:
+    """Yields the place, the example and its labels by annotator, of a file per annotator."""
+    for name, text in head.members(ENDINGS):
+        annotator = PurePosixPath(name).stem
+        whose = None if annotator == SHARED else annotator
+        for place, example in records(text, head.path, lines=name.endswith("l")):
+            yield f"{name}: {place}", (example, {whose: example.get("label")})
+
+
+def _by_annotator(example: dict[str, Any]) -> dict[Any, Any]:
+    """Returns the labels of an example in one file by annotator; a span is a list."""
+    if not isinstance(example.get("annotations"), list):
+        return {None: example.get("label")}
+    labels: dict[Any, Any] = defaultdict(list)
+    for entry in example["annotations"]:
+        label = entry.get("label_name", entry["label"])
+        span = "start_offset" in entry
+        labels[entry.get("user_name", entry.get("user"))].append([label] if span else label)
+    return labels
+
+
+def _add(answers: Answers, place: str, entry: tuple[dict[str, Any], dict[Any, Any]]) -> None:
+    """Adds an example's labels by annotator."""
+    example, labels = entry
     answers.text(example.get("id"), example)
     for annotator, chosen in labels.items():
         if not isinstance(chosen, list):
-            raise answers.fail(place, "an example needs 'id' and a list 'label'")
+            raise answers.fail(place)
         if any(isinstance(label, list) for label in chosen):
             answers.left_out["spans"] += len(chosen)
         else:

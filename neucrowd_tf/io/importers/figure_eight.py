@@ -37,14 +37,14 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     if UNIT in head.columns:
         return _read_csv(head, options)
     answers = Answers(head, NAME, options, item="id", annotator="worker_id")
-    for place, unit in head.records():
-        if isinstance(unit.get("data"), dict):
-            answers.text(unit.get("id"), unit["data"])
-        for judgment in _results(unit).get("judgments") or ():
-            if not isinstance(judgment, dict) or not isinstance(judgment.get("data"), dict):
-                raise answers.fail(place, "a judgment needs 'worker_id' and 'data'")
-            answers.add_form(place, unit.get("id"), judgment.get("worker_id"), judgment["data"])
-    return answers.columns()
+    return answers.read(head.records(), _add)
+
+
+def _add(answers: Answers, place: str, unit: dict[str, Any]) -> None:
+    if isinstance(unit.get("data"), dict):
+        answers.text(unit.get("id"), unit["data"])
+    for judgment in _results(unit).get("judgments") or ():
+        answers.add_form(place, unit.get("id"), judgment.get("worker_id"), judgment["data"])
 
 
 def _read_csv(head: Head, options: TableOptions) -> LabelColumns:

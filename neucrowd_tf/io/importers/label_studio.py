@@ -51,30 +51,27 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     answers = Answers(head, NAME, options, item="id", annotator="completed_by")
     tasks = list(head.records())
     emails = _emails([task for _, task in tasks])
-    models = 0
-    for place, task in tasks:
-        name = next((name for name in LISTS if isinstance(task.get(name), list)), None)
-        if name is None or "id" not in task:
-            raise answers.fail(place, "a task needs 'id' and 'annotations'")
-        if isinstance(task.get("data"), dict):
-            answers.text(task["id"], task["data"])
-        for annotation in task[name]:
-            by = _annotator(annotation, emails)
-            _add(place, task["id"], by, annotation, answers)
-        for prediction in task.get("predictions") or ():
-            if isinstance(prediction, dict):
-                by = f"model {prediction.get('model_version') or ''}".strip()
-                _add(place, task["id"], by, prediction, answers)
-                models += 1
-    if models:
-        answers.notes.append(f"{models:,} predictions are read as labels of models.")
-    return answers.columns()
+    return answers.read(((place, (task, emails)) for place, task in tasks), _add_task)
+
+
+def _add_task(
+    answers: Answers, place: str, entry: tuple[dict[str, Any], Mapping[Any, str]]
+) -> None:
+    task, emails = entry
+    name = next((name for name in LISTS if name in task), LISTS[0])
+    if isinstance(task.get("data"), dict):
+        answers.text(task["id"], task["data"])
+    for annotation in task[name]:
+        _add(place, task["id"], _annotator(annotation, emails), annotation, answers)
+    for prediction in task.get("predictions") or ():
+        if isinstance(prediction, dict):
+            by = f"model {prediction.get('model_version') or ''}".strip()
+            _add(place, task["id"], by, prediction, answers)
+            answers.counted["predictions are read as labels of models"] += 1
 
 
 def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> None:
     """Adds what one annotation or prediction says about its task."""
-    if not isinstance(annotation, dict) or not isinstance(annotation.get("result"), list):
-        raise answers.fail(place, "an annotation needs a list 'result'")
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         answers.left_out["skipped by the annotator"] += 1
         return
@@ -139,7 +136,6 @@ def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
 
 
 def _annotator(annotation: Any, emails: Mapping[Any, str]) -> Any:
-    annotation = annotation if isinstance(annotation, dict) else {}
     by = annotation.get("completed_by", annotation.get("created_username"))
     number = by.get("id") if isinstance(by, dict) else by
     email = by.get("email") if isinstance(by, dict) else None

@@ -28,27 +28,24 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the data rows; the item is the global key, or the id if it is missing."""
     answers = Answers(head, NAME, options, item="global_key", annotator="created_by")
-    reviewed = 0
-    for place, line in head.records():
-        row, projects = line.get("data_row"), line.get("projects")
-        if not isinstance(row, dict) or not isinstance(projects, dict):
-            raise answers.fail(place, "a line needs 'data_row' and 'projects'")
-        item = row.get("global_key") or row.get("id")
-        answers.text(item, {"text": row.get("row_data")})
-        for label in [
-            label for project in projects.values() for label in project.get("labels", ())
-        ]:
-            details, answered = label.get("label_details"), label.get("annotations")
-            if not isinstance(details, dict) or not isinstance(answered, dict):
-                raise answers.fail(place, "a label needs 'label_details' (an option of the export)")
-            reviewed += bool(details.get("reviews"))
-            if (label.get("performance_details") or {}).get("skipped") or details.get("is_skipped"):
-                answers.left_out["skipped by the annotator"] += 1
-            else:
-                _add(place, item, details.get("created_by"), answered, answers)
-    if reviewed:
-        answers.notes.append(f"{reviewed:,} labels have reviews, which are not read.")
-    return answers.columns()
+    return answers.read(head.records(), _add_row)
+
+
+def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
+    """Adds the labels of all projects for a data row; reviews are not read."""
+    row = line["data_row"]
+    item = row.get("global_key") or row.get("id")
+    answers.text(item, {"text": row.get("row_data")})
+    for label in [label for project in line["projects"].values() for label in project["labels"]]:
+        details = label.get("label_details")
+        if not isinstance(details, dict):
+            raise answers.fail(place, "a label needs 'label_details' (an option of the export)")
+        if details.get("reviews"):
+            answers.left_out["reviews"] += 1
+        if (label.get("performance_details") or {}).get("skipped") or details.get("is_skipped"):
+            answers.left_out["skipped by the annotator"] += 1
+        else:
+            _add(place, item, details.get("created_by"), label["annotations"], answers)
 
 
 def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answers) -> None:

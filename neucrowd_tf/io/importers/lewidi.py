@@ -36,30 +36,28 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads one question of the items."""
     answers = Answers(head, NAME, options, item="key", annotator=ANNOTATORS)
     value = head.value() if head.kind == "json" else None
-    entries = value.items() if isinstance(value, dict) else head.records()
-    for place, record in entries:
-        item = place if isinstance(value, dict) else record.get("id", place)
-        where = f"item {place!r}" if isinstance(value, dict) else place
-        if not isinstance(record, dict) or ANNOTATORS not in record:
-            raise answers.fail(where, "an item needs 'annotators' and 'annotations'")
-        answers.text(item, record)
-        annotators = _listed(record[ANNOTATORS])
-        for question in _questions(record):
-            labels = record[question]
-            pairs = list(labels.items()) if isinstance(labels, dict) else None
-            if pairs is None:
-                labels = _listed(labels)
-                if len(labels) != len(annotators):
-                    raise answers.fail(
-                        where, f"{len(annotators)} annotators, {len(labels)} values of {question!r}"
-                    )
-                pairs = list(zip(annotators, labels, strict=True))
-            for annotator, label in pairs:
-                answers.add_form(where, item, annotator, {question: label})
-    return answers.columns()
+    if isinstance(value, dict):
+        keyed = ((f"item {key!r}", (key, record)) for key, record in value.items())
+        return answers.read(keyed, _add)
+    return answers.read(
+        ((place, (record.get("id", place), record)) for place, record in head.records()), _add
+    )
+
+
+def _add(answers: Answers, place: str, entry: tuple[Any, dict[str, Any]]) -> None:
+    """Adds the labels of an item, by its id and its record."""
+    item, record = entry
+    answers.text(item, record)
+    annotators = _listed(record[ANNOTATORS])
+    for question in _questions(record):
+        labels = record[question]
+        aligned = not isinstance(labels, dict)
+        pairs = zip(annotators, _listed(labels), strict=True) if aligned else labels.items()
+        for annotator, label in pairs:
+            answers.add_form(place, item, annotator, {question: label})
 
 
 def _listed(value: Any) -> list[Any]:
-    return (
-        value if isinstance(value, list) else [name for name in str(value or "").split(",") if name]
-    )
+    if isinstance(value, list):
+        return value
+    return [name for name in str(value or "").split(",") if name]

@@ -22,7 +22,7 @@ from typing import Any
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import columns_of, rows
+from neucrowd_tf.io.importers.tables import columns_of, joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -48,27 +48,21 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     answers = Answers(
         head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=ANSWER
     )
-    for (row, cells), item, annotator in zip(
-        rows(table), table.joined(hits), table.joined(annotators), strict=True
-    ):
-        place = table.place(row)
+
+    def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):
             answers.left_out["rejected by the requester"] += 1
-            continue
-        if pairs:
-            for pair in pairs:
-                answers.add(
-                    place,
-                    cells[INPUT + pair],
-                    annotator,
-                    f"{ANSWER}{stem}*",
-                    [cells[ANSWER + pair]],
-                )
-            continue
-        shown = {name.removeprefix(INPUT): c for name, c in cells.items() if name.startswith(INPUT)}
-        answers.text(item, shown)
-        answers.add_form(place, item, annotator, _form(cells, named, answers, place))
-    return answers.columns()
+            return
+        item, annotator = joined(cells, hits), joined(cells, annotators)
+        for pair in pairs:
+            shown, chosen = cells[INPUT + pair], [cells[ANSWER + pair]]
+            answers.add(place, shown, annotator, f"{ANSWER}{stem}*", chosen)
+        if not pairs:
+            inputs = [name for name in cells if name.startswith(INPUT)]
+            answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+            answers.add_form(place, item, annotator, _form(cells, named))
+
+    return answers.read(rows(table), add)
 
 
 def _pairs(columns: Sequence[str]) -> list[str]:
@@ -81,15 +75,10 @@ def _pairs(columns: Sequence[str]) -> list[str]:
     return next((pairs for pairs in stems.values() if len(pairs) > 1), [])
 
 
-def _form(
-    cells: Mapping[str, str], named: Sequence[str], answers: Answers, place: str
-) -> dict[str, Any]:
+def _form(cells: Mapping[str, str], named: Sequence[str]) -> dict[str, Any]:
     """Returns the answers of an assignment by question."""
     if cells.get(JSON_ANSWERS) and not named:
-        try:
-            form = json.loads(cells[JSON_ANSWERS])
-        except (ValueError, RecursionError):
-            raise answers.fail(place, f"{JSON_ANSWERS!r} is not JSON") from None
+        form = json.loads(cells[JSON_ANSWERS])
         form = form[0] if isinstance(form, list) and form else form
         return form if isinstance(form, dict) else {}
     form = {}

@@ -6,6 +6,8 @@ References:
 
 from __future__ import annotations
 
+from typing import Any
+
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -27,11 +29,12 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the labels; items without any are counted."""
     answers = Answers(head, NAME, options, item="key", annotator="key within")
-    for item, labels in head.value().items():
-        if not isinstance(labels, dict):
-            raise answers.fail(f"item {item!r}", "expected an object of annotators and labels")
-        if not labels:
-            answers.left_out["items without labels"] += 1
-        for annotator, label in labels.items():
-            answers.add_form(f"item {item!r}", item, annotator, {"label": label})
-    return answers.columns()
+    return answers.read(((f"item {item!r}", (item, of)) for item, of in head.value().items()), _add)
+
+
+def _add(answers: Answers, place: str, entry: tuple[str, dict[str, Any]]) -> None:
+    item, labels = entry
+    if not labels:
+        answers.left_out["items without labels"] += 1
+    for annotator, label in labels.items():
+        answers.add_form(place, item, annotator, {"label": label})

@@ -11,6 +11,8 @@ References:
 
 from __future__ import annotations
 
+from typing import Any
+
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
@@ -34,22 +36,24 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     repeats = None not in ids and len(ids) < len(lines)
     item = "id" if repeats else "_input_hash"
     answers = Answers(head, NAME, options, item=item, annotator="_annotator_id")
-    for place, line in lines:
-        answer, name = line.get("answer"), line.get(item)
-        annotator = line.get("_annotator_id") or line.get("_session_id")
-        about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
-        answers.text(name, {key: line[key] for key in line if key not in about})
-        if answer == "ignore":
-            answers.left_out["ignored by the annotator"] += 1
-        elif isinstance(line.get("accept"), list):
-            if answer == "reject":
-                answers.left_out["rejected by the annotator"] += 1
-            else:
-                answers.add(place, name, annotator, CHOICE, line["accept"])
-        elif isinstance(line.get("label"), str):
-            answers.add(place, name, annotator, line["label"], [answer])
-        elif isinstance(line.get("cats"), dict):
-            answers.add_form(place, name, annotator, {"cats": line["cats"]})
+    return answers.read(lines, _add)
+
+
+def _add(answers: Answers, place: str, line: dict[str, Any]) -> None:
+    answer, name = line.get("answer"), line.get(answers.item)
+    annotator = line.get("_annotator_id") or line.get("_session_id")
+    about = {"answer", "label", "id", *(key for key in line if key.startswith("_"))}
+    answers.text(name, {key: line[key] for key in line if key not in about})
+    if answer == "ignore":
+        answers.left_out["ignored by the annotator"] += 1
+    elif isinstance(line.get("accept"), list):
+        if answer == "reject":
+            answers.left_out["rejected by the annotator"] += 1
         else:
-            answers.left_out["spans" if "spans" in line else "without 'accept' or 'label'"] += 1
-    return answers.columns()
+            answers.add(place, name, annotator, CHOICE, line["accept"])
+    elif isinstance(line.get("label"), str):
+        answers.add(place, name, annotator, line["label"], [answer])
+    elif isinstance(line.get("cats"), dict):
+        answers.add_form(place, name, annotator, {"cats": line["cats"]})
+    else:
+        answers.left_out["spans" if "spans" in line else "without 'accept' or 'label'"] += 1

@@ -15,6 +15,7 @@ References:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -42,61 +43,47 @@ def matches(head: Head) -> bool:
     )
 
 
-def _is_answers(record: dict[str, Any]) -> bool:
-    answers = record.get("answers")
-    return isinstance(answers, list) and all(
-        isinstance(answer, dict) and "answerContent" in answer for answer in answers
-    )
-
-
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads any of the forms; the names in a form are the questions."""
     answers = Answers(head, NAME, options, item="object", annotator="workerId")
     if head.kind in ("zip", "folder"):
-        _read_responses(head, answers)
-        return answers.columns()
-    for place, record in head.records():
-        item = record.get("datasetObjectId", record.get("source-ref", record.get("source")))
-        shown = record.get("dataObject") or {"content": item}
-        answers.text(item, {"text": shown.get("content") or shown.get("s3Uri")})
-        lists = [value.get(ALL_WORKERS) for value in record.values() if isinstance(value, dict)]
-        for annotation in [
-            entry
-            for listed in (record.get("annotations"), *lists)
-            for entry in (listed if isinstance(listed, list) else ())
-        ]:
-            data = annotation.get("annotationData") if isinstance(annotation, dict) else None
-            if not isinstance(data, dict) or "content" not in data:
-                raise answers.fail(place, "an annotation needs 'annotationData.content'")
-            _add(place, item, annotation.get("workerId"), data["content"], answers)
-    return answers.columns()
+        return answers.read(_responses(head), _add_response)
+    return answers.read(head.records(), _add_record)
 
 
-def _read_responses(head: Head, answers: Answers) -> None:
-    """Reads a folder per object; its number names the object, with the iteration if needed."""
+def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
+    """Adds an object of a consolidation request, or a line of an output manifest."""
+    item = record.get("datasetObjectId", record.get("source-ref", record.get("source")))
+    shown = record.get("dataObject") or {"content": item}
+    answers.text(item, {"text": shown.get("content") or shown.get("s3Uri")})
+    lists = [value.get(ALL_WORKERS) for value in record.values() if isinstance(value, dict)]
+    for entries in (record.get("annotations"), *lists):
+        for annotation in entries or ():
+            content = annotation["annotationData"]["content"]
+            _add(answers, place, item, annotation.get("workerId"), content)
+
+
+def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
+    """Yields the place, the object and the record of each file of a folder per object.
+
+    The folder's number names the object, with the iteration if there are several.
+    """
     files = [(PurePosixPath(name), text) for name, text in head.members((".json",))]
     iterations = {name.parts[-3] for name, _ in files if len(name.parts) > 2}
     depth = 2 if len(iterations) > 1 else 1
     for name, text in files:
         item = "/".join(name.parts[-1 - depth : -1]) or name.stem
         for place, record in records(text, head.path / name, lines=False):
-            _add_answers(f"{name}: {place}", item, record, answers)
+            yield f"{name}: {place}", (item, record)
 
 
-def _add_answers(place: str, item: str, record: dict[str, Any], answers: Answers) -> None:
-    if not _is_answers(record):
-        raise answers.fail(place, "a response needs 'answers' with 'answerContent'")
+def _add_response(answers: Answers, place: str, entry: tuple[str, dict[str, Any]]) -> None:
+    item, record = entry
     for answer in record["answers"]:
-        _add(place, item, answer.get("workerId"), answer["answerContent"], answers)
+        _add(answers, place, item, answer.get("workerId"), answer["answerContent"])
 
 
-def _add(place: str, item: Any, worker: Any, content: Any, answers: Answers) -> None:
+def _add(answers: Answers, place: str, item: Any, worker: Any, content: Any) -> None:
     """Adds what one worker's form says: a value per question, or the JSON of it."""
-    if isinstance(content, str):
-        try:
-            content = json.loads(content)
-        except (ValueError, RecursionError):
-            raise answers.fail(place, "'content' is not JSON") from None
-    if not isinstance(content, dict):
-        raise answers.fail(place, "'content' is not an object")
-    answers.add_form(place, item, worker, content)
+    form = json.loads(content) if isinstance(content, str) else content
+    answers.add_form(place, item, worker, form)

@@ -10,14 +10,20 @@ from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.roles import answer_column
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table
+from neucrowd_tf.io.table import JOINT, Table
 
 
-def rows(table: Table) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yields the number of each row from 0, and its cells by column."""
+def rows(table: Table) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yields the place of each row, and its cells by column."""
     columns = [table[name] for name in table.columns]
     for row, cells in enumerate(zip(*columns, strict=True)):
-        yield row, dict(zip(table.columns, cells, strict=True))
+        yield table.place(row), dict(zip(table.columns, cells, strict=True))
+
+
+def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
+    """Returns the cells of several columns of a row as one id, see `Table.joined`."""
+    texts = [cells[column] for column in columns]
+    return JOINT.join(texts) if all(texts) else ""
 
 
 def columns_of(table: Table, options: TableOptions, role: str, tools: Sequence[str]) -> list[str]:

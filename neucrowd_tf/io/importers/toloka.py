@@ -14,7 +14,7 @@ from __future__ import annotations
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import columns_of, rows
+from neucrowd_tf.io.importers.tables import columns_of, joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
@@ -39,10 +39,9 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     answers = Answers(
         head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=OUTPUT
     )
-    columns = table.joined(items), table.joined(annotators)
-    for (row, cells), item, annotator in zip(rows(table), *columns, strict=True):
-        if not any(cells.values()):
-            continue
+
+    def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
+        item, annotator = joined(cells, items), joined(cells, annotators)
         answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
         for question in questions:
             if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):
@@ -50,7 +49,8 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         status = cells.get(STATUS, "").upper()
         if status not in COUNTED:
             answers.left_out[f"{status.lower()} answers"] += 1
-            continue
+            return
         for question in questions:
-            answers.add(table.place(row), item, annotator, question, [cells[question]])
-    return answers.columns()
+            answers.add(place, item, annotator, question, [cells[question]])
+
+    return answers.read((row for row in rows(table) if any(row[1].values())), add)

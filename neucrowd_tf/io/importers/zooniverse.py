@@ -35,14 +35,12 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         answers = [name for name in head.columns if name not in OTHERS]
         return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=answers)
     table = head.table(options)
-    collected = Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR)
-    for row, cells in rows(table):
-        try:
-            tasks = json.loads(cells[ANNOTATIONS])
-        except (ValueError, RecursionError):
-            raise collected.fail(table.place(row), "'annotations' is not JSON") from None
-        _add(table.place(row), cells[ITEM], cells[ANNOTATOR], tasks, collected)
-    return collected.columns()
+    return Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR).read(rows(table), _add_row)
+
+
+def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:
+    tasks = json.loads(cells[ANNOTATIONS])
+    _add(place, cells[ITEM], cells[ANNOTATOR], tasks, answers)
 
 
 def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:
