@@ -200,6 +200,8 @@ def test_other_errors_are_a_line_each(
     (tmp_path / "twins.csv").write_text("task,width,height,=weight\na,1,2,3\na ,1,2,3\n")
     assert _run(model, tmp_path / "twins.csv", tmp_path / "y.csv") == 2
     assert "item 'a' occurs twice" in capsys.readouterr().err
+    assert _run(model, tmp_path / "twins.csv", tmp_path / "z.csv", "--exact_names") == 0
+    assert [row[0] for row in _read(tmp_path / "z.csv")[1]] == ["a", "a "]
     assert not (tmp_path / "y.csv").exists()
 
 

@@ -79,23 +79,6 @@ def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
         assert (run / "saved_model" / "saved_model.pb").exists()
 
 
-@pytest.mark.gpu
-def test_gpu(repository: Path, tmp_path: Path) -> None:
-    import tensorflow as tf
-
-    if not tf.config.list_physical_devices("GPU"):
-        pytest.skip("this machine has no GPU")
-    done = command(
-        repository,
-        "--dataset=breast_cancer",
-        "--method=neucrowd",
-        *SMALL,
-        "--device=gpu",
-        f"--output_dir={tmp_path}",
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.slow
 def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is

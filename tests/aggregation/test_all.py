@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -77,6 +78,25 @@ class TestEveryMethod:
         result = _made(name).fit(dense)
         np.testing.assert_allclose(result.probas_[3], result.priors_)
         np.testing.assert_array_equal(result.labels_[[0, 1, 2, 4]], [0, 1, 1, 1])
+
+    def test_annotators_with_one_label_and_with_none(self, name: str) -> None:
+        dense = np.full((6, 8), -1)  # annotator 7 gave no label
+        dense[np.arange(6), np.arange(6)] = [0, 1, 0, 1, 1, 0]
+        dense[:, 6] = [0, 1, 0, 1, 0, 0]
+        result = _made(name).fit(dense)
+        _check(result)
+        assert name == "kos" or (result.labels_[[0, 1, 2, 3, 5]] == [0, 1, 0, 1, 0]).all()
+
+    @pytest.mark.parametrize("kind", [int, str, bool])
+    def test_ids_of_any_type(self, name: str, kind: type) -> None:
+        tasks = [False, True] if kind is bool else [kind(t) for t in range(9)]
+        rows = [(task, kind(r), kind(t % 2)) for t, task in enumerate(tasks) for r in (0, 1)]
+        crowd = Annotations.from_frame(pd.DataFrame(rows, columns=["task", "worker", "label"]))
+        built = _made(name)
+        series, frame = built.fit_predict(crowd), built.fit_predict_proba(crowd)
+        assert {type(value) for value in series.tolist()} == {kind}
+        assert set(series.index.tolist()) == {row[0] for row in rows}
+        assert frame.shape == (len(series), 2)
 
     def test_crowds_that_break_naive_code(self, name: str) -> None:
         rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf.aggregation import DawidSkene, MajorityVote, dawid_skene_em
+from neucrowd_tf.aggregation import DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -106,30 +106,6 @@ def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callabl
     np.testing.assert_allclose(outcome.errors_, errors, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"one_coin": True},
-        {"prior": "uniform"},
-        {"prior": [0.2, 0.3, 0.5]},
-        {"smoothing": 1.0},
-        {"smoothing": 0.0},
-    ],
-)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_objective_never_falls_and_results_are_distributions(
-    options: dict, crowd: Annotations
-) -> None:
-    outcome = DawidSkene(tol=-1, max_iter=60, **options).fit(crowd)
-    assert (np.diff(outcome.history_) >= -1e-9 * np.abs(outcome.history_[:-1])).all()
-    np.testing.assert_allclose(outcome.probas_.sum(axis=1), 1)
-    np.testing.assert_allclose(outcome.errors_.sum(axis=2), 1)
-    np.testing.assert_array_equal(outcome.labels_, outcome.probas_.argmax(axis=1))
-    assert outcome.n_iter_ == 60
-    assert not outcome.converged_
-
-
 def test_history_is_the_log_posterior(crowd: Annotations) -> None:
     outcome = DawidSkene(smoothing=0.1).fit(crowd)
     assert outcome.converged_
@@ -193,14 +169,6 @@ def test_prior_held(crowd: Annotations) -> None:
         DawidSkene(prior=[0.5, 0.6, 0.2]).fit(crowd)
     with pytest.raises(UsageError, match="'flat'"):
         DawidSkene(prior="flat").fit(crowd)
-
-
-def test_pure_function_equals_the_class(crowd: Annotations) -> None:
-    votes = crowd.vote_counts()
-    result = dawid_skene_em(crowd.one_hot(), votes / votes.sum(axis=1, keepdims=True))
-    outcome = DawidSkene().fit(crowd)
-    np.testing.assert_array_equal(result.probas, outcome.probas_)
-    np.testing.assert_array_equal(result.history, outcome.history_)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

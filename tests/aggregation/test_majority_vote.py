@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from crowdkit.aggregation import MajorityVote as CrowdKitMajorityVote
 from scipy import sparse
-from sklearn.base import clone
 
 from neucrowd_tf.aggregation import MajorityVote, majority_labels
 from neucrowd_tf.aggregation.base import vote_shares
@@ -100,13 +99,6 @@ def test_vote_shares_by_hand() -> None:
     np.testing.assert_array_equal(vote_shares(one_hot, 2), [[0.25, 0.75], [0.5, 0.5], [0.5, 0.5]])
 
 
-def test_vote_counts_alone() -> None:
-    result = MajorityVote().fit(Annotations.from_votes([[5, 2], [1, 6]]))
-    np.testing.assert_array_equal(result.labels_, [0, 1])
-    assert result.errors_ is None
-    assert result.skills_ is None
-
-
 @pytest.mark.parametrize("label_type", [int, str, bool])
 def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
     rng = np.random.default_rng(0)
@@ -126,11 +118,3 @@ def test_series_and_frame_as_crowd_kit_gives_them(label_type: type) -> None:
     assert labels.index.name == "task"
     assert (labels.loc[theirs.labels_.index] == theirs.labels_).all()
     np.testing.assert_allclose(ours.skills_, theirs.skills_.loc[ours.annotator_names_.tolist()])
-
-
-def test_scikit_learn_contract_and_unchanged_input() -> None:
-    built = MajorityVote(ties="prior", seed=3)
-    assert clone(built).get_params() == {"ties": "prior", "seed": 3}
-    dense = DENSE.copy()
-    built.fit(dense)
-    np.testing.assert_array_equal(dense, DENSE)

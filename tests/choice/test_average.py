@@ -9,7 +9,6 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice import Auto
 from neucrowd_tf.choice.average import LEAST, Average, mean_logits
 from neucrowd_tf.persistence import load
 
@@ -58,16 +57,3 @@ def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -
     average.save(tmp_path / "average")
     again = load(tmp_path / "average").predict_proba(features)
     np.testing.assert_allclose(again, naive, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_gold_labels_leave_out_what_they_tell_to_be_worse() -> None:
-    features, crowd = _table(90)
-    found = Auto(("mv_lr", "ds_lr"), gold={0: "a"}, jobs=1)
-    with pytest.raises(Exception, match="gold"):
-        Auto(("mv_lr",), gold={"nobody": "a"}, jobs=1).fit(features, crowd)
-    assert found.fit(features, crowd).recommendation_["text"].count("Gold labels of 50") == 1
-    truth = crowd.vote_counts().argmax(axis=1)
-    gold = {name: "abc"[truth[row]] for row, name in enumerate(crowd.instance_names.tolist()[:30])}
-    text = Auto(("mv_lr", "ds_lr"), gold=gold, jobs=1).fit(features, crowd).recommendation_["text"]
-    assert "On 30 gold labels its accuracy is" in text

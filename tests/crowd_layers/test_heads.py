@@ -99,12 +99,3 @@ def test_standardise():
     layer.scale.assign([2.0, 1.0])
     # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
     np.testing.assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
-
-
-def test_unknown_names(heads):
-    with pytest.raises(
-        ValueError, match=r"connection: expected one of MW, VW, VB, VW\+B, SW, received 'M'"
-    ):
-        heads.CrowdConnection(2, "M")
-    with pytest.raises(ValueError, match="normalisation: expected 'row' or 'column'"):
-        heads.ConfusionHead(2, "diagonal")

@@ -49,12 +49,6 @@ def load(**options):
     return table.load(None, 0, **options)
 
 
-@pytest.mark.parametrize("option", ["image_size", "max_pixels"])
-def test_an_option_of_pictures_without_any_is_refused(files, option) -> None:
-    with pytest.raises(UsageError, match=f"--{option}: needs --images"):
-        load(**files(features=FEATURES, annotations=LONG), **{option: 8})
-
-
 def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
     paths = files(features=FEATURES, annotations=LONG, test_features=OTHERS, test_truth=TRUTH)
     expected = load(**paths)

@@ -11,7 +11,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation import fold_dataset
-from neucrowd_tf.evaluation.cross_validation import concatenate, first_of_each
+from neucrowd_tf.evaluation.cross_validation import concatenate
 
 
 def _dataset(seed: int = 0, rows: int = 60, truth: bool = True) -> CrowdDataset:
@@ -157,12 +157,6 @@ def test_identities_are_matched_by_name() -> None:
         concatenate(
             [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]
         )
-
-
-def test_first_of_each_row() -> None:
-    rows = np.array([[0.0, 1], [1, 1], [-0.0, 1], [1, 1], [2, 1]], dtype=np.float32)
-    np.testing.assert_array_equal(first_of_each(rows), [0, 1, 4])
-    np.testing.assert_array_equal(first_of_each(np.zeros((3, 2, 2), dtype=np.uint8)), [0])
 
 
 def test_numbers_out_of_range() -> None:

@@ -66,15 +66,6 @@ def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> 
     assert hparams["shift"].number_value == 0.5
 
 
-def test_the_table_and_the_places_are_printed(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run() == 0
-    out = capsys.readouterr().out
-    assert "accuracy" in out and str(tmp_path / "summary.csv") in out
-    assert f"tensorboard --logdir {tmp_path}" in out
-
-
 # --------------------------------------------------------------------- resuming
 
 
@@ -375,9 +366,3 @@ def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
     assert not a & b and a | b == c | d and len(a | b) == 40
     before = files(tmp_path / "tiny")
     assert run(*flags, "--resume") == 0 and files(tmp_path / "tiny") == before
-
-
-def test_list(run: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--list") == 0
-    out = capsys.readouterr().out
-    assert "Methods:" in out and "Datasets:" in out and "  neucrowd " in out

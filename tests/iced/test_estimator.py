@@ -20,7 +20,6 @@ from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.iced.estimator import certainty_groups
 from neucrowd_tf.iced.inference import infer_labels
-from neucrowd_tf.training import Run
 
 SMALL: dict[str, Any] = {
     "hidden_units": (16, 8),
@@ -104,39 +103,6 @@ def test_saved_and_loaded(fitted: Any, tmp_path: pathlib.Path) -> None:
     again = load(tmp_path / "iced")
     assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
     assert np.array_equal(again.labels_history_, model.labels_history_)
-
-
-class Killed(Exception):
-    pass
-
-
-@pytest.mark.ci  # test_common.py resumes each family's first
-@pytest.mark.parametrize(
-    ("stage", "epoch"), [pytest.param("autoencoder", 1, marks=pytest.mark.slow), ("rounds", 2)]
-)
-def test_a_killed_fit_resumes_bit_for_bit(
-    fitted: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, epoch: int
-) -> None:
-    model, x, crowd, _ = fitted
-    from neucrowd_tf.training.run import Run as Surroundings
-
-    real = Surroundings.scalars
-
-    def scalars(self: Run, step: int, values: Any) -> None:
-        real(self, step, values)
-        if self.prefix == f"{stage}/" and step == epoch:
-            raise Killed
-
-    run = Run(checkpoints=tmp_path, checkpoint_seconds=0.0)
-    with monkeypatch.context() as patch:
-        patch.setattr(Surroundings, "scalars", scalars)
-        with pytest.raises(Killed):
-            ICED(**SMALL).fit(x, crowd, run=run)
-    again = ICED(**SMALL).fit(x, crowd, run=run)
-    assert np.array_equal(again.predict_proba(x), model.predict_proba(x))
-    assert np.array_equal(again.labels_history_, model.labels_history_)
-    assert np.array_equal(again.synthetic_history_, model.synthetic_history_)
-    assert again.history_ == model.history_
 
 
 def test_names_and_partial_annotation_three_classes_and_validation() -> None:

@@ -6,8 +6,6 @@ import importlib.util
 import re
 from pathlib import Path
 
-import pytest
-
 from neucrowd_tf.io.checks import catalogue, error
 
 
@@ -50,8 +48,3 @@ def test_further_lines_follow_the_id() -> None:
         error("missing_role", "a.csv", roles="item", columns="Columns: a 1", advice="\n  b")
     )
     assert shown == "a.csv: no item column. Columns: a 1. [missing_role]\n  b"
-
-
-def test_words_that_are_missing_are_an_error() -> None:
-    with pytest.raises(KeyError):
-        error("encoding", "a.csv")

@@ -14,7 +14,6 @@ from sklearn.datasets import make_blobs
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.training import Run
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -95,29 +94,6 @@ def test_bad_arguments_and_data() -> None:
     broken[5, 2] = np.nan
     with pytest.raises(DataError, match="row 5, column 2"):
         NeuCrowd(**TINY).fit(broken, annotations)
-
-
-@pytest.mark.ci  # test_common.py resumes each family's first
-def test_resumes_bit_for_bit(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, annotations, _ = crowd()
-    expected = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations).predict_proba(x)
-    begun: list[int] = []
-    sample = NeuCrowd._sample_safely
-
-    def dies(self: NeuCrowd, model: Any, labels: Any, epoch: int) -> Any:
-        begun.append(epoch)
-        if len(begun) == 3:
-            raise KeyboardInterrupt
-        return sample(self, model, labels, epoch)
-
-    monkeypatch.setattr(NeuCrowd, "_sample_safely", dies)
-    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
-    with pytest.raises(KeyboardInterrupt):
-        NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations, run=run)
-    resumed = NeuCrowd(**{**TINY, "epochs": 4}).fit(x, annotations, run=run)
-    assert begun == [0, 1, 2, 2, 3]
-    np.testing.assert_array_equal(expected, resumed.predict_proba(x))
-    assert len(resumed.history_["loss"]) == 4
 
 
 @pytest.mark.ci

@@ -116,10 +116,3 @@ def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> Non
     )
     with pytest.raises(DataError, match="differs from its table"):
         claims.recompute(claim, tmp_path)
-
-
-def test_unknown_fields(tmp_path: Path) -> None:
-    path = tmp_path / "claims.toml"
-    path.write_text('[one]\npaper = "NeuCrowd"\nwho = "?"\n')
-    with pytest.raises(DataError, match=r"one: .*who"):
-        claims.read(path)

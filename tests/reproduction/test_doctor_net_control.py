@@ -2,27 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
-
-from neucrowd_tf.annotations import Annotations
-from reproduction.controls.doctor_net import ControlledDoctorNet
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("option", [{"weight_softmax": "after"}, {"weight_schedule": "cyclic"}])
-def test_printed_second_phases_learn(option: Any) -> None:
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=120)
-    x = rng.normal(size=(120, 5)) + 4 * np.eye(3, 5)[truth]
-    labels = np.repeat(truth[:, None], 5, axis=1)
-    labels[:, 4] = rng.integers(3, size=120)
-    quick: Any = {"base": {"hidden_units": (16,)}, "epochs": 25, "learning_rate": 1e-2}
-    model = ControlledDoctorNet(**quick, weight_epochs=5, **option)
-    assert model.fit(x, Annotations.from_dense(labels)).score(x, truth) > 0.9
-    assert model.annotator_weights_.sum() == pytest.approx(1.0, abs=1e-5)
 
 
 def test_cyclic_optimizer_by_hand() -> None:

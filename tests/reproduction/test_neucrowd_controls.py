@@ -64,10 +64,3 @@ def test_selections() -> None:
     hardest, _ = model.select(model.sampler, pool, which, tf.constant(99, tf.int64))
     order = np.argsort(-losses, kind="stable")[: len(hardest)]
     np.testing.assert_array_equal(hardest, pool.numpy()[order])
-
-
-@pytest.mark.slow
-def test_it_fits() -> None:
-    x, annotations = crowd()
-    model = ControlledNeuCrowd(**TINY, selection="oracle", weight_loss=True).fit(x, annotations)
-    assert np.isfinite(model.predict_proba(x)).all()

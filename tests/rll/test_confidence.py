@@ -104,11 +104,6 @@ def test_wrong_priors(arguments: dict[str, object]) -> None:
         beta_parameters(**{"prior": [0.5, 0.5], **arguments})  # type: ignore[arg-type]
 
 
-def test_shapes_are_checked() -> None:
-    with pytest.raises(UsageError, match=r"\[N, C\]"):
-        mle_confidence(VOTES, LABELS[:, None])
-
-
 def test_subsample_keeps_d_labels_of_each_instance() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 3, size=(30, 7))
@@ -138,8 +133,3 @@ def test_subsampled_votes_follow_the_hypergeometric_distribution() -> None:
         np.testing.assert_allclose(drawn.mean(axis=0), 3 * np.array([4, 2, 1]) / 7, atol=0.05)
         # No 3 of 7 hold two of the third class, and (2, 1, 0) has probability 6 * 2 / 35.
         assert np.mean((drawn == [2, 1, 0]).all(axis=1)) == pytest.approx(12 / 35, abs=0.03)
-
-
-def test_wrong_d() -> None:
-    with pytest.raises(UsageError, match="annotators_per_instance"):
-        subsample_annotations(Annotations.from_votes([[1, 2]]), 0, 0)

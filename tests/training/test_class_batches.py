@@ -7,9 +7,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.tuplets import class_batches
 
 LABELS = np.array([0] * 40 + [3] * 12 + [1] * 3)
@@ -49,8 +47,3 @@ def test_classes_are_drawn_apart_and_two_of_each_at_least() -> None:
             "classes of one size do not share their permutations"
         )
     assert next(iter(class_batches(0, labels, 2)(0))).shape == (2, 2)
-
-
-def test_one_class_is_an_error() -> None:
-    with pytest.raises(DataError, match="two classes"):
-        class_batches(0, np.zeros(5, int), 4)

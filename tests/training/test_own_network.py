@@ -11,9 +11,9 @@ import pytest
 from neucrowd_tf import CrowdLayer, NeuCrowd, Run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import nest
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
-from neucrowd_tf.training.networks import BASES, ENCODERS, configuration
+from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import BestEpoch, validation_figures
 from neucrowd_tf.two_stage import DeepLabels, TwoStageClassifier
 
@@ -43,15 +43,6 @@ def test_networks_by_reference() -> None:
     for name in wrong:
         with pytest.raises(UsageError, match=f"base: .*{name.partition(':')[0]}"):
             CrowdLayer(name).fit(X, CROWD)
-
-
-@pytest.mark.slow
-def test_keras_applications_are_built_for_the_images() -> None:
-    build = configuration("base", "MobileNetV2", BASES)
-    assert build((32, 32, 3), 4).output_shape == (None, 4)
-    assert configuration("encoder", "MobileNetV2", ENCODERS)((32, 32, 3)).output_shape[1] == 1280
-    with pytest.raises(DataError, match="base: MobileNetV2"):
-        build((8, 8, 3), 4)
 
 
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])

@@ -151,21 +151,3 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
         fitted.predict(np.zeros((2, 5)))
     numbers = fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
     assert not hasattr(numbers, "text_features_")
-
-
-@pytest.mark.slow
-def test_autos_folds_learn_from_their_own_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.choice import Auto
-
-    texts, crowd, _ = crowd_of_texts()
-    sizes: list[int] = []
-    fit = TextFeatures.fit
-
-    def watched(self: TextFeatures, given: list[str]) -> TextFeatures:
-        sizes.append(len(given))
-        return fit(self, given)
-
-    monkeypatch.setattr(TextFeatures, "fit", watched)
-    fitted = Auto(["mv_lr", "ds_lr"], folds=3).fit(texts, crowd)
-    assert sizes.count(40) >= 3 and max(sizes) == 60
-    assert fitted.predict(texts[:5]).shape == (5,)

@@ -83,10 +83,3 @@ def test_gold_labels_are_flagged_and_take_one_annotator(crowd):
     np.testing.assert_array_equal(gold.labels_, truth)
     with pytest.raises(UsageError, match="received 5 annotators"):
         GoldLabels(**SMALL).fit(features, annotations)
-
-
-def test_names():
-    names = {m.name for m in registry.methods()}
-    assert {"mv_dl", "ds_dl", "gold_dl", "mv_dnn", "ds_dnn"} <= names
-    assert registry.method("ds_dl").make(dataset="labelme").batch_size == 128
-    assert registry.method("mv_dnn").make(dataset="labelme").base["hidden_units"] == (128, 64)

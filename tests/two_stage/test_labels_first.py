@@ -11,7 +11,7 @@ import baselines  # noqa: F401
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 
@@ -86,11 +86,3 @@ def test_exported_layers_agree_where_classes_are_separable() -> None:
     for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
         served = np.asarray(model(rows)["probabilities"])
         np.testing.assert_allclose(served, fitted.predict_proba(rows), atol=tolerance)
-
-
-def test_wrong_arguments() -> None:
-    x, crowd, _ = crowd_data()
-    with pytest.raises(UsageError, match="aggregator"):
-        TwoStageClassifier("median").fit(x, crowd)
-    with pytest.raises(UsageError, match="labels"):
-        TwoStageClassifier(labels="firm").fit(x, crowd)
