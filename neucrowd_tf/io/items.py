@@ -74,12 +74,14 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
     Raises:
         DataError: no column of ids, an empty id, or an item twice.
     """
-    ids = [item.strip() for item in table.joined(item_columns(table, options))]
+    ids = table.joined(item_columns(table, options))
+    if not options.exact_names:
+        ids = [item.strip() for item in ids]
     if not ids:
         raise error("broken_file", table.path, problem="the file has no rows")
     seen: dict[str, int] = {}
     for row, item in enumerate(ids):
-        if not item or seen.setdefault(item, row) != row:
-            problem = f"item {item!r} occurs twice" if item else "the item has no id"
+        if not item.strip() or seen.setdefault(item, row) != row:
+            problem = f"item {item!r} occurs twice" if item.strip() else "the item has no id"
             raise error("broken_file", table.path, table.place(row), problem=problem)
     return ids

@@ -135,30 +135,6 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
     np.testing.assert_array_equal(half, afresh)
 
 
-@pytest.mark.ci
-def test_only_features_that_nobody_can_write_to_stay_standardised(wide, monkeypatch):
-    from neucrowd_tf.crowd_layers import classifier
-
-    features, annotations = wide
-    made, standardise = [], classifier.standardise
-    monkeypatch.setattr(
-        classifier, "standardise", lambda *a, **k: made.append(1) or standardise(*a, **k)
-    )
-    changing = features.copy()
-    model = CrowdLayer(base={"hidden_units": (6,)}, epochs=2, batch_size=25, restarts=0)
-    with model.reused():
-        model.fit(changing, annotations)
-        changing[:, 0] = changing[::-1, 0] ** 3
-        changed = model.fit(changing, annotations).predict_proba(changing)
-        assert len(made) == 2
-        changing.flags.writeable = False
-        for _ in range(2):
-            kept = model.fit(changing, annotations).predict_proba(changing)
-        assert len(made) == 2
-    np.testing.assert_array_equal(changed, kept)
-    np.testing.assert_array_equal(kept, model.fit(changing, annotations).predict_proba(changing))
-
-
 def test_augmentation_is_a_function_of_the_seed():
     from neucrowd_tf.crowd_layers.augmentation import crop_and_flip
 

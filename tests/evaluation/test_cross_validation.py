@@ -9,7 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
 
@@ -157,15 +157,3 @@ def test_identities_are_matched_by_name() -> None:
         concatenate(
             [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]
         )
-
-
-def test_numbers_out_of_range() -> None:
-    data = _dataset()
-    with pytest.raises(UsageError, match="folds"):
-        fold_dataset(data, repeat=0, fold=0, folds=1)
-    with pytest.raises(UsageError, match="fold 3"):
-        fold_dataset(data, repeat=0, fold=3, folds=3)
-    with pytest.raises(UsageError, match="validation_share"):
-        fold_dataset(data, repeat=0, fold=0, validation_share=1.0)
-    with pytest.raises(DataError, match="each of 50 folds"):
-        fold_dataset(data, repeat=0, fold=0, folds=50)

@@ -169,29 +169,6 @@ def test_results_that_another_version_makes_differently_are_reported(
     assert "annotators.csv: written again, and it differs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [("metrics.json", "Remove it to make the run again"), ("config.json", "Remove the folder")],
-)
-def test_damaged_files_of_a_run_say_what_to_do(
-    run: Callable[..., int],
-    tmp_path: Path,
-    name: str,
-    remedy: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run() == 0
-    path = tmp_path / "tiny" / "mean" / "seed-0" / name
-    wrong = {"test": {"accuracy": "x"}, "timings": {}, "settings": 3}
-    for content in (path.read_bytes()[:50], b"", b"[]", b"a,b\n", json.dumps(wrong).encode()):
-        path.write_bytes(content)
-        capsys.readouterr()
-        assert run("--resume") == 2
-        error = capsys.readouterr().err
-        assert error.startswith(f"error: {path}: ") and error.count("\n") == 1
-        assert remedy in error
-
-
 def test_another_programs_tables_are_not_overwritten(
     run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

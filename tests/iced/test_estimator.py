@@ -203,51 +203,6 @@ def test_bad_data() -> None:
         ICED(**SMALL).fit(np.ones((5, 2), np.float32), np.zeros((5, 3), int))
 
 
-# ----------------------------------------------------------------- awkward data
-
-
-def stray(places: list[int], annotators: list[int] | slice, size: int = 7) -> np.ndarray:
-    """Labels `[30, R]` of class 0, but for a few of class 1."""
-    dense = np.zeros((30, size), int)
-    dense[places, annotators] = 1
-    return dense
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize(
-    ("dense", "options", "warned"),
-    [
-        # A minority of one; one that inference leaves nothing of, three votes out of 210.
-        (stray([3], slice(None), 4), {}, ["fewer than two candidates", "1 in 2 of 2 rounds"]),
-        (
-            stray([3, 8, 20], [0, 1, 2]),
-            {"smoothing": 5.0, "em_iterations": 1},
-            ["fewer than two candidates", "1 in 2 of 2 rounds"],
-        ),
-        # Annotators who agree on everything, fewer neighbours than k, an unused class.
-        (
-            np.repeat(np.repeat([0, 1], [20, 3])[:, None], 3, axis=1),
-            {"num_classes": 3},
-            ["no annotator used class 2", "k was reduced: class 1 in 2 of 2 rounds"],
-        ),
-    ],
-)
-def test_awkward_crowds(dense: np.ndarray, options: dict[str, Any], warned: list[str]) -> None:
-    num_classes = options.pop("num_classes", 2)
-    crowd = Annotations.from_dense(dense, num_classes=num_classes)
-    x = np.ones((len(dense), 4), np.float32)  # identical points
-    few = {**SMALL, "rounds": 2, "hidden_units": (6, 4), "candidates": "inferred"}
-    with pytest.warns(UserWarning) as caught:
-        model = ICED(**few, **options).fit(x, crowd)
-    text = "\n".join(str(w.message) for w in caught)
-    assert all(words in text for words in warned)
-    results = (model.probas_, model.confusion_matrices_, model.predict_proba(x), model.transform(x))
-    assert all(np.isfinite(values).all() for values in results)
-    assert (model.synthetic_history_.sum() == 0) == (num_classes == 2)
-    votes = dense.mean(axis=1).round()
-    assert (model.labels_ == (votes if "smoothing" not in options else 0)).all()
-
-
 def test_registered_methods() -> None:
     assert registry.method("iced").make(seed=3).get_params()["candidates"] == "classifier"
     # Sections 2.3 to 2.5 and table 3's 2 x 3 epochs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 from pathlib import Path
 
@@ -96,26 +95,6 @@ def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
 
 
-def test_a_truth_of_other_tasks_is_refused(
-    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
-) -> None:
-    annotations, truth = crowd
-    annotations.to_frame().to_csv(tmp_path / "a.csv", index=False)
-    flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
-    flags.append(f"--output={tmp_path / 'page.html'}")
-    known = f"{annotations.instance_names[0]},{annotations.class_names[truth[0]]}"
-    others = "\n".join(f"x{i},cat" for i in range(400))
-    for rows, wanted in (
-        ("x0,cat", "item 'x0' is not one of the 300 items"),
-        (f"{others}\n{known}", "1 of its 401 items are among the 300"),
-    ):
-        (tmp_path / "t.csv").write_text(f"task,label\n{rows}\n")
-        assert main(flags) == 2
-        error = capsys.readouterr().err.splitlines()[-1]
-        assert error.startswith("error: ") and wanted in error
-        assert not (tmp_path / "page.html").exists()
-
-
 @pytest.mark.parametrize("name", ["metrics.json", "config.json"])
 def test_a_run_with_somebody_elses_file_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -128,22 +107,3 @@ def test_a_run_with_somebody_elses_file_is_refused(
     capsys.readouterr()
     assert main([f"--run={tmp_path}", f"--output={tmp_path / 'report.html'}"]) == 2
     assert f"{name}: " in capsys.readouterr().err
-
-
-def test_a_run_of_other_annotations_is_told(
-    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
-) -> None:
-    crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
-    run = tmp_path / "table" / "mv_lr" / "seed-0"
-    run.mkdir(parents=True)
-    settings = {"annotations": str(tmp_path / "a.csv"), "digests": {"annotations": "0" * 64}}
-    (run / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
-    (run / "metrics.json").write_text(json.dumps({"test": {}, "method": "mv_lr"}))
-    (run / "predictions.csv").write_text("task,label,predicted,p_a,p_b\n1,a,a,0.9,0.1\n")
-    assert main([f"--run={run}", f"--output={run / 'report.html'}"]) == 0
-    assert "differs from --annotations of the run in" in capsys.readouterr().err
-    before = (tmp_path / "a.csv").read_bytes()
-    for output in (tmp_path / "a.csv", run / "predictions.csv"):
-        assert main([f"--run={run}", f"--output={output}"]) == 2
-        assert "would overwrite the run's" in capsys.readouterr().err
-    assert (tmp_path / "a.csv").read_bytes() == before

@@ -1,9 +1,6 @@
-"""Broken runs, limits of resources and the catalogue's own cases: `make torture`.
+"""Broken runs and limits of resources: `make torture`.
 
-python -m tests.torture [--kills=240] [--methods=NAMES] [--seed=0] [--workers=2] [--result=FILE]
-
-With --result each outcome becomes a line of that file, and what it has is not tried again. --page
-writes the counts as a page.
+python -m tests.torture [--kills=240] [--methods=NAMES] [--seed=0] [--workers=2]
 """
 
 from __future__ import annotations
@@ -11,9 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 
-from tests.torture.cases import try_cases
 from tests.torture.kills import families, try_kills
 from tests.torture.limits import try_limits
 from tests.torture.record import Record
@@ -29,22 +24,16 @@ def main() -> int:
     parser.add_argument("--methods", default="", help="default: one per class of estimators")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--result", type=Path, help="file of outcomes, which grows")
-    parser.add_argument("--page", type=Path, help="Markdown file of the counts")
     flags = parser.parse_args()
     began = time.monotonic()
-    with Record(flags.result) as record:
-        try_cases(record)
-        try_limits(record)
-        if flags.kills:
-            methods = tuple(flags.methods.split(",")) if flags.methods else families()
-            try_kills(flags.kills, flags.seed, flags.workers, methods, record)
-        print("\n".join(record.lines()), flush=True)
-        if flags.page is not None:
-            flags.page.write_text(record.page(), encoding="utf-8")
-        failed = bool(record.wrong)
+    record = Record()
+    try_limits(record)
+    if flags.kills:
+        methods = tuple(flags.methods.split(",")) if flags.methods else families()
+        try_kills(flags.kills, flags.seed, flags.workers, methods, record)
+    print("\n".join(record.lines()), flush=True)
     print(f"{time.monotonic() - began:.0f} s")
-    return int(failed)
+    return int(bool(record.wrong))
 
 
 if __name__ == "__main__":

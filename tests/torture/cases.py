@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.torture.forked import HUNG, forked, tail
-from tests.torture.record import Record
 
 SECONDS = 60
 LONG = "task,worker,label\n"
@@ -161,16 +160,3 @@ def try_features(check: str, content: str) -> list[str]:
         flags = [f"--annotations={folder}/a.csv", f"--features={folder}/f.csv"]
         flags.append(f"--output={folder}/out")
         return rejected(check, lambda: command("report", flags), folder)
-
-
-def try_cases(record: Record) -> None:
-    """Records each case that is not recorded yet."""
-    prepare()
-    for number, (check, name, content, flags) in enumerate(CASES):
-        if (title := f"{check} {number}") not in record.tried():
-            wrong = try_case(check, name, content, flags)
-            record.add({"name": title, "counts": {"rejected files": 1}, "wrong": wrong})
-    for check, features in FEATURES:
-        if (title := f"{check} features") not in record.tried():
-            wrong = try_features(check, features)
-            record.add({"name": title, "counts": {"rejected files": 1}, "wrong": wrong})

@@ -241,33 +241,24 @@ def _begin() -> None:
                 importlib.import_module(module.name)
 
 
-def _recorded(job: tuple[str, int, int, str]) -> dict[str, Any]:
+def _recorded(job: tuple[str, int, int, str]) -> tuple[Counter[str], list[str]]:
     method, chain, seed, folder = job
-    counts, wrong = _broken(method, chain, seed, Path(folder) / method)
-    name = _name(method, chain, seed)
-    return {"name": name, "method": method, "counts": dict(counts), "wrong": wrong}
-
-
-def _name(method: str, chain: int, seed: int) -> str:
-    return f"run {chain} of {method}, seed {seed}"
+    return _broken(method, chain, seed, Path(folder) / method)
 
 
 def try_kills(
     kills: int, seed: int, workers: int, methods: tuple[str, ...], record: Record
 ) -> None:
-    """Breaks `kills` runs and records those that are not recorded yet.
+    """Breaks `kills` runs and records the outcomes.
 
     Every method is broken once before any is broken a second time.
     """
     import multiprocessing
 
     chains = ((method, chain) for chain in range(kills) for method in methods)
-    wanted = [next(chains) for _ in range(-(-kills // BREAKS))]
-    done = record.tried()
+    jobs = [next(chains) for _ in range(-(-kills // BREAKS))]
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        left = [(*item, seed, folder) for item in wanted if _name(*item, seed) not in done]
-        if left:
-            context = multiprocessing.get_context("spawn")
-            with context.Pool(min(workers, len(left)), _begin) as pool:
-                for item in pool.imap_unordered(_recorded, left):
-                    record.add(item)
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(min(workers, len(jobs)), _begin) as pool:
+            for outcome in pool.imap_unordered(_recorded, [(*job, seed, folder) for job in jobs]):
+                record.add(*outcome)

@@ -99,20 +99,18 @@ def _tried(name: str, flags: Sequence[str], before: Act, folder: Path) -> list[s
 
 
 def try_limits(record: Record) -> None:
-    """Records what happens under each limit that is not recorded yet."""
+    """Records what happens under each limit."""
     with tempfile.TemporaryDirectory(prefix="torture-") as scratch:
         warm = _fresh(Path(scratch), "names")
         names = limits(warm)
         with contextlib.redirect_stderr(io.StringIO()):  # once here, so that all is imported
             command("aggregate", names["4 MB of memory"][0])
         for name in names:
-            if name in record.tried():
-                continue
             folder = _fresh(Path(scratch), name.replace(" ", "-"))
             flags, before = limits(folder)[name]
             root = os.geteuid() == 0 and "permission" in name
             wrong = [] if root else _tried(name, flags, before, folder)
-            record.add({"name": name, "counts": {"limits": int(not root)}, "wrong": wrong})
+            record.add({"limits": int(not root)}, wrong)
 
 
 def _fresh(scratch: Path, name: str) -> Path:

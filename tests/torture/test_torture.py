@@ -43,15 +43,6 @@ def test_limits_and_kills() -> None:
     assert not record.wrong, "\n".join(record.lines())
 
 
-def test_a_record_continues(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        with Record(tmp_path / "r.jsonl") as record:
-            record.add({"name": name, "method": "rll", "counts": {"broken": 2}, "wrong": ["bytes"]})
-    with Record(tmp_path / "r.jsonl") as record:
-        assert record.tried() == {"a", "b"} and record.counts()["broken"] == 4
-        assert len(record.wrong) == 2 and "| broken | 4 |" in record.page()
-
-
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=4)
 
 

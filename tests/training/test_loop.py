@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.training import network_cache
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -280,17 +279,3 @@ def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     with pytest.warns(UserWarning, match=r"kept\.npz: .* another run.* is made afresh"):
         assert run.cached("kept", lambda: {"x": np.ones(1)})["x"].size == 1
     assert run.cached("kept", lambda: arrays).keys() == {"x"}
-
-
-def test_each_fourth_network_frees_earlier_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tensorflow.python.eager import context
-
-    freed: list[int] = []
-    kernels: list[int] = []
-    monkeypatch.setattr(network_cache.gc, "collect", lambda: freed.append(1))
-    monkeypatch.setattr(
-        type(context.context()), "clear_kernel_cache", lambda self: kernels.append(1)
-    )
-    for _ in range(3 * network_cache.EACH):
-        network_cache.free_earlier()
-    assert len(freed) == 3 and len(kernels) == 3 * network_cache.EACH
