@@ -31,8 +31,10 @@ QUOTA, ROUNDS = 0.17, 5
 # About this many numbers represent a text.
 TEXT_INPUTS = 100
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
-# and the rest for further fits of the better ones. A table of at most SMALL numbers is small.
-BUDGET, FIRST, SMALL = 100.0, 0.6, 75_000
+# and the rest for further fits of the better ones.
+BUDGET, FIRST = 100.0, 0.6
+# Tables of at most so many numbers get so many epochs: they have few steps in each.
+SMALL, SMALL_EPOCHS = 75_000, 100
 # Seconds of a step of annot-mix, without its matrix products.
 MIXING_STEP = 6e-3
 # DASC comes early if this share of the cells is empty.
@@ -104,24 +106,16 @@ def _epochs(rows: int, batch: int, most: int, steps: int) -> int:
 
 
 def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
-    """Returns three kinds of settings.
+    """Returns two kinds of settings.
 
-    They are *strong* (batch normalisation, dropout and a rate that falls to 0), *dropout* (batches
-    of 128) and *large* (dropout, batches of 512, few steps). On a small table *dropout* has batches
-    of 32 and a hundred epochs: in 150 steps of 128 rows a network learns no more than a line.
+    They are *strong* (batch normalisation, dropout and a rate that falls to 0) and *large*
+    (dropout, batches of 512, few steps).
     """
     rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
-    small = _is_small(features)
-    batch, most = (32, 100) if small else (128, 50)
-    size = STRONG_BASE["batch_size"]
-    epochs = _epochs(rows, size, most, MOST_STEPS)
+    most = SMALL_EPOCHS if _is_small(features) else STRONG_BASE["epochs"]
+    epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
     return {
         "strong": {**common, **STRONG_BASE, "epochs": epochs},
-        "dropout": {
-            **common,
-            "batch_size": batch,
-            "epochs": _epochs(rows, batch, most, MOST_STEPS),
-        },
         "large": {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)},
     }
 
@@ -176,12 +170,12 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("anno_reg", "anno_reg", one_rate, network("strong", True)),
         ("annot_mix", "annot_mix", one_rate, network("strong", True, step=MIXING_STEP)),
         ("geocrowdnet_f", "geocrowdnet_f", one_rate, network("strong", True)),
-        ("crowd_layer", "crowd_layer", kinds["dropout"], network("dropout", True)),
+        ("crowd_layer", "crowd_layer", one_rate, network("strong", True)),
         ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
-        ("ds_dl", "ds_dl", kinds["dropout"], network("dropout", False)),
+        ("ds_dl", "ds_dl", kinds["strong"], network("strong", False)),
         ("softprob", "softprob", lr, 5 * linear),
         ("iced", "iced", blank, 1.3 + 1.6e-3 * rows),
-        ("mv_dl", "mv_dl", kinds["dropout"], network("dropout", False)),
+        ("mv_dl", "mv_dl", kinds["strong"], network("strong", False)),
         ("rll", "rll_bayesian", {}, tuplets),
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
