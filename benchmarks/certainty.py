@@ -1,25 +1,28 @@
 """Learns the calibration of inferred labels on public crowds, and measures what it says.
 
-    python -m benchmarks.certainty [--data_dir=D] [--parts=FOLDER] [--learn] [--json]
-        [--output=results/certainty.md]
+    python -m benchmarks.certainty [--data_dir=D] [--parts=FOLDER] [--fresh=FOLDER] [--learn]
+        [--json] [--output=results/certainty.md]
 
 Crowds: the twelve of `truth_inference/`, LabelMe, Music, 4,000 images of CIFAR-10N, four of
 `real_files/` with gold labels, and each of these thinned to two and three labels per item. When a
 crowd is measured, its whole family (crowds of the same items or task) is left out of the learning.
 `--learn` writes neucrowd_tf/certainty/recalibration.json, learned on all crowds. `--parts` keeps
-each crowd's posteriors, so that a stopped run goes on.
+each crowd's posteriors, so that a stopped run goes on. `--fresh` is a folder like `--data_dir`:
+the crowds of `FRESH` in its `truth_inference/` are measured with the package's coefficients.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import itertools
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +32,20 @@ from benchmarks.timing import data_folder, flags, tell
 from data import cifar10n, labelme, music
 from data import truth_inference as published
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty import Calibration, Certainty, annotator_skills
+from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.certainty import Calibration, Certainty, annotator_skills, skills
 from neucrowd_tf.certainty import recalibration as learned
 from neucrowd_tf.io.files.atomic import write_text
 
 Array = NDArray[Any]
-RELATIVES = ("CF CF_amt", "ZC_all ZC_in ZC_us", "rte snow_rte", "trec trec_rf10", "MS music")
+RELATIVES = (
+    "CF CF_amt",
+    "ZC_all ZC_in ZC_us",
+    "rte snow_rte",
+    "trec trec_rf10",
+    "MS music",
+    "politifact abc",
+)
 FAMILY = {name: group.split()[0] for group in RELATIVES for name in group.split()}
 # Item, annotator and label columns of the files with gold labels; numbers where no header is.
 FILES: dict[str, tuple[str, tuple[Any, Any, Any]]] = {
@@ -45,6 +55,27 @@ FILES: dict[str, tuple[str, tuple[Any, Any, Any]]] = {
     "trec_rf10": ("trec_rf10.txt", (("topicID", "docID"), "workerID", "label")),
 }
 WIDENING = 1.2  # of the shift's spread without gold labels: few families, and unknown relatives
+# Crowds that had no part in any choice: where they come from (a label per item and annotator, the
+# last one of several; `politifact` and `abc` are the statements of one source each). The data of
+# HITspam was read, too, and left out: all labels of its 100 items with truth are "No".
+TRUTH_INFERENCE = (
+    "zhydhkcws/crowd_truth_infer @ 8d216471071f09b9e474ee19f8d692447f982f88: datasets/"
+)
+AGGREGATION = "JunjieChiang/Label-Aggregation @ d153fa4c651d3f4e495a0d5f8929de7af1128608: data/"
+FACTS = "KevinRoitero/crowdsourcingTruthfulness @ 47d1e18b980e2afe998ad97c5ae0321acd1183e3: "
+FACTS += "SIGIR2020/crowdsourced-data/"
+FRESH = {
+    "bluebird": TRUTH_INFERENCE + "d_Duck Identification",
+    "product": TRUTH_INFERENCE + "d_jn-product",
+    "dog": TRUTH_INFERENCE + "s4_Dog data",
+    "face": TRUTH_INFERENCE + "s4_Face Sentiment Identification",
+    "reuters": AGGREGATION + "ruters",
+    "leaves": AGGREGATION + "leaves",
+    "fej2013": AGGREGATION + "fej2013",
+    "temp": AGGREGATION + "temp",
+    "politifact": FACTS + "S6.csv",
+    "abc": FACTS + "S3.csv",
+}
 GOLD = (20, 50, 200)
 MODELS = ("consensus", "dawid_skene", "majority_vote")
 
@@ -85,9 +116,7 @@ class Crowd:
 
 def read_crowds(data_dir: Path) -> Iterator[tuple[str, Annotations, Array]]:
     """Yields name, annotations and true labels of each crowd."""
-    for name in published.names(data_dir):
-        crowd = published.load(data_dir, name)
-        yield name, crowd.annotations, crowd.truth
+    yield from read_published(data_dir)
     loaders: dict[str, Callable[[], Any]] = {
         "labelme": lambda: labelme.load(data_dir),
         "music": lambda: music.load(data_dir),
@@ -98,6 +127,13 @@ def read_crowds(data_dir: Path) -> Iterator[tuple[str, Annotations, Array]]:
         yield name, dataset.annotations, np.asarray(dataset.truth)
     for name, (file, columns) in FILES.items():
         yield name, *_with_gold(data_dir / "real_files", name, file, columns)
+
+
+def read_published(folder: Path) -> Iterator[tuple[str, Annotations, Array]]:
+    """Yields name, annotations and true labels of each crowd of `truth_inference/`."""
+    for name in published.names(folder):
+        crowd = published.load(folder, name)
+        yield name, crowd.annotations, crowd.truth
 
 
 def _with_gold(
@@ -141,9 +177,11 @@ def thinned(crowd: Annotations, labels: int) -> Annotations:
     return crowd.select(np.sort(grouped[place - first < labels]))
 
 
-def fitted_crowds(data_dir: Path, parts: Path | None) -> Iterator[Crowd]:
-    """Yields every crowd, full and thinned, with the posteriors of both models."""
-    for name, crowd, truth in read_crowds(data_dir):
+def fitted_crowds(
+    crowds: Iterable[tuple[str, Annotations, Array]], parts: Path | None
+) -> Iterator[Crowd]:
+    """Yields every crowd, full and thinned, with the posteriors of all models."""
+    for name, crowd, truth in crowds:
         mean = crowd.num_annotations / crowd.annotated.sum()
         kinds = {"full": crowd}
         kinds |= {str(k): thinned(crowd, k) for k in (2, 3) if mean > k + 0.5}
@@ -261,12 +299,23 @@ def scores(said: Array, right: Array) -> dict[str, float]:
     }
 
 
+def constant_scores(right: Array) -> dict[str, float]:
+    """Returns the scores of the best constant, the crowd's true accuracy."""
+    return {
+        f"constant_{name}": scores(np.full(len(right), right.mean()), right)[name]
+        for name in ("brier", "log_loss")
+    }
+
+
 def without_gold(one: Crowd, calibration: Calibration) -> dict[str, float]:
     """Returns the figures of raw and recalibrated probabilities, and of the accuracy's interval."""
     certainty, rows, right = one.certainty(calibration), one.rows, one.right()
     raw = one.probas["consensus"].max(axis=1)[rows]
     found = {f"raw_{name}": value for name, value in scores(raw, right).items()}
-    found |= scores(certainty.right()[rows], right)
+    found |= scores(certainty.right()[rows], right) | constant_scores(right)
+    old = one.probas["dawid_skene"]
+    before = scores(old.max(axis=1)[rows], one.right("dawid_skene"))
+    found |= {f"dawid_skene_{name}": value for name, value in before.items()}
     estimate = certainty.accuracy(rows)
     found |= {
         "covered": float(estimate.low <= right.mean() <= estimate.high),
@@ -301,7 +350,7 @@ def annotators(one: Crowd, calibration: Calibration) -> dict[str, float]:
     """
     from neucrowd_tf.evaluation.intervals import wilson_interval
 
-    crowd, skills = one.annotations, annotator_skills(one.annotations, one.certainty(calibration))
+    crowd, judged = one.annotations, annotator_skills(one.annotations, one.certainty(calibration))
     checked = one.truth[crowd.instances] != -1
     who = crowd.annotators[checked]
     hits = crowd.labels[checked] == one.truth[crowd.instances[checked]]
@@ -312,17 +361,20 @@ def annotators(one: Crowd, calibration: Calibration) -> dict[str, float]:
         return {}
     share = right[many] / total[many]
     low, high = wilson_interval(right[many], total[many], 0.8)
-    covered = (skills.low[many] <= share) & (share <= skills.high[many])
-    verdict = (skills.note == "unreliable")[many]
+    covered = (judged.low[many] <= share) & (share <= judged.high[many])
+    verdict = (judged.note == skills.UNRELIABLE_NOTE)[many]
+    noted = (judged.note == skills.CHANCE_NOTE)[many]
     limit = (1.0 / crowd.num_classes + right.sum() / total.sum()) / 2
     return {
         "annotators_covered": float(covered.mean()),
         "annotators_width_ratio": float(
-            (skills.high - skills.low)[many].mean() / (high - low).mean()
+            (judged.high - judged.low)[many].mean() / (high - low).mean()
         ),
         "unreliable_said": float(verdict.sum()),
         "unreliable_right": float((verdict & (share < limit)).sum()),
         "unreliable_true": float((share < limit).sum()),
+        "chance_said": float(noted.sum()),
+        "chance_right": float((noted & (share < limit)).sum()),
     }
 
 
@@ -342,18 +394,22 @@ def labels(one: Crowd) -> dict[str, float]:
     }
 
 
+def figures(one: Crowd, calibration: Calibration) -> dict[str, Any]:
+    """Returns every figure of a crowd."""
+    row: dict[str, Any] = {"crowd": one.name, "thinned": one.thinned, "family": one.family}
+    row |= labels(one) | without_gold(one, calibration) | annotators(one, calibration)
+    for size in GOLD:
+        row |= with_gold(one, calibration, size)
+    return row
+
+
 def measured(crowds: Sequence[Crowd]) -> list[dict[str, Any]]:
     """Returns every figure of every crowd, its family left out of the learning."""
     rows = []
     for family in dict.fromkeys(one.family for one in crowds):
         calibration = learn([one for one in crowds if one.family != family])
-        open_ = dataclasses.replace(calibration, covariance=calibration.covariance * WIDENING**2)
-        for one in (one for one in crowds if one.family == family):
-            row: dict[str, Any] = {"crowd": one.name, "thinned": one.thinned, "family": family}
-            row |= labels(one) | without_gold(one, open_) | annotators(one, open_)
-            for size in GOLD:
-                row |= with_gold(one, open_, size)
-            rows.append(row)
+        wide = dataclasses.replace(calibration, covariance=calibration.covariance * WIDENING**2)
+        rows += [figures(one, wide) for one in crowds if one.family == family]
     return rows
 
 
@@ -381,31 +437,157 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
         true = sum(row.get("unreliable_true", 0.0) for row in some)
         found[f"unreliable_precision_{kind}"] = right / said if said else float("nan")
         found[f"unreliable_recall_{kind}"] = right / true if true else float("nan")
+        noted, low = (
+            sum(row.get(f"chance_{key}", 0.0) for row in some) for key in ("said", "right")
+        )
+        found[f"chance_precision_{kind}"] = low / noted if noted else float("nan")
+        found[f"chance_recall_{kind}"] = low / true if true else float("nan")
     return found
 
 
-def page(rows: Sequence[dict[str, Any]], means: dict[str, float]) -> str:
-    """Returns the tables in Markdown."""
-    shown = ("gain_consensus", "overturned", "raw_calibration_error", "calibration_error")
-    shown += ("raw_said_minus_true", "said_minus_true", "covered", "width")
-    shown += ("gold50_calibration_error", "gold50_said_minus_true", "annotators_covered")
+def planted(seeds: int = 6) -> list[str]:
+    """Returns a table: shares of planted annotators with twenty labels that `near_chance` finds.
+
+    Each of the simulated crowds has 400 items, three or five labels per item, 32 annotators with a
+    mean accuracy of .7 or .8, three who guess, two who always give one class, three adversaries.
+    """
+    counts: dict[tuple[int, str], list[bool]] = defaultdict(list)
+    kinds = np.repeat(["ordinary", "guess", "constant", "adversary"], (32, 3, 2, 3))
+    for size, each, accuracy, seed in itertools.product(
+        (2, 3, 4), (3, 5), (0.7, 0.8), range(seeds)
+    ):
+        truth = np.random.default_rng([9, seed, size]).integers(0, size, 400)
+        parts = [simulation.confusion_annotators(32, size, seed, accuracy=accuracy)]
+        parts += [simulation.spammers(3, size, seed)]
+        parts += [simulation.spammers(2, size, seed, kind="constant")]
+        parts += [simulation.adversaries(3, size, seed)]
+        crowd = simulation.simulate(truth, np.concatenate(parts), seed, rates=each / 40)
+        for kind, noted in zip(kinds, skills.near_chance(crowd), strict=True):
+            counts[size, str(kind)].append(bool(noted))
+    names = list(dict.fromkeys(kinds.tolist()))
+    lines = [f"| classes | {' | '.join(names)} |", "|--:|" + "--:|" * len(names)]
+    for size in (2, 3, 4):
+        cells = " | ".join(f"{np.mean(counts[size, name]):.2f}" for name in names)
+        lines.append(f"| {size} | {cells} |")
+    return lines
+
+
+def nested(crowds: Sequence[Crowd]) -> list[str]:
+    """Returns lines of a table: the constants chosen without each family, and how they do on it.
+
+    The shift's widening and the spread of annotators' quantiles are the least that cover 80% of the
+    other families, the least certain consensus is the lowest with a precision of .93 there.
+    """
+    families = list(dict.fromkeys(one.family for one in crowds))
+    grids: dict[str, tuple[float, ...]] = {
+        "widening": (0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.6),
+        "spread": (0.83, 0.85, 0.87, 0.89, 0.91),
+        "weak": (0.0, 0.2, 0.3, 0.4),
+    }
+    found: dict[tuple[str, str, float], list[float]] = defaultdict(list)
+    right: dict[tuple[str, str, float], float] = defaultdict(float)
+    for family in families:
+        base = learn([one for one in crowds if one.family != family])
+        for one in (one for one in crowds if one.family == family):
+            for value in grids["widening"]:
+                wide = dataclasses.replace(base, covariance=base.covariance * value**2)
+                found["widening", family, value].append(without_gold(one, wide)["covered"])
+            wide = dataclasses.replace(base, covariance=base.covariance * WIDENING**2)
+            with mock.patch.object(skills, "draws_for", lambda size: 60):
+                for value in grids["spread"]:
+                    with mock.patch.object(skills, "SPREAD", value):
+                        row = annotators(one, wide)
+                    found["spread", family, value] += [row["annotators_covered"]] if row else []
+                for value in grids["weak"]:
+                    with mock.patch.object(skills, "WEAK", value):
+                        row = annotators(one, wide)
+                    found["weak", family, value].append(row.get("unreliable_said", 0.0))
+                    right["weak", family, value] += row.get("unreliable_right", 0.0)
+    lines = ["| constant | chosen without each family | on the families left out | as they are |"]
+    lines.append("|---|---|--:|--:|")
+    for name, default in (("widening", WIDENING), ("spread", skills.SPREAD), ("weak", skills.WEAK)):
+
+        def score(value: float, some: Sequence[str], name: str = name) -> float:
+            if name != "weak":
+                return float(np.mean([np.mean(found[name, each, value]) for each in some]))
+            said = sum(sum(found[name, each, value]) for each in some)
+            return sum(right[name, each, value] for each in some) / said if said else 1.0
+
+        least = 0.93 if name == "weak" else 0.8
+        chosen = {}
+        for family in families:
+            others = [each for each in families if each != family]
+            enough = [value for value in grids[name] if score(value, others) >= least]
+            chosen[family] = min(enough, default=grids[name][-1])
+        if name == "weak":
+            said = sum(sum(found[name, each, chosen[each]]) for each in families)
+            reached = sum(right[name, each, chosen[each]] for each in families) / max(said, 1.0)
+        else:
+            reached = float(np.mean([score(chosen[each], [each]) for each in families]))
+        values = ", ".join(f"{value:g}" for value in chosen.values())
+        lines.append(f"| {name} | {values} | {reached:.3f} | {score(default, families):.3f} |")
+    return lines
+
+
+SHOWN = ("gain_consensus", "overturned", "raw_calibration_error", "calibration_error")
+SHOWN += ("raw_said_minus_true", "said_minus_true", "covered", "width")
+SHOWN += ("gold50_calibration_error", "gold50_said_minus_true", "annotators_covered")
+
+
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Returns a table of crowds in Markdown."""
+    lines = [
+        f"| crowd | labels per item | {' | '.join(SHOWN)} |",
+        "|---|---|" + "--:|" * len(SHOWN),
+    ]
+    for row in rows:
+        cells = (f"{row[name]:.3f}" if name in row else "" for name in SHOWN)
+        lines.append(f"| {row['crowd']} | {row['thinned']} | {' | '.join(cells)} |")
+    return lines
+
+
+def page(
+    rows: Sequence[dict[str, Any]], fresh: Sequence[dict[str, Any]], constants: Sequence[str]
+) -> str:
+    """Returns the tables in Markdown; `constants` is the table of `nested`."""
+    means, tried = summary(rows), summary(fresh) if fresh else {}
     lines = [
         "# Certainty on public crowds",
         "",
         "`python -m benchmarks.certainty --data_dir=DATA` makes this page. Each crowd's family is",
-        "left out of the learning when it is measured. Means are over families.",
+        "left out of the learning when it is measured. Means are over families. Fresh crowds are",
+        "those of the last tables; nothing was learned or chosen on them.",
         "",
-        "| figure | mean over families |",
-        "|---|--:|",
-        *(f"| {name} | {value:.3f} |" for name, value in means.items()),
+        "| figure | mean over families | fresh crowds |",
+        "|---|--:|--:|",
+        *(
+            f"| {name} | {value:.3f} | {tried.get(name, np.nan):.3f} |"
+            for name, value in means.items()
+        ),
         "",
-        "| crowd | labels per item | " + " | ".join(shown) + " |",
-        "|---|---|" + "--:|" * len(shown),
+        *table(rows),
     ]
-    for row in rows:
-        cells = (f"{row[name]:.3f}" if name in row else "" for name in shown)
-        lines.append(f"| {row['crowd']} | {row['thinned']} | {' | '.join(cells)} |")
+    if fresh:
+        lines += ["", "## Fresh crowds, tried once", "", *table(fresh), "", "| crowd | source |"]
+        lines += ["|---|---|", *(f"| {name} | {source} |" for name, source in FRESH.items())]
+    lines += ["", "## Constants chosen without each family", "", *constants]
+    lines += ["", "## Planted annotators who are noted as near chance", "", *planted()]
     return "\n".join([*lines, ""])
+
+
+def write_calibration(crowds: Sequence[Crowd]) -> None:
+    """Writes the package's coefficients, learned on all crowds."""
+    models = {}
+    for name in MODELS:
+        calibration = learn(crowds, name)
+        models[name] = {
+            "weights": calibration.weights.round(6).tolist(),
+            "covariance": (calibration.covariance * WIDENING**2).round(6).tolist(),
+        }
+    names = sorted({one.name for one in crowds})
+    values = {"models": models, "ranges": ranges(crowds), "crowds": names}
+    path = Path(learned.__file__).with_name("recalibration.json")
+    write_text(path, json.dumps(values, indent=1) + "\n")
 
 
 def main() -> None:
@@ -413,26 +595,21 @@ def main() -> None:
     parser = flags(__doc__)
     parser.add_argument("--data_dir", type=Path, default=data_folder(), help="the published data")
     parser.add_argument("--parts", type=Path, help="a folder that keeps each crowd's posteriors")
+    parser.add_argument(
+        "--fresh", type=Path, help="a folder with crowds that nothing was chosen on"
+    )
     parser.add_argument("--output", type=Path, help="the page to write")
     parser.add_argument("--learn", action="store_true", help="write recalibration.json")
     given = parser.parse_args()
-    crowds = list(fitted_crowds(Path(given.data_dir), given.parts))
+    crowds = list(fitted_crowds(read_crowds(Path(given.data_dir)), given.parts))
     if given.learn:
-        models = {}
-        for name in MODELS:
-            calibration = learn(crowds, name)
-            models[name] = {
-                "weights": calibration.weights.round(6).tolist(),
-                "covariance": (calibration.covariance * WIDENING**2).round(6).tolist(),
-            }
-        names = sorted({one.name for one in crowds})
-        values = {"models": models, "ranges": ranges(crowds), "crowds": names}
-        path = Path(learned.__file__).with_name("recalibration.json")
-        write_text(path, json.dumps(values, indent=1) + "\n")
+        write_calibration(crowds)
         return
+    others = fitted_crowds(read_published(given.fresh), given.parts) if given.fresh else ()
+    fresh = [figures(one, Calibration.learned()) for one in others]
     rows = measured(crowds)
-    means = summary(rows)
-    tell(given, means, page(rows, means))
+    means = {"means": summary(rows), "fresh": summary(fresh) if fresh else {}}
+    tell(given, means, page(rows, fresh, nested(crowds)))
 
 
 if __name__ == "__main__":

@@ -28,18 +28,19 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.certainty import WIDENING, fitted_crowds, learn, thinned
+from benchmarks.certainty import WIDENING, fitted_crowds, learn, read_crowds, thinned
 from benchmarks.timing import data_folder, flags, tell
 from data import cifar10n, labelme, music
 from neucrowd_tf.aggregation import Consensus, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
-from neucrowd_tf.evaluation.without_truth import judge
+from neucrowd_tf.evaluation.without_truth import joint_probas, judge
 from neucrowd_tf.io.labels import read_annotations
 
 Array = NDArray[Any]
 SIMULATED = (("cancer", 0.0), ("cancer", 0.1), ("digits", 0.1), ("digits", 0.25))
 SIMULATED += (("usps", 0.05), ("usps", 0.2))
+SHARES = [round(0.1 * tenth, 1) for tenth in range(11)]  # of the joint posterior
 MISLED = 0.75  # probability that an annotator makes the shared mistake
 
 
@@ -125,7 +126,9 @@ def measured(
     model[:, np.unique(labels[rows])] = predictions(features[rows], labels[rows])
     posteriors = Consensus().fit(crowd).probas_
     right = float((model.argmax(axis=1) == truth[rows]).mean())
-    judged = judge(calibration.apply(posteriors, votes), rows, model)
+    certainty = calibration.apply(posteriors, votes)
+    judged = judge(certainty, rows, model)
+    joint, places = judged.posterior.argmax(axis=1), np.arange(len(rows))
     value, low, high = judged.accuracy("model")
     found = {
         "items": len(rows),
@@ -134,8 +137,12 @@ def measured(
         "low": low,
         "high": high,
         "covered": float(low <= right <= high),
-        "labels": float((judged.posterior.argmax(axis=1) == truth[rows]).mean()),
+        "labels": float((joint == truth[rows]).mean()),
+        "labels_joint": float(judged.posterior[places, joint].mean()),
+        "labels_crowd": float(certainty.probas[rows, joint].mean()),
+        "labels_expected": float(joint_probas(certainty, rows, model).max(axis=1).mean()),
         "consensus": float((posteriors.argmax(axis=1) == truth)[rows].mean()),
+        "consensus_expected": float(certainty.right()[rows].mean()),
     }
     with_gold = []
     for draw in range(draws):
@@ -149,6 +156,25 @@ def measured(
     return found | dict(zip(names, np.mean(with_gold, axis=0).tolist(), strict=True))
 
 
+def shrinkage(rows: dict[str, dict[str, float]], families: dict[str, str]) -> list[float]:
+    """Returns the mean distances of expected and true accuracies of labels, four variants."""
+
+    def gap(name: str, share: float) -> float:
+        row = rows[name]
+        expected = share * row["labels_joint"] + (1 - share) * row["labels_crowd"]
+        return abs(expected - row["labels"])
+
+    left_out = []
+    for name in rows:
+        others = [other for other in rows if families[other] != families[name]]
+        best = min(SHARES, key=lambda share: sum(gap(other, share) for other in others))
+        left_out.append(gap(name, best))
+    pairs = (("labels_expected", "labels"), ("labels_joint", "labels"))
+    pairs += (("consensus_expected", "consensus"),)
+    gaps = [np.mean([abs(row[a] - row[b]) for row in rows.values()]) for a, b in pairs]
+    return [*map(float, gaps), float(np.mean(left_out))]
+
+
 def main() -> None:
     """Runs the command."""
     parser = flags(__doc__)
@@ -156,22 +182,33 @@ def main() -> None:
     parser.add_argument("--parts", type=Path, help="a folder that keeps each crowd's posteriors")
     parser.add_argument("--output", type=Path, help="the page to write")
     given = parser.parse_args()
-    public = list(fitted_crowds(Path(given.data_dir), given.parts))
+    public = list(fitted_crowds(read_crowds(Path(given.data_dir)), given.parts))
     calibrations: dict[str, Calibration] = {}
-    rows = {}
+    rows, families = {}, {}
     for name, family, features, crowd, truth in crowds(Path(given.data_dir)):
         if family not in calibrations:
             made = learn([one for one in public if one.family != family])
             wide = made.covariance * WIDENING**2
             calibrations[family] = dataclasses.replace(made, covariance=wide)
+        families[name] = family or name.split(",")[0]
         rows[name] = measured(features, crowd, truth, calibrations[family])
     means = {key: float(np.mean([row[key] for row in rows.values()])) for key in rows["music"]}
+    real = {name: row for name, row in rows.items() if "%" not in name}
     lines = [
         "# Accuracy of models without true labels",
         "",
         "`python -m benchmarks.without_truth --data_dir=DATA` makes this page. The interval is the",
         "80% interval of a run's accuracy (`accuracy_low` and `accuracy_high` in metrics.json).",
-        "`labels` is the accuracy of crowd and model together (labels.csv).",
+        "`labels` is the accuracy of crowd and model together, `labels_expected` the mean of their",
+        "probabilities (labels.csv); `labels_joint` and `labels_crowd` are what they are mixed of.",
+        "",
+        "| mean of abs(expected - true) | labels | joint posterior | consensus"
+        " | labels, share chosen on the other families |",
+        "|---|--:|--:|--:|--:|",
+        *(
+            f"| {kind} crowds | {' | '.join(f'{gap:.3f}' for gap in shrinkage(some, families))} |"
+            for kind, some in (("real", real), ("all", rows))
+        ),
         "",
         f"| crowd | {' | '.join(means)} |",
         "|---|" + "--:|" * len(means),

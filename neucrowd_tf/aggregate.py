@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
@@ -139,29 +137,17 @@ def aggregate(flags: Flags) -> list[str]:
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
     written = {flags.output: to_csv(header, rows)}
-    compared, lines = _models(inference, models, method) if models else ([], [])
+    compared: list[ModelAnnotator] = []
+    lines: list[str] = []
+    if models:
+        from neucrowd_tf.certainty.models import compare_models
+
+        compared, lines = compare_models(crowd, models, lambda one: infer(one, method).labels)
     if flags.annotators is not None:
         written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
     return [*notes, f"method: {method}", *inference.lines(), *lines]
-
-
-def _models(
-    inference: Inference, names: Sequence[str], method: str
-) -> tuple[list[ModelAnnotator], list[str]]:
-    """Returns what the annotators that are models are worth, and lines about it."""
-    from neucrowd_tf.certainty.inference import infer
-    from neucrowd_tf.certainty.models import model_annotators, model_lines, shared_mistakes
-
-    crowd = inference.crowd
-    models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
-    rows, pairs = model_annotators(crowd, models), []
-    people = crowd.select(~models[crowd.annotators])
-    if len(rows) > 1 and people.num_annotations:
-        labels = infer(people, method).labels
-        pairs = shared_mistakes(crowd, models, np.where(people.annotated, labels, -1))
-    return rows, model_lines(crowd, rows, pairs)
 
 
 def _warning(message: Warning | str, method: str) -> str:

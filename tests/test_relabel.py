@@ -11,31 +11,41 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import softmax
 
-from benchmarks.relabel import ask, needed, replay, simulated, verdicts
+from benchmarks import relabel
 from neucrowd_tf import aggregate
+from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.simulation import from_skills, simulate
+from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.gold import read_probabilities
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.labelling.activelab import activelab_scores
-from neucrowd_tf.labelling.belief import (
-    Belief,
-    belief_of,
-    believe,
-    believe_with_model,
-    crowd_accuracy,
-    informed,
-)
+from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.labelling.plan import make_plan, worths
 from neucrowd_tf.relabel import main
 from tests.io.importers.exports import label_studio
 
 Writer = Callable[[Path], Path]
+
+
+def simulated(seed: int, *, tasks: int, annotators: int, classes: int, each: int) -> Annotations:
+    """A crowd of which a quarter gives random labels."""
+    random = annotators // 4
+    matrices = np.concatenate(
+        [
+            confusion_annotators(annotators - random, classes, seed, accuracy=0.65),
+            spammers(random, classes, seed),
+        ]
+    )
+    truth = np.random.default_rng([seed, 3]).integers(0, classes, tasks)
+    return simulate(truth, matrices, seed, rates=each / annotators)
+
+
+def believe(crowd: Annotations) -> Belief:
+    return belief_of(crowd, DawidSkene().fit(crowd).probas_)
 
 
 def random_belief(tasks: int = 7, annotators: int = 5, classes: int = 3) -> Belief:
@@ -94,17 +104,6 @@ def test_gain_at_the_ends() -> None:
 # ----------------------------------------------------------------- belief
 
 
-def test_crowd_accuracy() -> None:
-    # Three pairs of labels, two of which agree: p = 2/3, so (1 + sqrt(2 * 2/3 - 1)) / 2 = .7887.
-    assert crowd_accuracy(crowd_of("00 11 01")) == pytest.approx(0.7887, abs=1e-4)
-    assert crowd_accuracy(crowd_of("01 10")) == 0.5
-    assert crowd_accuracy(crowd_of("00 11 22")) == 0.98
-    assert crowd_accuracy(crowd_of("0- -1")) == 0.7
-    truth = np.random.default_rng(1).integers(0, 4, 4000)
-    crowd = simulate(truth, from_skills(np.full((30, 4), 0.62)), 1, rates=0.2)
-    assert crowd_accuracy(crowd) == pytest.approx(0.62, abs=0.01)
-
-
 def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
     truth = np.random.default_rng(2).integers(0, 2, 300)
     crowd = simulate(truth, from_skills(np.full((60, 2), 0.8)), 2, rates=0.03)
@@ -113,74 +112,6 @@ def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
     assert np.abs(skills - belief.accuracy).max() < 0.25
     assert belief.accuracy == pytest.approx(0.8, abs=0.06)
     np.testing.assert_allclose(belief.errors.sum(axis=2), 1)
-    gold = {0: int(1 - belief.probas[0].argmax())}
-    assert believe(crowd, gold).probas[0, gold[0]] == 1
-
-
-def _with_model(
-    kind: str, seed: int, temperature: float
-) -> tuple[Annotations, np.ndarray, np.ndarray]:
-    """A crowd a quarter of which guesses, and a model as sure as it says at temperature 1."""
-    classes, each, accuracy, spread = {
-        "a good model": (2, 3, 0.7, 0.6),
-        "a weak model": (2, 3, 0.75, 1.6),
-        "many classes": (4, 3, 0.65, 0.6),
-        "a good crowd": (3, 6, 0.85, 1.0),
-    }[kind]
-    rng = np.random.default_rng([seed, 9])
-    truth = rng.integers(0, classes, 400)
-    skills = np.full((24, classes), accuracy)
-    skills[:6] = 1 / classes
-    crowd = simulate(truth, from_skills(skills), seed, rates=each / 24)
-    # The log odds of observations with a normal error, equally far from all other classes.
-    seen = np.eye(classes)[truth] + spread * rng.normal(size=(400, classes))
-    return crowd, truth, softmax(seen / spread**2 / temperature, axis=1)
-
-
-@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
-@pytest.mark.parametrize("kind", ["a good model", "a weak model", "many classes", "a good crowd"])
-def test_crowd_and_model_together_are_not_below_the_better_of_the_two(
-    kind: str, temperature: float
-) -> None:
-    right = []
-    for seed in range(4):
-        crowd, truth, probas = _with_model(kind, seed, temperature)
-        together = believe_with_model(crowd, probas)
-        found = (together.probas, believe(crowd).probas, probas)
-        right.append([np.mean(p.argmax(axis=1) == truth) for p in found])
-    both, labels, model = np.mean(right, axis=0)
-    assert both > max(labels, model) + 0.01
-
-
-def test_how_sure_a_model_says_it_is_changes_nothing() -> None:
-    crowd, _, probas = _with_model("many classes", 0, 1.0)
-    flat = probas ** (1 / 3)
-    flat /= flat.sum(axis=1, keepdims=True)
-    one, other = believe_with_model(crowd, probas), believe_with_model(crowd, flat)
-    np.testing.assert_allclose(one.probas, other.probas, atol=0.02)
-    # A model that says nothing leaves what the labels alone say, with equal shares of the classes.
-    alone = believe_with_model(crowd, np.full(probas.shape, 0.25)).probas
-    assert (alone.argmax(axis=1) == believe(crowd).probas.argmax(axis=1)).mean() > 0.95
-
-
-def test_one_step_with_a_model_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neucrowd_tf.labelling.belief.MOST_ITERATIONS", 1)
-    monkeypatch.setattr("neucrowd_tf.labelling.belief.calibrated", lambda probas, votes: probas)
-    crowd, probas = crowd_of("00 01 1-"), np.array([[0.8, 0.2], [0.5, 0.5], [0.3, 0.7]])
-    start, together = believe(crowd), believe_with_model(crowd, probas)
-    for r in range(2):
-        for c in range(2):
-            counts = [8 * (start.accuracy if c == k else 1 - start.accuracy) for k in range(2)]
-            for i, a, k in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-                counts[k] += start.probas[i, c] * (a == r)
-            expected = np.array(counts) / sum(counts)
-            np.testing.assert_allclose(together.errors[r, c], expected)
-    errors = together.errors
-    # Task 1: the model's halves leave the labels 0 of annotator 0 and 1 of annotator 1.
-    odds = errors[0, 0, 0] * errors[1, 0, 1] / (errors[0, 1, 0] * errors[1, 1, 1])
-    assert together.probas[1, 0] == pytest.approx(odds / (1 + odds))
-    odds = 0.3 * errors[0, 0, 1] / (0.7 * errors[0, 1, 1])
-    assert together.probas[2, 0] == pytest.approx(odds / (1 + odds))
 
 
 # ----------------------------------------------------------------- ActiveLab
@@ -253,7 +184,7 @@ def test_a_second_label_of_a_task_counts_what_the_first_may_say() -> None:
 
 
 def test_nobody_is_asked_twice_or_too_often() -> None:
-    crowd, *_ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
     belief = believe(crowd)
     plan = make_plan(crowd, belief, 60, per_task=2)
     pairs = [(request.task, request.annotator) for request in plan]
@@ -299,7 +230,7 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
 
 
 def test_the_stopping_rule_leaves_out_small_gains() -> None:
-    crowd, *_ = simulated(0, tasks=120, annotators=15, classes=3, each=3)
+    crowd = simulated(0, tasks=120, annotators=15, classes=3, each=3)
     belief = believe(crowd)
     every, few = (make_plan(crowd, belief, 60, least_gain=least) for least in (0.0, 0.1))
     gains = [one.gain for one in every]
@@ -319,15 +250,14 @@ def test_belief_of_inferred_labels_by_hand() -> None:
 
 
 def test_models_are_not_asked_and_do_not_count_as_the_crowds_accuracy() -> None:
-    # Two people agree on half of the tasks; the model agrees with the first one on all of them.
     crowd = crowd_of("000 000 010 101 111 111 010 101")
     people = np.array([True, True, False])
-    assert believe(crowd, people=people).accuracy == crowd_accuracy(
-        crowd.select(crowd.annotators < 2)
-    )
-    assert believe(crowd, people=people).accuracy < believe(crowd).accuracy
+    first = crowd.to_dense()[:, 0]
+    belief = belief_of(crowd, np.where(np.eye(2)[first] == 1, 0.8, 0.2), people)
+    # The first person is right with .8, the second with .8 on four items and with .2 on four.
+    assert belief.accuracy == pytest.approx((0.8 + 0.5) / 2)
     few = crowd.select(crowd.instances % 3 != crowd.annotators)
-    plan = make_plan(few, believe(few, people=people), 8, most_each=8, free=people)
+    plan = make_plan(few, belief, 8, most_each=8, free=people)
     assert plan and {request.annotator for request in plan} <= {0, 1}
 
 
@@ -356,7 +286,7 @@ def test_an_annotator_without_labels_is_one_of_the_crowds_average() -> None:
 
 @pytest.fixture
 def labels_csv(tmp_path: Path) -> Path:
-    crowd, *_ = simulated(1, tasks=80, annotators=10, classes=3, each=3)
+    crowd = simulated(1, tasks=80, annotators=10, classes=3, each=3)
     path = tmp_path / "annotations.csv"
     crowd.to_frame().to_csv(path, index=False)
     return path
@@ -490,20 +420,22 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert message in capsys.readouterr().err
 
 
-def test_informed_is_bayes_rule() -> None:
+def test_evidence_is_bayes_rule() -> None:
     # Votes two to one everywhere leave the classifier's temperature at what fits them; with its
     # probabilities all alike it says nothing.
     belief = random_belief(4)
     crowd = crowd_of("0- 1- 2- 01")
     flat = np.tile([0.2, 0.5, 0.3], (4, 1))
-    np.testing.assert_allclose(informed(belief, crowd, flat).probas, belief.probas)
+    np.testing.assert_allclose(
+        with_evidence(belief.probas, evidence_of(crowd, flat)), belief.probas
+    )
     probas = np.random.default_rng(1).dirichlet(np.ones(3), 4)
     scaled = calibrated(probas, crowd.vote_counts().astype(float))
     expected = [
         [belief.probas[i, c] * scaled[i, c] / scaled[:, c].mean() for c in range(3)]
         for i in range(4)
     ]
-    found = informed(belief, crowd, probas).probas
+    found = with_evidence(belief.probas, evidence_of(crowd, probas))
     np.testing.assert_allclose(found, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
@@ -574,42 +506,27 @@ def test_one_line_and_exit_code_2(
         assert message in captured.err and captured.out == ""
 
 
-# ----------------------------------------------------------------- replay
+# ----------------------------------------------------------------- study
 
 
-def test_needed_by_hand() -> None:
-    curve = [(0.0, 0.5), (0.1, 0.6), (0.2, 0.55), (0.3, 0.8)]
-    assert needed(curve, 0.4) == 0.0
-    assert needed(curve, 0.55) == pytest.approx(0.05)
-    assert needed(curve, 0.7) == pytest.approx(0.26)  # .15 of .25 of the way from .2 to .3
-    assert needed(curve, 0.9) == float("inf")
+def test_the_reached_part_by_hand_and_with_a_family_left_out() -> None:
+    values = {"rte": (0.1, 0.05), "snow_rte": (0.1, 0.07), "web": (0.2, 0.2)}
+    rows = [{"crowd": name, "expected": e, "reached": r} for name, (e, r) in values.items()]
+    # .5 and .7 count half as much as 1, being of one family.
+    assert relabel.reached_part(rows)[0] == pytest.approx(0.8)
+    found = relabel.summary(rows)
+    # Said of rte: 1 * .1, off by .05 and .03; of web: .6 * .2, off by .08.
+    assert found["error"] == pytest.approx((0.04 + 0.08) / 2) and found["covered"] == 0
 
 
-def test_verdicts_by_hand() -> None:
-    shares = {"a": ([0.3, 0.1, 0.7], [0.9, 0.8, 1.1]), "b": ([0.7, 0.6, 0.8], None)}
-    results = {
-        name: {"share_of_random": random, "share_of_activelab": other}
-        for name, (random, other) in shares.items()
-    }
-    assert verdicts(results) == [
-        "- At most 60 % of random's labels: a (the interval ends above on a); not on b.",
-        "- Fewer labels than ActiveLab: a (the interval ends above on a); not on b.",
-    ]
+def test_one_label_per_item_the_best_first() -> None:
+    worth, items = np.array([5.0, 4.0, 6.0, 1.0]), np.array([0, 0, 1, 2])
+    assert relabel.one_per_item(worth, items).tolist() == [2, 0, 3]
 
 
-def test_ask_takes_a_task_once_a_round() -> None:
-    worth, tasks = np.array([5.0, 4.0, 3.0, 1.0]), np.array([0, 0, 1, 2])
-    rng = np.random.default_rng(0)
-    assert ask(worth, tasks, 3, rng).tolist() == [0, 2, 3]
-    assert ask(worth, tasks, 4, rng).tolist() == [0, 2, 3, 1]
-
-
-def test_replay_reveals_what_was_held_back_and_ours_is_ahead() -> None:
-    ends: dict[str, list[float]] = {"random": [], "item_annotator": []}
-    for seed in range(3):
-        full = simulated(seed, tasks=200, annotators=20, classes=3, each=6)
-        for strategy, found in ends.items():
-            result = replay(full, strategy, seed)
-            assert [share for share, _ in result["curve"]][-1] == pytest.approx(0.5, abs=0.01)
-            found.append(result["curve"][-1][1])
-    assert np.mean(ends["item_annotator"]) > np.mean(ends["random"]) + 0.03
+def test_the_study_counts_further_labels_once() -> None:
+    crowd = simulated(0, tasks=60, annotators=12, classes=3, each=6)
+    truth = crowd.vote_counts().argmax(axis=1)
+    rows = list(relabel.rises("web", crowd, truth, 2))
+    assert [row["share"] for row in rows] == [0.1, 0.3] and "entropy" in rows[1]
+    assert rows[1]["expected"] >= rows[0]["expected"] > 0

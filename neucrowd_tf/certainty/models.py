@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,6 +105,25 @@ def model_annotators(
         worth = label_worth(votes, labels, seed)
         rows.append(ModelAnnotator(code, test, note, by_class, people, worth))
     return rows
+
+
+def compare_models(
+    crowd: Annotations, names: Sequence[str], consensus: Callable[[Annotations], NDArray[np.int64]]
+) -> tuple[list[ModelAnnotator], list[str]]:
+    """Returns how models compare with the people, and lines that say it; nothing without models.
+
+    Args:
+        crowd: with identities.
+        names: of the annotators that are models.
+        consensus: infers the labels `[N]` of people's annotations.
+    """
+    models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
+    rows, pairs = model_annotators(crowd, models), []
+    people = crowd.select(~models[crowd.annotators])
+    if len(rows) > 1 and people.num_annotations:
+        labels = np.where(people.annotated, consensus(people), -1)
+        pairs = shared_mistakes(crowd, models, labels)
+    return rows, model_lines(crowd, rows, pairs)
 
 
 def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:

@@ -26,8 +26,13 @@ UNRELIABLE = 0.95  # least probability of that verdict
 # be judged by them.
 WEAK = 0.4
 MOST_PSEUDO_LABELS = 100.0
+# From so many labels on, those who agree with others beyond chance by less than half as much as
+# the crowd does are noted. On public crowds only three in five of them are unreliable by true
+# labels: it is no verdict.
+CHANCE_LABELS, CHANCE_SHARE = 20, 0.5
 
 UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
+CHANCE_NOTE = "near chance"
 ONE_CLASS_NOTE, ALONE_NOTE = "one class only", "no shared items"
 WEAK_NOTE = "weak consensus"
 
@@ -110,10 +115,75 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
         ALONE_NOTE: overlap == 0,
         FEW_NOTE: overlap < FEW_LABELS,
         ONE_CLASS_NOTE: seen.sum(axis=1) < 2,
-        WEAK_NOTE: poor & weak,
-        UNRELIABLE_NOTE: poor,
+        UNRELIABLE_NOTE: poor & np.logical_not(weak),
+        CHANCE_NOTE: near_chance(crowd),
+        WEAK_NOTE: poor,
     }
     return np.select(list(reasons.values()), list(reasons), "").astype(object)
+
+
+def near_chance(crowd: Annotations) -> NDArray[np.bool_]:
+    """Returns `[R]` whether labels hardly depend on what the other annotators say.
+
+    Args:
+        crowd: with identities.
+    """
+    relative, shared = relative_agreement(crowd)
+    return np.asarray((relative < CHANCE_SHARE) & (shared >= CHANCE_LABELS))
+
+
+def relative_agreement(crowd: Annotations) -> tuple[Array, Array]:
+    """Returns `[R]` each annotator's agreement with others beyond chance, 1 for the crowd's mean.
+
+    Agreement with the others' votes of the same items is compared with that of the annotator's own
+    labels dealt out to these items at random, so that it does not matter how common a class is.
+    Votes are weighted by the agreement of those who gave them. It is 0 for labels that do not
+    depend on the item, below 0 for wrong ones, and NaN without shared items or if nobody agrees.
+
+    Args:
+        crowd: with identities.
+
+    Returns:
+        that agreement, and the number of an annotator's labels on items with other votes.
+    """
+    weights = np.ones(crowd.num_annotators)
+    few = 10.0  # labels as good as the average, until an annotator's own say otherwise
+    for _ in range(2):
+        beyond, shared = agreement_beyond_chance(crowd, weights)
+        average = float(beyond @ shared) / max(float(shared.sum()), 1.0)
+        if average <= 0:
+            return np.full(len(beyond), np.nan), shared
+        relative = beyond / average
+        weights = np.maximum((relative * shared + few) / (shared + few), 0.1)
+    return np.where(shared > 0, relative, np.nan), shared
+
+
+def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, Array]:
+    """Returns `[R]` the mean share of the others' votes for a label, less that expected by chance.
+
+    Args:
+        crowd: with identities.
+        weights: `[R]` of the votes, above 0.
+
+    Returns:
+        that difference, and the number of an annotator's labels on items with other votes.
+    """
+    size, classes = crowd.num_annotators, crowd.num_classes
+    rows, who, labels = np.arange(len(crowd.labels)), crowd.annotators, crowd.labels
+    votes = np.zeros((crowd.num_instances, classes))
+    np.add.at(votes, (crowd.instances, labels), weights[who])
+    others = votes[crowd.instances]
+    others[rows, labels] -= weights[who]
+    several = crowd.vote_counts().sum(axis=1)[crowd.instances] > 1
+    shares = np.where(several[:, None], others / np.maximum(others.sum(axis=1), 1e-9)[:, None], 0.0)
+    shared = np.bincount(who, several, minlength=size)
+    total = np.maximum(shared, 1.0)
+    agreed = np.bincount(who, shares[rows, labels], minlength=size) / total
+    chance = np.zeros(size)
+    for code in range(classes):
+        given = np.bincount(who, several & (labels == code), minlength=size)
+        chance += given * np.bincount(who, shares[:, code], minlength=size) / total**2
+    return agreed - chance, shared
 
 
 def pseudo_labels(right: Array, total: Array, mean: float) -> float:

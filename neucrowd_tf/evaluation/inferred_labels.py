@@ -10,7 +10,7 @@ import numpy as np
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
-from neucrowd_tf.evaluation.without_truth import judge
+from neucrowd_tf.evaluation.without_truth import joint_probas
 from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def infer_labels(
     rows = np.flatnonzero(held_out)
     if len(rows):
         certainty = certainty_without_gold(crowd, gold)
-        probas[rows] = judge(certainty, rows, model[rows]).posterior
+        probas[rows] = joint_probas(certainty, rows, model[rows])
     if gold is not None:
         probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
     return InferredLabels(crowd, probas, model, held_out)

@@ -12,10 +12,12 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
-from neucrowd_tf.certainty.prediction_powered import prediction_powered_mean
+from neucrowd_tf.certainty.prediction_powered import (
+    prediction_powered_mean,
+    prediction_powered_share,
+)
 from neucrowd_tf.certainty.recalibration import LEVEL
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
-from neucrowd_tf.evaluation.intervals import wilson_interval
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
 
 if TYPE_CHECKING:
@@ -43,6 +45,9 @@ SHIFTS, WEIGHTS = 24, 4  # draws of the crowd's shift, and of the predictions' w
 # mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
 # recalibrated probabilities are too low (`python -m benchmarks.without_truth`).
 LARGEST_WEIGHT = 1.4
+# Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
+# is the crowd's alone, because both share mistakes (`python -m benchmarks.without_truth`).
+JOINT_SHARE = 0.4
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 
 
@@ -149,7 +154,7 @@ class Judgement:
     def accuracy(self, name: str, minus: str | None = None, level: float = LEVEL) -> Estimate:
         """Returns the share of right predictions, or by how much it is above another's.
 
-        From `LEAST_GOLD` gold labels on, it is the prediction-powered mean.
+        From `LEAST_GOLD` gold labels on, it is prediction-powered.
 
         Args:
             name: of the predictions.
@@ -163,16 +168,13 @@ class Judgement:
             draws = draws - self.draws[minus]
             blind = blind - self.blind[rows, self.predicted[minus]]
             right = right - (self.predicted[minus] == self.gold)
-        least = -1.0 if minus is not None else 0.0
-        enough = checked.sum() >= LEAST_GOLD and not self.balanced
-        if enough and np.ptp(right[checked]) > 0:
-            estimate = prediction_powered_mean(
-                right[checked], blind[checked], blind[~checked], level=level
-            )
-            return Estimate(*(float(np.clip(x, least, 1.0)) for x in estimate))
-        if enough and minus is None:  # all are right, or none: the estimate's variance would be 0
-            low, high = wilson_interval(right[checked].sum(), checked.sum(), level)
-            return Estimate(float(right[checked].mean()), float(low), float(high))
+        if checked.sum() >= LEAST_GOLD and not self.balanced:
+            parts = (right[checked], blind[checked], blind[~checked])
+            if minus is None:
+                return prediction_powered_share(*parts, level=level)
+            if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
+                estimate = prediction_powered_mean(*parts, level=level)
+                return Estimate(*(float(np.clip(x, -1.0, 1.0)) for x in estimate))
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
         return Estimate(float(draws.mean()), float(low), float(high))
 
@@ -212,6 +214,23 @@ def judge(
     posterior = np.where((gold >= 0)[:, None], np.eye(blind.shape[1])[gold], blind)
     draws = {name: np.array(values) for name, values in drawn.items()}
     return Judgement(posterior, gold, predicted, draws, blind, balanced)
+
+
+def joint_probas(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -> Array:
+    """Returns `[M, C]` probabilities of the labels that crowd and predictions together infer.
+
+    The labels are those of the joint posterior. Their probabilities are shrunk towards the crowd's
+    by `JOINT_SHARE`, except where the crowd gave no labels.
+
+    Args:
+        certainty, rows, probabilities: see `posteriors`.
+    """
+    joint = judge(certainty, rows, probabilities).posterior
+    places, labels = np.arange(len(rows)), joint.argmax(axis=1)
+    mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
+    mixed[places, labels] = np.maximum(mixed[places, labels], mixed.max(axis=1) + 1e-9)
+    silent = certainty.votes[rows].sum(axis=1) == 0
+    return np.where(silent[:, None], joint, mixed / mixed.sum(axis=1, keepdims=True))
 
 
 def score_without_truth(

@@ -68,7 +68,7 @@ def build_report(
             sections = crowd_sections(crowd, truth, model, page, model_annotators, gold, scale)
         values = {
             "crowd": sections,
-            "model": None if model is None else model_sections(model, page),
+            "model": None if model is None else model_sections(model),
             "title": shown(title, 100),
             "version": __version__,
             "notes": list(notes),

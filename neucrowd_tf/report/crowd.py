@@ -12,7 +12,7 @@ from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import Scale
 from neucrowd_tf.certainty.inference import Inference
-from neucrowd_tf.certainty.models import model_annotators, model_lines, shared_mistakes
+from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.evaluation.agreement import (
     LEAST_OVERLAP,
     MANY_SHARED,
@@ -24,7 +24,7 @@ from neucrowd_tf.evaluation.annotators import annotators_csv, leave_one_out_agre
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.labelling.belief import belief_of
-from neucrowd_tf.labelling.plan import make_plan, reason
+from neucrowd_tf.labelling.plan import REACHED, make_plan, reason, rise
 from neucrowd_tf.report.pictures import Page, heatmap
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import csv_link, percent, shown
@@ -32,10 +32,9 @@ from neucrowd_tf.report.text import csv_link, percent, shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MOST_ANNOTATORS, FIRST_ANNOTATORS = 200, 160
+MOST_ANNOTATORS = 200
 MOST_ITEMS = 60
-MOST_IN_FILE = 100_000
-LARGEST_DOWNLOAD = 600_000
+MOST_IN_FILE = 5_000
 MOST_PAIRS = 8
 # Of the labels to collect: items x annotators x classes x classes, and labels.
 MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
@@ -45,6 +44,7 @@ REASONS = {
     verdicts.ALONE_NOTE: "nobody else labelled the same items",
     verdicts.FEW_NOTE: f"fewer than {verdicts.FEW_LABELS} labels on items that others labelled too",
     verdicts.ONE_CLASS_NOTE: "all of the annotator's items have one consensus class",
+    verdicts.CHANCE_NOTE: "labels hardly depend on what others say: check some with gold labels",
     verdicts.WEAK_NOTE: "the consensus itself may be little better than chance",
 }
 # Statistics that vote counts do not have: their columns are places in a count, not annotators.
@@ -192,60 +192,60 @@ def _annotators(
         raise ValueError("a crowd with identities has skills")
     suspect = skills.note == verdicts.UNRELIABLE_NOTE
     skill = np.nan_to_num(skills.skill, nan=-1.0)  # without labels: last
-    ranks = np.empty(len(skill), dtype=int)
-    ranks[np.argsort(-skill, kind="stable")] = np.arange(1, len(skill) + 1)
-    codes = np.lexsort((np.where(suspect, skill, -skill), ~suspect))
-    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
-    counts = statistics.annotator_confusion(crowd, labels)[codes].astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shares = counts / counts.sum(axis=2, keepdims=True)
-    actual = None if truth is None else statistics.annotator_accuracy(crowd, truth)[0]
-    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
-    names, label_counts = crowd.annotator_names.tolist(), crowd.labels_per_annotator()
-    others = leave_one_out_agreement(crowd)
-    rows = []
-    for place, code in enumerate(codes.tolist()):
-        recalls = zip(classes, np.diagonal(shares[place]), strict=True)
-        rows.append(
-            {
-                "annotator": names[code],
-                "rank": int(ranks[code]),
-                "num_labels": int(label_counts[code]),
-                **{name: getattr(skills, name)[code] for name in ("skill", "low", "high", "note")},
-                "agreement": others[code],
-                "heatmap": heatmap(shares[place]) if len(classes) <= MANY_CLASSES else None,
-                "recalls": ", ".join(f"{name} {percent(share)}" for name, share in recalls),
-                "actual": None if actual is None else actual[code],
-            }
-        )
-    left_out = max(0, len(rows) - MOST_ANNOTATORS)
-    last = len(rows) - (MOST_ANNOTATORS - FIRST_ANNOTATORS)
+    order = np.lexsort((np.where(suspect, skill, -skill), ~suspect))
     download = None
     if page.downloads:  # the run's annotators.csv, or the same table without a model
         text = None if model is None else model.annotators
-        download = _link(annotators_csv(inference) if text is None else text)
-    noted = skills.note.tolist()
+        download = csv_link(annotators_csv(inference) if text is None else text)
+    noted, names = skills.note.tolist(), crowd.annotator_names.tolist()
     return {
-        "rows": [*rows[:FIRST_ANNOTATORS], *rows[last:]] if left_out else rows,
-        "total": len(rows),
-        "left_out": left_out,
-        "cut": FIRST_ANNOTATORS,
+        "rows": _annotator_rows(inference, skills, truth, order[:MOST_ANNOTATORS]),
+        "total": len(order),
+        "left_out": max(0, len(order) - MOST_ANNOTATORS),
         "flagged": int(suspect.sum()),
-        "suspects": [row["annotator"] for row in rows[: min(20, int(suspect.sum()))]],
+        "suspects": [names[code] for code in order[: min(20, int(suspect.sum()))]],
         "verdict": verdicts.UNRELIABLE_NOTE,
         "reasons": [
             (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
         ],
-        "classes": classes,
-        "has_actual": actual is not None,
+        "classes": [shown(name, 24) for name in crowd.class_names.tolist()],
+        "has_actual": truth is not None,
         "average": skills.average,
         "download": download,
     }
 
 
-def _link(text: str) -> str | None:
-    """Returns a CSV as a link, or None if it is too large for the page."""
-    return csv_link(text) if len(text.encode("utf-8", "replace")) <= LARGEST_DOWNLOAD else None
+def _annotator_rows(
+    inference: Inference,
+    skills: verdicts.Skills,
+    truth: NDArray[np.int64] | None,
+    codes: NDArray[np.int64],
+) -> list[dict[str, Any]]:
+    """Returns a row for each of these annotators."""
+    crowd = inference.crowd
+    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
+    counts = statistics.annotator_confusion(crowd, labels)[codes].astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = counts / counts.sum(axis=2, keepdims=True)
+    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
+    columns = {
+        "annotator": crowd.annotator_names,
+        "rank": np.argsort(np.argsort(-np.nan_to_num(skills.skill, nan=-1.0), kind="stable")) + 1,
+        "num_labels": crowd.labels_per_annotator(),
+        **{name: getattr(skills, name) for name in ("skill", "low", "high", "note")},
+        "agreement": leave_one_out_agreement(crowd),
+        "actual": [None] * crowd.num_annotators
+        if truth is None
+        else statistics.annotator_accuracy(crowd, truth)[0],
+    }
+    rows = []
+    for code, share in zip(codes.tolist(), shares, strict=True):
+        recalls = zip(classes, np.diagonal(share), strict=True)
+        row = {name: values[code] for name, values in columns.items()}
+        row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in recalls)
+        row["heatmap"] = heatmap(share) if len(classes) <= MANY_CLASSES else None
+        rows.append(row)
+    return rows
 
 
 def _agreement(annotations: Annotations, models: Sequence[str], scale: Scale) -> dict[str, Any]:
@@ -275,19 +275,10 @@ def _agreement(annotations: Annotations, models: Sequence[str], scale: Scale) ->
         "pairs": len(measured.pairs),
         "many": MANY_SHARED,
         "models": rows(measured.models),
-        "model_lines": _model_lines(annotations, models) if models else [],
+        "model_lines": compare_models(annotations, models, lambda people: inferred(people).labels)[
+            1
+        ],
     }
-
-
-def _model_lines(crowd: Annotations, names: Sequence[str]) -> list[str]:
-    """Returns what models are worth beside people, and the mistakes that two models share."""
-    models = np.zeros(crowd.num_annotators, dtype=bool)
-    models[model_codes(crowd, names)] = True
-    people, pairs = crowd.select(~models[crowd.annotators]), []
-    if models.sum() > 1:
-        labels = np.where(people.annotated, inferred(people).labels, -1)
-        pairs = shared_mistakes(crowd, models, labels)
-    return model_lines(crowd, model_annotators(crowd, models), pairs)
 
 
 def in_words(kappa: float) -> str:
@@ -315,12 +306,17 @@ def _requests(inference: Inference, models: Sequence[str], page: Page) -> dict[s
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     counts = (inference.certainty.votes, crowd.labels_per_annotator())
     rows = [
-        (tasks[one.task], names[one.annotator], one.gain, reason(crowd, belief, *counts, one))
+        (
+            tasks[one.task],
+            names[one.annotator],
+            REACHED[0] * one.gain,
+            reason(crowd, belief, *counts, one),
+        )
         for one in plan[:MOST_ITEMS]
     ]
     now = inference.certainty.accuracy()
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    gained = sum(one.gain for one in plan) / max(1, int(labelled))
+    gained = rise(np.array([one.gain for one in plan]), int(labelled))[0]
     return {"rows": rows, "total": len(plan), "now": now.value, "then": now.value + gained}
 
 
@@ -364,7 +360,7 @@ def _items(
 
 
 def _items_csv(rows: Sequence[Mapping[str, Any]], has: Mapping[str, bool]) -> str | None:
-    """Returns the first items as a CSV link, as many as the page has room for."""
+    """Returns the items as a CSV link."""
     numbers = ["score", "votes", "share", "probability"]
     numbers += ["disagreement"] if has["disagreement"] else []
     texts = ["task", "consensus", *(["predicted"] if has["predicted"] else [])]
@@ -376,8 +372,4 @@ def _items_csv(rows: Sequence[Mapping[str, Any]], has: Mapping[str, bool]) -> st
         ]
         for row in rows
     ]
-    link = None
-    while cells and link is None:
-        link = _link(to_csv(header, cells))
-        cells = cells[: len(cells) // 2]
-    return link
+    return csv_link(to_csv(header, cells))

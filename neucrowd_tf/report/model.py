@@ -8,7 +8,7 @@ import numpy as np
 
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals, wilson_interval
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
-from neucrowd_tf.report.pictures import Page, heatmap
+from neucrowd_tf.report.pictures import heatmap
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import shown
 
@@ -28,7 +28,7 @@ METRICS = {
 }
 
 
-def model_sections(model: ModelResults, page: Page) -> dict[str, Any]:
+def model_sections(model: ModelResults) -> dict[str, Any]:
     """Returns the template's values for a model."""
     rows = np.flatnonzero(model.labels >= 0)
     classes = [shown(name) for name in model.class_names.tolist()]
@@ -44,7 +44,6 @@ def model_sections(model: ModelResults, page: Page) -> dict[str, Any]:
         "seed": model.settings.get("seed"),
         "comparison": list(model.comparison),
         "method_metrics": METRICS,
-        "pictures": [],
     }
     if model.recommendation is not None:
         tried = model.recommendation.get("methods", [])
@@ -56,14 +55,6 @@ def model_sections(model: ModelResults, page: Page) -> dict[str, Any]:
         }
     if len(rows):
         values |= _scores(model.labels[rows], model.probabilities[rows], classes, model)
-    if model.points is not None:
-        points, codes, wrong, space = model.points
-        caption = (
-            f"Map of the test rows: {space}, first two principal components. Rings mark wrong"
-            " predictions."
-        )
-        names = model.class_names.tolist()
-        values["pictures"] = page.draw(caption, "scatter", points, codes, names, wrong)
     return values
 
 

@@ -26,7 +26,6 @@ COLOURS = (
     *("#3b7dd8", "#e07b39", "#2e9e6b", "#c2487a", "#8a63d2"),
     *("#b59a1c", "#3aa6b9", "#8c6d5a", "#7f8c2d", "#d1495b"),
 )
-GREY = "#8a8a8a"  # visible on light and dark pages, where points are drawn as pixels
 RIGHT, WRONG = (22, 130, 70), (200, 60, 40)
 WIDTH = 4.4
 MOST_BARS = 20
@@ -99,42 +98,6 @@ class Pictures:
             axes.locator_params(axis="both", integer=True, nbins=7, min_n_ticks=1)
 
         return self._draw(2.0, plot)
-
-    def scatter(
-        self,
-        points: NDArray[Any],
-        codes: NDArray[np.int64],
-        names: Sequence[Any],
-        ring: NDArray[np.bool_],
-    ) -> str:
-        """Draws points in the plane by class (-1 if unknown) and marks some of them with a ring.
-
-        Ten classes have a colour and a label of their own; the other ones repeat the colours.
-        """
-        many = len(points) > 300
-
-        def plot(figure: Figure, axes: Any) -> None:
-            for code in [-1, *range(len(names))]:
-                rows = codes == code
-                if rows.any():
-                    label = "unknown" if code < 0 else shown(names[code], 18)
-                    axes.scatter(
-                        *points[rows].T,
-                        s=9,
-                        color=GREY if code < 0 else COLOURS[code % len(COLOURS)],
-                        alpha=0.65,
-                        linewidths=0,
-                        label=label if code < 10 else None,
-                        rasterized=many,
-                    )
-            if ring.any():
-                look = {"facecolors": "none", "edgecolors": GREY, "linewidths": 0.9}
-                axes.scatter(*points[ring].T, s=34, label="wrong", rasterized=many, **look)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            figure.legend(loc="outside upper center", ncols=min(4, len(names) + 1), markerscale=1.4)
-
-        return self._draw(3.6, plot)
 
     def _draw(self, height: float, plot: Callable[[Figure, Any], None]) -> str:
         """Returns the SVG of what `plot` draws."""

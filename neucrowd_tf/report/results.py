@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.evaluation.intervals import Interval
 
-MOST_MAPPED = 2000
 # Training instances of more numbers than this are not predicted for the report.
 MOST_PREDICTED = 50_000_000
 
@@ -46,8 +45,6 @@ class ModelResults:
         probabilities: `[M, C]` the model's for the test instances.
         labels_are: "truth" or "majority vote".
         training: `[N, C]` the model's probabilities of the instances of `whole_crowd`, or None.
-        points: `[K, 2]` test instances in the plane with their class codes `[K]`, whether they were
-            predicted wrongly `[K]`, and what the plane shows; or None.
         comparison: a row for each method on the same data: `method`, `seed`, and metrics.
         recommendation: of `--method=auto`, or None.
         metrics: test metrics that the run recorded; others are computed.
@@ -63,7 +60,6 @@ class ModelResults:
     probabilities: NDArray[np.float64]
     labels_are: str = "truth"
     training: NDArray[np.float64] | None = None
-    points: tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], str] | None = None
     comparison: Sequence[Mapping[str, Any]] = ()
     recommendation: Mapping[str, Any] | None = None
     metrics: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -97,10 +93,9 @@ def read_run(
     labels, probabilities = table.labels, table.probabilities
     # The file spells class names out and quotes formulas.
     class_names = table.class_names if dataset is None else dataset.class_names
-    training, points = None, None
+    training = None
     if dataset is not None and estimator is not None:
         training = _training_probabilities(dataset, estimator)
-        points = plane(dataset, estimator, labels, probabilities)
     annotators = folder / ANNOTATORS
     return ModelResults(
         method=read_method(folder, metrics),
@@ -109,7 +104,6 @@ def read_run(
         probabilities=probabilities,
         labels_are=str(metrics.get("test_labels", "truth")),
         training=training,
-        points=points,
         comparison=siblings(folder, metrics),
         recommendation=getattr(estimator, "recommendation_", None) or metrics.get("recommendation"),
         metrics=metrics.get("test") or {},
@@ -149,41 +143,6 @@ def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np
         return None
     training = np.asarray(estimator.predict_proba(dataset.features))
     return held_out_predictions(dataset, estimator, training)[0]
-
-
-def plane(
-    dataset: CrowdDataset,
-    estimator: Any,
-    labels: NDArray[np.int64],
-    probabilities: NDArray[np.float64],
-) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_], str] | None:
-    """Returns test instances in the plane of the first two principal components.
-
-    They are those of the embedding if the method has one, else of the features.
-    """
-    from sklearn.decomposition import PCA
-    from sklearn.preprocessing import StandardScaler
-
-    rows = np.linspace(0, len(labels) - 1, min(len(labels), MOST_MAPPED)).astype(int)
-    features = dataset.test.features[rows]
-    embeds = callable(getattr(estimator, "transform", None))
-    if not embeds and features.ndim == 1:
-        return None
-    values = np.asarray(
-        estimator.transform(features) if embeds else features, dtype=np.float64
-    ).reshape(len(rows), -1)
-    if values.shape[1] < 2 or len(rows) < 3:
-        return None
-    scaled = StandardScaler().fit_transform(values)
-    points = PCA(2, svd_solver="randomized", random_state=0, iterated_power=4).fit_transform(scaled)
-    codes = labels[rows]
-    wrong = (codes >= 0) & (probabilities[rows].argmax(axis=1) != codes)
-    return (
-        points,
-        codes,
-        wrong,
-        "embedding" if embeds else "features (this method has no embedding)",
-    )
 
 
 def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from neucrowd_tf.errors import printable
 
 LONGEST_NAME = 48
 LONGEST_TITLE = 300
+LARGEST_DOWNLOAD = 600_000
 
 
 def _text(value: Any) -> str:
@@ -64,8 +65,9 @@ def percent(value: Any) -> str:
     return f"{100 * float(value):.1f}%".replace("-", "−")
 
 
-def csv_link(text: str) -> str:
-    """Returns a data address that a browser saves as a CSV."""
-    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(
-        text.encode("utf-8", "replace")
-    ).decode("ascii")
+def csv_link(text: str) -> str | None:
+    """Returns a data address that a browser saves as a CSV, or None if it is too large."""
+    content = text.encode("utf-8", "replace")
+    if len(content) > LARGEST_DOWNLOAD:
+        return None
+    return "data:text/csv;charset=utf-8;base64," + base64.b64encode(content).decode("ascii")

@@ -10,15 +10,10 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills, simulate
-from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.certainty.skills import agreement_beyond_chance, near_chance
+from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
-from neucrowd_tf.evaluation.annotators import (
-    annotators_csv,
-    informedness,
-    leave_one_out_agreement,
-    leave_one_out_posteriors,
-    spam_scores,
-)
+from neucrowd_tf.evaluation.annotators import annotators_csv, leave_one_out_agreement
 from neucrowd_tf.evaluation.consensus import inferred
 
 
@@ -51,87 +46,45 @@ def test_planted_spammers_are_among_the_lowest_twelve(
     crowd, _ = _crowd(seed, classes, prior=prior)
     table = rank_annotators(crowd)
     assert set(range(10)) <= set(table.index[-12:])
-    assert set(table["spam_score"].nlargest(12).index) >= set(range(10))
     np.testing.assert_array_equal(table["rank"], np.arange(1, 41))
 
 
 def test_adversaries_are_told_from_spammers() -> None:
-    crowd, truth = _crowd(3, 2, spammers=5, adversaries=3)
-    for table in (rank_annotators(crowd), rank_annotators(crowd, consensus=truth)):
-        assert set(table.index[-3:]) == {5, 6, 7}
-        assert (table.loc[[5, 6, 7], "informedness"] < -0.5).all()
-        assert (table.loc[[5, 6, 7], "spam_score"] < 0.6).all()
-        assert (table.loc[range(5), "spam_score"] > 0.8).all()
-        assert (table.loc[range(8, 40), "informedness"] > 0.1).all()
+    crowd, _ = _crowd(3, 2, spammers=5, adversaries=3)
+    table = rank_annotators(crowd)
+    assert set(table.index[-3:]) == {5, 6, 7}
+    assert (table.loc[[5, 6, 7], "beyond_chance"] < -0.5).all()
+    assert (table.loc[range(5), "beyond_chance"].abs() < 0.4).all()
+    assert (table.loc[range(8, 40), "beyond_chance"] > 0.2).all()
+    assert near_chance(crowd)[:8].all()
 
 
-def test_scores_by_hand() -> None:
-    # Two classes: spam is 1 - (sensitivity + specificity - 1)^2. Recalls .9 and .8: 1 - .49.
-    errors = np.array(
-        [[[0.9, 0.1], [0.2, 0.8]], [[0.3, 0.7], [0.3, 0.7]], [[0.0, 1.0], [1.0, 0.0]]]
-    )
-    np.testing.assert_allclose(spam_scores(errors), [0.51, 1.0, 0.0], atol=1e-12)
-    np.testing.assert_allclose(informedness(errors), [0.7, 0.0, -1.0])
-    # Three classes, never right and evenly wrong: informedness (0 - 1) / 2; rows differ by two
-    # cells of 1/2 each: distance 1/2 in each of three pairs, 1 - 1.5 / 6.
-    wrong = (1 - np.eye(3))[None] / 2
-    np.testing.assert_allclose([informedness(wrong)[0], spam_scores(wrong)[0]], [-0.5, 0.75])
-
-
-def test_spam_score_agrees_with_a_loop_over_pairs() -> None:
-    errors = np.random.default_rng(0).dirichlet(np.ones(4), (6, 4))
-    expected = [
-        1 - sum(np.sum((e[c] - e[d]) ** 2) for c in range(4) for d in range(c)) / 12 for e in errors
-    ]
-    np.testing.assert_allclose(spam_scores(errors), expected)
-
-
-def test_agreement_and_accuracy_by_hand() -> None:
+def test_agreement_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1, -1], [1, 1, 1, -1], [-1, -1, -1, 0]], num_classes=2)
     # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3
     # has nobody beside it.
     np.testing.assert_allclose(leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
-    table = rank_annotators(crowd, consensus=[0, 1, -1])
-    assert table.loc[0, "accuracy"] == 1.0
-    assert table["overlap"].sort_index().tolist() == [2, 2, 2, 0]
-    assert table.loc[2, "accuracy"] == 0.5
-    assert np.isnan(table.loc[3, "accuracy"])
-    assert (table.loc[3, "accuracy_low"], table.loc[3, "accuracy_high"]) == (0.0, 1.0)
-    # Nothing is known of annotator 3: chance.
-    assert table.loc[3, "informedness"] == pytest.approx(0.0)
-    assert table.loc[3, "spam_score"] == pytest.approx(1.0)
-
-
-def test_an_annotators_own_label_does_not_speak_for_it() -> None:
-    from neucrowd_tf.aggregation import DawidSkene
-
-    crowd, _ = _crowd(4, 3)
-    model = DawidSkene().fit(crowd)
-    found = leave_one_out_posteriors(crowd, model)
-    for row in range(0, crowd.num_annotations, 211):
-        joint = model.priors_.copy()
-        for other in np.flatnonzero(crowd.instances == crowd.instances[row]):
-            if other != row:
-                joint *= model.errors_[crowd.annotators[other], :, crowd.labels[other]]
-        np.testing.assert_allclose(found[row], joint / joint.sum())
-
-
-def test_consensus_is_close_to_truth() -> None:
-    crowd, truth = _crowd(5, 2)
-    ours, real = rank_annotators(crowd), rank_annotators(crowd, consensus=truth).loc
-    inside = [
-        ours.loc[r, "accuracy_low"] <= real[r, "accuracy"] <= ours.loc[r, "accuracy_high"]
-        for r in range(40)
-    ]
-    assert np.mean(inside) > 0.9
+    # The others' shares of class 0 and 1 are (.5, .5), (0, 1) for annotator 0, whose labels are
+    # half 0: chance is .25 * .5 + .75 * .5. Annotator 2 gives one class: as by chance.
+    beyond, shared = agreement_beyond_chance(crowd, np.ones(4))
+    np.testing.assert_allclose(beyond, [0.25, 0.25, 0.0, 0.0])
+    assert shared.tolist() == [2, 2, 2, 0]
+    # The mean of the crowd's is 1/6; the second time annotator 2 counts for (0 + 10) / 12 = .833,
+    # the others for (3 + 10) / 12 = 1.083.
+    share = 1.083333 / (1.083333 + 0.833333)
+    beyond, _ = agreement_beyond_chance(crowd, np.array([1.083333, 1.083333, 0.833333, 1.0]))
+    np.testing.assert_allclose(
+        beyond[0], (share + 1) / 2 - (share / 4 + (2 - share) / 4), atol=1e-6
+    )
+    table = rank_annotators(crowd).sort_index()
+    assert table["overlap"].tolist() == [2, 2, 2, 0] and np.isnan(table.loc[3, "beyond_chance"])
+    assert table.loc[0, "beyond_chance"] == pytest.approx(1.5)
 
 
 def test_refusals_and_generated_labels() -> None:
     with pytest.raises(IdentitiesError, match="ranking"):
         rank_annotators(Annotations.from_votes([[1, 2]]))
     crowd, _ = _crowd(6, 2)
-    with pytest.raises(DataError, match="consensus: expected 1000 class codes"):
-        rank_annotators(crowd, consensus=[0, 1])
     free = np.argwhere(crowd.to_dense() < 0)[:5]
     more = crowd.with_generated(free[:, 0], free[:, 1], np.zeros(5, dtype=int))
     assert rank_annotators(more).equals(rank_annotators(crowd))
