@@ -64,38 +64,37 @@ def write_csv(path: Path, points: Iterable[Point], x: str) -> Path:
     return path
 
 
-def canvas(rows: int, columns: int, size: tuple[float, float], **grid: Any) -> Any:
-    """Returns an empty figure and its axes `[rows, columns]`, or None without matplotlib."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.subplots(rows, columns, squeeze=False, **grid)
-
-
-def save(figure: Any, path: Path) -> list[Path]:
-    """Writes a picture and returns its path."""
-    with atomic_path(path) as temporary:
-        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
-    return [path]
-
-
 def draw_panels(
-    path: Path, names: Sequence[str], draw: Callable[[Any, str], None], title: str
+    path: Path,
+    names: Sequence[str],
+    draw: Callable[[Any, str], None],
+    title: str,
+    *,
+    width: int | None = None,
+    height: float = 3.1,
 ) -> list[Path]:
     """Draws panels with their names above; returns the picture.
 
     The result is empty without panels or without matplotlib.
+
+    Args:
+        path: of the PNG.
+        names: of the panels.
+        draw: draws a panel, called with its axis and name.
+        title: above all panels.
+        width: panels beside each other; by default up to four.
+        height: of a panel, in inches.
     """
-    width = len(names) if len(names) <= 4 else _COLUMNS
-    height = -(-len(names) // max(width, 1))
-    drawn = canvas(height, width, (4.2 * width, 3.1 * height + 0.3)) if names else None
-    if drawn is None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
         return []
-    figure, axes = drawn[0], drawn[1].ravel()
+    if not names:
+        return []
+    columns = width or (len(names) if len(names) <= 4 else _COLUMNS)
+    rows = -(-len(names) // columns)
+    figure = Figure(figsize=(4.2 * columns, height * rows + 0.3), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for axis, name in zip(axes, names, strict=False):
         draw(axis, name)
         axis.set_title(name, fontsize=9)
@@ -105,7 +104,9 @@ def draw_panels(
     for axis in axes[len(names) :]:
         axis.set_visible(False)
     figure.suptitle(title, fontsize=10)
-    return save(figure, path)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
+    return [path]
 
 
 def draw_lines(axis: Any, lines: Lines) -> None:

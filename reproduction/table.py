@@ -346,27 +346,24 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
     printed = {cell.metric for cell in shown if cell.paper is not None}
     metrics = [name for name in suite.metrics if name in printed] or [suite.metrics[0]]
     datasets = list(dict.fromkeys(cell.dataset for cell in shown if cell.metric in metrics))
-    panel = {
-        (metric, dataset): [c for c in shown if (c.metric, c.dataset) == (metric, dataset)][::-1]
-        for metric in metrics
-        for dataset in datasets
-    }
-    if not datasets:
-        return []
-    heights = [1.2 + 0.26 * max(len(panel[m, name]) for name in datasets) for m in metrics]
-    size = (4.2 * len(datasets), sum(heights))
-    drawn = panels.canvas(len(metrics), len(datasets), size, height_ratios=heights)
-    if drawn is None:
-        return []
-    for axis, ((metric, name), row) in zip(drawn[1].ravel(), panel.items(), strict=True):
-        if row:
-            _draw_dataset(axis, row, f"{name}: {metric}")
-        else:
-            axis.set_axis_off()
-    return panels.save(drawn[0], path)
+    rows: dict[str, list[Cell]] = {f"{name}: {m}": [] for m in metrics for name in datasets}
+    for cell in reversed(shown):
+        if cell.metric in metrics:
+            rows[f"{cell.dataset}: {cell.metric}"].append(cell)
+    height = 1.2 + 0.26 * max(map(len, rows.values()), default=0)
+    return panels.draw_panels(
+        path,
+        list(rows),
+        lambda axis, name: _draw_rows(axis, rows[name]),
+        suite.title,
+        width=len(datasets),
+        height=height,
+    )
 
 
-def _draw_dataset(axis: Any, row: list[Cell], title: str) -> None:
+def _draw_rows(axis: Any, row: list[Cell]) -> None:
+    if not row:
+        return
     places = np.arange(len(row))
     means, low, high = np.array([cell.interval for cell in row]).T
     errors = np.nan_to_num(np.array([means - low, high - means]))
@@ -377,6 +374,3 @@ def _draw_dataset(axis: Any, row: list[Cell], title: str) -> None:
     if printed:
         axis.plot(*zip(*printed, strict=True), "x", color="tab:red", label="paper")
     axis.set_yticks(places, [cell.method for cell in row], fontsize=7)
-    axis.set_title(title, fontsize=9)
-    axis.grid(axis="x", alpha=0.3)
-    axis.legend(fontsize=6)
