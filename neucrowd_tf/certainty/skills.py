@@ -181,8 +181,8 @@ def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, 
     agreed = np.bincount(who, shares[rows, labels], minlength=size) / total
     chance = np.zeros(size)
     for code in range(classes):
-        given = np.bincount(who, several & (labels == code), minlength=size)
-        chance += given * np.bincount(who, shares[:, code], minlength=size) / total**2
+        times = np.bincount(who, several & (labels == code), minlength=size)
+        chance += times * np.bincount(who, shares[:, code], minlength=size) / total**2
     return agreed - chance, shared
 
 
