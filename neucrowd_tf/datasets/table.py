@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -28,50 +29,16 @@ if TYPE_CHECKING:
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."
-FILES = (
-    *("features", "images", "texts", "annotations", "truth"),
-    *("test_features", "test_texts", "test_truth"),
-)
-OPTIONS = (*FILES, "image_size", "max_pixels", "unmatched", "ignore_columns", *FLAGS)
+KINDS = ("features", "images", "texts")
+PATHS = (*KINDS, "annotations", "truth", "test_features", "test_texts", "test_truth")
+ONE_FILE = "expected a file for --dataset=table, received none"
 
 
-@register_dataset(
-    "table",
-    summary="your own files: --features, --annotations and, if there are true labels, --truth",
-    simulated=True,
-    options=OPTIONS,
-)
-def load(
-    data_dir: Path | None = None,
-    seed: int = 0,
-    *,
-    features: str | Path | None = None,
-    images: str | Path | None = None,
-    texts: str | Path | None = None,
-    annotations: str | Path | None = None,
-    truth: str | Path | None = None,
-    test_features: str | Path | None = None,
-    test_texts: str | Path | None = None,
-    test_truth: str | Path | None = None,
-    image_size: int | None = None,
-    max_pixels: int | None = None,
-    unmatched: str = "error",
-    ignore_columns: str | Sequence[str] = (),
-    **options: Any,
-) -> CrowdDataset:
-    """Loads a user's tables.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Files:
+    """A user's files.
 
-    With `test_features` and `test_truth` those are the test split. Otherwise a fifth of the items
-    is drawn with the seed, and their annotations leave training:
-
-    - with `truth`, items with a true label: first those without annotations, then others at
-      random, each class in proportion;
-    - without, annotated items, in proportion of their majority votes, which are then their labels
-      (a run scores them by a model of the crowd).
-
-    Args:
-        data_dir: not used.
-        seed: of the drawn test split.
+    Attributes:
         features: table with a row per item and numeric columns, or an NPY array (items are then
             numbered from 0).
         images: instead of `features`, a folder of images named by the items.
@@ -85,54 +52,128 @@ def load(
         max_pixels: largest accepted image.
         unmatched: "drop" leaves out, and counts, labels and true labels of items without features;
             "error" rejects them.
-        ignore_columns: columns of `features` that are not features.
-        options: how the tables are read, see `TableOptions`.
+        ignore_columns: columns of `features` that are not features, as names or as a flag's text.
+    """
+
+    features: str | Path | None = None
+    images: str | Path | None = None
+    texts: str | Path | None = None
+    annotations: str | Path | None = None
+    truth: str | Path | None = None
+    test_features: str | Path | None = None
+    test_texts: str | Path | None = None
+    test_truth: str | Path | None = None
+    image_size: int | None = None
+    max_pixels: int | None = None
+    unmatched: Literal["error", "drop"] = "error"
+    ignore_columns: str | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a value of another type, or files that do not belong together."""
+        for name in PATHS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (str, Path)):
+                raise UsageError(f"--{name}: expected a path, received {value!r}")
+        for name, size in (("image_size", self.image_size), ("max_pixels", self.max_pixels)):
+            if size is not None and (type(size) is not int or size < 1):
+                raise UsageError(f"--{name}: expected a whole number from 1, received {size!r}")
+            if size is not None and self.images is None:
+                raise UsageError(f"--{name}: needs --images. Remove it.")
+        if self.unmatched not in ("error", "drop"):
+            raise UsageError(f"--unmatched: expected error or drop, received {self.unmatched!r}")
+        names = self.ignore_columns
+        if not isinstance(names, (str, list, tuple)) or any(
+            type(name) is not str for name in names
+        ):
+            raise UsageError(f"--ignore_columns: expected names, received {names!r}")
+        kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if not kinds:
+            raise UsageError(f"--features: {ONE_FILE}")
+        if len(kinds) > 1:
+            first, second = kinds[:2]
+            raise UsageError(f"--{second}: expected alone, received together with --{first}")
+        if self.annotations is None:
+            raise UsageError("--annotations: --dataset=table needs a file of labels.")
+        self._check_test(kinds[0])
+
+    def _check_test(self, kind: str) -> None:
+        absent = [name for name in (f"test_{kind}", "test_truth") if not getattr(self, name, None)]
+        for name in ("test_features", "test_texts", "test_truth"):
+            other = kind == "images" or name not in (f"test_{kind}", "test_truth")
+            if other and getattr(self, name) is not None:
+                raise UsageError(f"--{name}: expected without --{kind}, received both")
+        if kind != "images" and len(absent) == 1:
+            raise UsageError(
+                f"--{absent[0]}: expected --test_{kind} and --test_truth together, received only"
+                " one of them"
+            )
+
+    @property
+    def kind(self) -> str:
+        """What the items are: features, images or texts."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    def read(self, path: Path, options: TableOptions) -> FeatureTable:
+        """Returns items with their features, images or texts."""
+        if self.kind == "features":
+            names = self.ignore_columns
+            ignored = split_list(names) if names and isinstance(names, str) else tuple(names)
+            return read_features(path, options, ignored)
+        if self.kind == "texts":
+            return FeatureTable(*read_texts(path, options), [])
+        return FeatureTable(*read_images(path, self.image_size, self.max_pixels or MAX_PIXELS), [])
+
+
+FIELDS = tuple(field.name for field in dataclasses.fields(Files))
+
+
+@register_dataset(
+    "table",
+    summary="your own files: --features, --annotations and, if there are true labels, --truth",
+    simulated=True,
+    options=(*FIELDS, *FLAGS),
+)
+def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+    """Loads a user's tables.
+
+    With `test_features` and `test_truth` those are the test split. Otherwise a fifth of the items
+    is drawn with the seed, and their annotations leave training:
+
+    - with `truth`, items with a true label: first those without annotations, then others at
+      random, each class in proportion;
+    - without, annotated items, in proportion of their majority votes, which are then their labels
+      (a run scores them by a model of the crowd).
+
+    Args:
+        data_dir: not used.
+        seed: of the drawn test split.
+        options: the fields of `Files`, and of `TableOptions`, which say how tables are read.
 
     Raises:
-        UsageError: an option that is missing or of another type.
+        UsageError: an option that is missing, unknown or of another type.
         DataError: a file that cannot be used, with its place.
     """
-    paths = dict(zip(FILES, (features, images, texts, annotations, truth), strict=False))
-    paths |= {"test_features": test_features, "test_texts": test_texts, "test_truth": test_truth}
-    for name, value in paths.items():
-        if value is not None and not isinstance(value, (str, Path)):
-            raise UsageError(f"--{name}: expected a path, received {value!r}")
-    for name, size in (("image_size", image_size), ("max_pixels", max_pixels)):
-        if size is not None and (type(size) is not int or size < 1):
-            raise UsageError(f"--{name}: expected a whole number from 1, received {size!r}")
-        if size is not None and images is None:
-            raise UsageError(f"--{name}: needs --images. Remove it.")
-    if unmatched not in ("error", "drop"):
-        raise UsageError(f"--unmatched: expected error or drop, received {unmatched!r}")
-    if isinstance(ignore_columns, str):
-        ignore_columns = split_list(ignore_columns) if ignore_columns else ()
-    listed = isinstance(ignore_columns, (list, tuple))
-    if not listed or not all(isinstance(name, str) for name in ignore_columns):
-        raise UsageError(f"--ignore_columns: expected names, received {ignore_columns!r}")
-    kind, source = _instance_file(features=features, images=images, texts=texts)
-    if annotations is None:
-        raise UsageError("--annotations: --dataset=table needs a file of labels.")
-    wanted = _test_file(kind, test_truth, features=test_features, texts=test_texts)
+    files = Files(**{name: options.pop(name) for name in FIELDS if name in options})
     tables = TableOptions.of(**options)
-    reader = _Reader(kind, tables, tuple(ignore_columns), image_size, max_pixels or MAX_PIXELS)
-    table = reader.read(source)
-    drop = unmatched == "drop"
-    labels_file = Path(annotations)
+    source, labels_file = Path(getattr(files, files.kind)), Path(str(files.annotations))
+    table = files.read(source, tables)
     items = table.items.tolist()
     crowd = read_annotations(
-        labels_file, tables, items=items, unmatched="drop" if drop else "error"
+        labels_file, tables, items=items, unmatched=files.unmatched
     ).annotations
     _check_two_classes(crowd, labels_file)
     true = None
-    if truth is not None:
-        true = _true_labels(Path(truth), items, crowd, tables, drop)
-    if kind == "features":
+    if files.truth is not None:
+        true = _true_labels(Path(files.truth), items, crowd, tables, files)
+    if files.kind == "features":
         check_no_leak(table, crowd, source)
-    if wanted is not None and test_truth is not None:
-        train, test_is_truth = np.arange(len(table.rows)), True
-        test = _published_test(reader, table, Path(wanted), Path(test_truth), crowd, drop)
+    test_is_truth = true is not None or files.test_truth is not None
+    if files.test_truth is not None:
+        train, test = np.arange(len(table.rows)), _published_test(files, table, crowd, tables)
     else:
-        train, test, test_is_truth = _drawn_test(table, crowd, true, seed)
+        chosen, labels = _drawn_rows(crowd, true, seed)
+        train = np.setdiff1d(np.arange(len(table.rows)), chosen)
+        test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
     training = crowd[train]
     _check_training(training, labels_file)
     return CrowdDataset(
@@ -141,81 +182,18 @@ def load(
         annotations=training,
         truth=None if true is None else true[train],
         test=test,
-        card=Card("Table", f"{source}, {annotations}", notes="" if test_is_truth else UNKNOWN),
+        card=Card("Table", f"{source}, {labels_file}", notes="" if test_is_truth else UNKNOWN),
         test_is_truth=test_is_truth,
         feature_names=tuple(table.names) or None,
     )
 
 
-class _Reader(NamedTuple):
-    """Reads items of one kind.
-
-    Attributes:
-        kind: "features", "images" or "texts".
-        options: how tables are read.
-        ignored: columns that are not features.
-        image_size, max_pixels: of images.
-    """
-
-    kind: str
-    options: TableOptions
-    ignored: tuple[str, ...]
-    image_size: int | None
-    max_pixels: int
-
-    def read(self, path: Path) -> FeatureTable:
-        """Returns items with their features, images or texts."""
-        if self.kind == "features":
-            return read_features(path, self.options, self.ignored)
-        if self.kind == "texts":
-            return FeatureTable(*read_texts(path, self.options), [])
-        return FeatureTable(*read_images(path, self.image_size, self.max_pixels), [])
-
-
 def _true_labels(
-    path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, drop: bool
+    path: Path, items: Sequence[str], crowd: Annotations, options: TableOptions, files: Files
 ) -> NDArray[np.int64]:
     """Returns the class codes of true labels, -1 for items without one."""
     classes = [str(name) for name in crowd.class_names.tolist()]
-    return read_true_labels(path, items, classes, options, drop=drop)
-
-
-def _instance_file(**paths: str | Path | None) -> tuple[str, Path]:
-    """Returns which of the flags names the instances' file, and the file.
-
-    Raises:
-        UsageError: none does, or several do.
-    """
-    named = [(flag, Path(path)) for flag, path in paths.items() if path is not None]
-    if not named:
-        raise UsageError("--features: expected a file for --dataset=table, received none")
-    if len(named) > 1:
-        (first, _), (second, _) = named[:2]
-        raise UsageError(f"--{second}: expected alone, received together with --{first}")
-    return named[0]
-
-
-def _test_file(
-    kind: str, truth: str | Path | None, **paths: str | Path | None
-) -> str | Path | None:
-    """Returns the file of test instances, which are of the training instances' kind.
-
-    Raises:
-        UsageError: one of another kind, or one without its truth, or truth without it.
-    """
-    wanted = paths.pop(kind, None)
-    other = next((flag for flag, path in paths.items() if path is not None), None)
-    if other is not None:
-        raise UsageError(f"--test_{other}: expected without --{kind}, received both")
-    if kind == "images" and truth is not None:
-        raise UsageError("--test_truth: expected without --images, received both")
-    if (wanted is None) != (truth is None):
-        absent = f"test_{kind}" if wanted is None else "test_truth"
-        raise UsageError(
-            f"--{absent}: expected --test_{kind} and --test_truth together, received only one of"
-            " them"
-        )
-    return wanted
+    return read_true_labels(path, items, classes, options, drop=files.unmatched == "drop")
 
 
 def _check_two_classes(crowd: Annotations, path: Path) -> None:
@@ -227,43 +205,27 @@ def _check_two_classes(crowd: Annotations, path: Path) -> None:
 
 
 def _published_test(
-    reader: _Reader,
-    training: FeatureTable,
-    features: Path,
-    truth: Path,
-    crowd: Annotations,
-    drop: bool,
+    files: Files, training: FeatureTable, crowd: Annotations, options: TableOptions
 ) -> Split:
-    table = reader.read(features)
+    """Returns the test split that the user gives."""
+    features, truth = Path(getattr(files, f"test_{files.kind}")), Path(str(files.test_truth))
+    table = files.read(features, options)
     missing = [name for name in training.names if name not in table.names]
     extra = [name for name in table.names if name not in training.names]
     if missing or extra:
-        problem = (
-            f"there is no column {missing[0]!r}"
-            if missing
-            else f"column {extra[0]!r} is not among the training features"
-        )
+        problem = f"there is no column {missing[0]!r}" if missing else ""
+        problem = problem or f"column {extra[0]!r} is not among the training features"
         raise DataError(f"{features}: {problem}. Give it the columns of the training features.")
     items = table.items.tolist()
-    labels = _true_labels(truth, items, crowd, reader.options, drop)
+    labels = _true_labels(truth, items, crowd, options, files)
     if (labels < 0).any():
         item = table.items[labels < 0][0]
         raise DataError(f"{truth}: test item {item!r} has no true label. Add it.")
     rows = table.rows
-    if reader.kind == "features":
+    if files.kind == "features":
         rows = rows[:, [table.names.index(name) for name in training.names]]
     check_apart(training, FeatureTable(table.items, rows, training.names), features)
     return Split(rows, labels, typed_names(items))
-
-
-def _drawn_test(
-    table: FeatureTable, crowd: Annotations, truth: NDArray[np.int64] | None, seed: int
-) -> tuple[NDArray[np.int64], Split, bool]:
-    """Returns the training rows, the test split, and whether its labels are the truth."""
-    chosen, labels = _drawn_rows(crowd, truth, seed)
-    train = np.setdiff1d(np.arange(len(table.rows)), chosen)
-    test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
-    return train, test, truth is not None
 
 
 def _drawn_rows(
