@@ -24,9 +24,10 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.commands.run_files import CONFIG, changed_files, files_to_keep, read_config
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
-from neucrowd_tf.io.gold import read_costs, read_gold, read_names, read_probabilities
+from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.labelling.inputs import read_costs, read_names, read_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,6 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -330,11 +329,10 @@ class Annotations(AnnotationViews):
         return self._at(chosen, _instances=instances, **side)
 
     def _with(self, **fields: Any) -> Annotations:
-        """Returns a copy with some fields changed, which nothing checks."""
-        changed = copy.copy(self)
-        changed._clear_cache()
-        for name, value in fields.items():
-            setattr(changed, name, value)
+        """Returns a copy with some fields changed, which nothing checks; without cached values."""
+        changed = object.__new__(Annotations)
+        for name in AnnotationViews.__annotations__:
+            setattr(changed, name, fields[name] if name in fields else getattr(self, name))
         return changed
 
     def _at(self, chosen: NDArray[Any], **fields: Any) -> Annotations:

@@ -30,6 +30,7 @@ class AnnotationViews:
     _labels: NDArray[np.int32]
     _generated: NDArray[np.bool_] | None
     _votes: NDArray[np.int32] | None
+    named: bool
 
     # ----------------------------------------------------------------- what is held
 
@@ -101,12 +102,6 @@ class AnnotationViews:
             keys += self._labels[span]
             counts += np.bincount(keys, minlength=size).astype(np.int32)
         return counts.reshape(self.num_instances, self.num_classes)
-
-    def _clear_cache(self) -> None:
-        """Removes cached values, which are computed again from fields that are about to change."""
-        for name, view in vars(AnnotationViews).items():
-            if isinstance(view, cached_property):
-                self.__dict__.pop(name, None)
 
     @cached_property
     def annotated(self) -> NDArray[np.bool_]:

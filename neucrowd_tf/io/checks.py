@@ -53,3 +53,13 @@ def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Data
     first, *rest = f"{check.problem} {check.fix}".format_map(words).split("\n")
     where = f"{path}: {place}: " if place else f"{path}: "
     return DataError("\n".join([f"{where}{first.strip()} [{name}]", *rest]))
+
+
+def broken(path: str | Path, problem: str, place: str = "") -> DataError:
+    """Returns the error of content that is not what the format needs."""
+    return error("broken_file", path, place, problem=problem)
+
+
+def unreadable(path: str | Path, problem: str, advice: str) -> DataError:
+    """Returns the error of a file that cannot be opened."""
+    return error("unreadable", path, problem=problem, advice=advice)

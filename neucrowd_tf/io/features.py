@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
@@ -110,7 +110,7 @@ def read_texts(
         )
     texts = np.array(table[column], dtype=object)
     if not any(text.strip() for text in table[column]):
-        raise error("broken_file", path, problem=f"all texts in column {column!r} are empty")
+        raise broken(path, f"all texts in column {column!r} are empty")
     return as_name_array(items), texts
 
 
@@ -198,7 +198,7 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
             advice=f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it",
         )
     if not names:
-        raise error("broken_file", table.path, problem=f"there is no column beside {item[0]!r}")
+        raise broken(table.path, f"there is no column beside {item[0]!r}")
     return names
 
 
@@ -256,7 +256,7 @@ def _read_array(path: Path) -> FeatureTable:
     array = read_npy(path)
     if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
         problem = f"expected numbers with a row per item, received {array.dtype} of {array.shape}"
-        raise error("broken_file", path, problem=problem)
+        raise broken(path, problem)
     with np.errstate(over="ignore"):
         rows = array.astype(np.float32)
     if not np.isfinite(rows).all():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import UTF16, ZIP, check_regular, ending, open_bytes, read_text
 from neucrowd_tf.io.schema import TableOptions
@@ -54,7 +54,7 @@ class Head:
             files = list(itertools.islice(path.rglob("*"), MOST_MEMBERS + 1))
             if len(files) > MOST_MEMBERS:
                 problem = f"the folder has more than {MOST_MEMBERS:,} files"
-                raise error("unreadable", path, problem=problem, advice="Name a file in it")
+                raise unreadable(path, problem, "Name a file in it")
             self.names = tuple(
                 sorted(file.relative_to(path).as_posix() for file in files if file.is_file())
             )
@@ -164,14 +164,14 @@ class Head:
                 sizes = sum(archive.getinfo(name).file_size for name in names)
                 if sizes > MOST_MEMBER_BYTES:
                     problem = f"it unpacks to more than {MOST_MEMBER_BYTES >> 20:,} MB"
-                    raise error("unreadable", self.path, problem=problem, advice="Unpack it first")
+                    raise unreadable(self.path, problem, "Unpack it first")
                 for name in names:
                     yield name, archive.read(name).decode("utf-8-sig")
         except UnicodeDecodeError:
             raise error("encoding", self.path, name, encoding="UTF-8") from None
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as bad:
             problem = f"the archive cannot be read ({bad})"
-            raise error("unreadable", self.path, problem=problem, advice="Pack it again") from None
+            raise unreadable(self.path, problem, "Pack it again") from None
 
 
 def records(text: str, path: Path, *, lines: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -192,8 +192,7 @@ def records(text: str, path: Path, *, lines: bool) -> Iterator[tuple[str, dict[s
         values = ((f"record {number}", value) for number, value in enumerate(listed, 1))
     for place, value in values:
         if not isinstance(value, dict):
-            problem = f"expected an object, received {type(value).__name__}"
-            raise error("broken_file", path, place, problem=problem)
+            raise broken(path, f"expected an object, received {type(value).__name__}", place)
         yield place, value
 
 
@@ -214,7 +213,7 @@ def parse(text: str, path: str | Path, line: int | None = None) -> Any:
         place = f"line {bad.lineno if line is None else line}"
         early = bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated")
         problem = "the JSON ends early" if early else f"this is not JSON ({bad.msg})"
-        raise error("broken_file", path, place, problem=problem) from None
+        raise broken(path, problem, place) from None
 
 
 def _decoded(text: str, start: int) -> tuple[Any, int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
 
@@ -63,20 +63,20 @@ def read_images(
 
 
 def _error(path: Path, problem: str) -> DataError:
-    return error("unreadable", path, problem=problem, advice="Scale all images with --image_size")
+    return unreadable(path, problem, "Scale all images with --image_size")
 
 
 def image_files(folder: Path) -> list[Path]:
     """Returns the images of a folder in the order of their names."""
     if not folder.is_dir():
         advice = "Name a folder with --images"
-        raise error("unreadable", folder, problem="there is no such folder", advice=advice)
+        raise unreadable(folder, "there is no such folder", advice)
     files = of_kinds(folder, IMAGES)
     if not files:
-        raise error("broken_file", folder, problem=f"it has no images ({', '.join(IMAGES)})")
+        raise broken(folder, f"it has no images ({', '.join(IMAGES)})")
     twice = [name for name, times in Counter(path.stem for path in files).items() if times > 1]
     if twice:
-        raise error("broken_file", folder, problem=f"two images are named {twice[0]!r}")
+        raise broken(folder, f"two images are named {twice[0]!r}")
     others = sorted(
         path.name for path in {*folder.iterdir()} - {*files} if not path.name.startswith(".")
     )
@@ -123,7 +123,7 @@ def read_image(
         raise
     except Exception as bad:  # a damaged image ends in errors of many kinds
         reason = " ".join(str(bad).split())[:200]
-        raise error("broken_file", path, problem=f"this is not an image ({reason})") from None
+        raise broken(path, f"this is not an image ({reason})") from None
     finally:
         Image.MAX_IMAGE_PIXELS = limit
     scaled = pixels / np.float32(DEEP if deep else 255.0)

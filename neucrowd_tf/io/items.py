@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_second, named_columns
-from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, csv_parts, open_parquet
+from neucrowd_tf.io.table import Table, head_of
 from neucrowd_tf.names import ROLES, folded, roles_of
 
 
@@ -21,13 +20,10 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
     A separator counts if the file has it, and a column if the file has one of that name.
     """
     options = dataclasses.replace(options, header="first")
-    if ending(path) in (".parquet", ".pq"):
-        columns = tuple(open_parquet(path).column_names)
-    else:
-        columns = next(csv_parts(path, options, 1)).columns
-        if options.separator is not None and len(columns) == 1:
-            options = dataclasses.replace(options, separator=None)
-            columns = next(csv_parts(path, options, 1)).columns
+    columns = head_of(path, options, 1).columns
+    if options.separator is not None and len(columns) == 1:
+        options = dataclasses.replace(options, separator=None)
+        columns = head_of(path, options, 1).columns
     lower = {column.strip().casefold() for column in columns}
     absent: Any = {
         f"{role}_column": ()
@@ -78,10 +74,10 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
     if not options.exact_names:
         ids = [item.strip() for item in ids]
     if not ids:
-        raise error("broken_file", table.path, problem="the file has no rows")
+        raise broken(table.path, "the file has no rows")
     seen: dict[str, int] = {}
     for row, item in enumerate(ids):
         if not item.strip() or seen.setdefault(item, row) != row:
             problem = f"item {item!r} occurs twice" if item.strip() else "the item has no id"
-            raise error("broken_file", table.path, table.place(row), problem=problem)
+            raise broken(table.path, problem, table.place(row))
     return ids

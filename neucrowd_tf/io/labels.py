@@ -12,7 +12,7 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, few, is_missing
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.layouts import read_columns
@@ -321,7 +321,7 @@ class _Values:
         if self.columns.rows:
             if len(self.columns.rows) != len(items):
                 problem = f"{len(self.columns.rows):,} rows without ids for {len(items):,} items"
-                raise error("broken_file", self.path, problem=problem)
+                raise broken(self.path, problem)
             places = np.array([int(item) for item in self.items], dtype=np.int64)
         elif self.pairs is not None:
             raise UsageError("--multi_label: features have no use for several questions per item.")

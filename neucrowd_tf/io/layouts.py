@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.head import Head, unknown
@@ -53,7 +53,7 @@ def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> Label
         return importer.read(head, options)  # type: ignore[no-any-return]
     if head.kind in ("zip", "folder"):
         problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
-        raise error("unreadable", path, problem=problem, advice="Name a file of labels")
+        raise unreadable(path, problem, "Name a file of labels")
     nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
     if head.is_json and (head.keys or nested):
         for _ in head.records():  # damaged JSON is an error of its own
@@ -177,11 +177,11 @@ def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
     """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
         problem = f"expected a matrix of class codes, received shape {matrix.shape}"
-        raise error("broken_file", path, problem=f"{problem} of {matrix.dtype}")
+        raise broken(path, f"{problem} of {matrix.dtype}")
     if matrix.dtype.kind == "f":
         matrix = np.where(np.isfinite(matrix), matrix, -1)
         if (matrix != np.round(matrix)).any():
-            raise error("broken_file", path, problem="the matrix has numbers that are not whole")
+            raise broken(path, "the matrix has numbers that are not whole")
     rows, width = matrix.shape
     return LabelColumns(
         layout="matrix",

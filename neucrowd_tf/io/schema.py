@@ -188,14 +188,14 @@ class TableOptions:
 
 def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:
     """Returns the value of an option from a flag's text, or from a value of Python."""
-    switch = isinstance(field.default, bool)
-    if switch:
+    if isinstance(field.default, bool):
         if isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
         if not isinstance(value, bool):
             raise UsageError("expected true or false")
         return value
-    if isinstance(value, (list, tuple)) and field.name in LISTS:
+    several = isinstance(field.default, tuple) or field.name == "missing"
+    if isinstance(value, (list, tuple)) and several:
         return tuple(value) if field.name == "bins" else tuple(map(str, value))
     if isinstance(value, (int, float)) and field.name == "bins":
         value = f"{value:g}"
@@ -207,10 +207,5 @@ def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:
     return field.metadata["parse"](value)
 
 
-LISTS: tuple[str, ...] = (
-    *("task_column", "worker_column", "label_column", "missing", "classes", "bins"),
-    "votes_columns",
-)
 FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}
-SWITCHES = tuple(f.name for f in dataclasses.fields(TableOptions) if isinstance(f.default, bool))
 DEFAULTS = TableOptions()

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.files.reading import GZIP, UTF16, ZIP, check_regular, ending, open_text
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import encode
@@ -135,7 +135,7 @@ class _Parts:
             options = dataclasses.replace(options, separator=stated[1])
             first, self.skipped = stream.readline(LONGEST_LINE), 1
         if "\0" in first:
-            raise error("broken_file", path, "line 1", problem="this is not a text")
+            raise broken(path, "this is not a text", "line 1")
         self.path = path
         self.separator = separator_of(path, first, options)
         self.reader = csv.reader(
@@ -167,8 +167,7 @@ class _Parts:
                 block, line = [], self.reader.line_num
         except csv.Error as bad:
             place = f"line {self.reader.line_num + self.skipped}"
-            problem = f"this is not a row of a table ({bad})"
-            raise error("broken_file", self.path, place, problem=problem) from None
+            raise broken(self.path, f"this is not a row of a table ({bad})", place) from None
 
     def _begin(self, first: list[str]) -> None:
         """Sets the columns' names."""
@@ -381,7 +380,7 @@ def _parquet(path: Path) -> Any:
     try:
         file = pq.ParquetFile(path, memory_map=True)
     except (pa.ArrowInvalid, OSError) as bad:
-        raise error("broken_file", path, problem=f"this is not a Parquet file ({bad})") from None
+        raise broken(path, f"this is not a Parquet file ({bad})") from None
     names = file.schema_arrow.names
     if len(set(names)) < len(names):
         raise error("column_twice", path, column=max(names, key=names.count))
@@ -399,8 +398,7 @@ def open_parquet(path: Path) -> Any:
         try:
             return file.read(use_threads=False)
         except OSError as bad:
-            problem = f"the Parquet file is damaged ({bad})"
-            raise error("broken_file", path, problem=problem) from None
+            raise broken(path, f"the Parquet file is damaged ({bad})") from None
 
 
 def read_parquet(path: Path) -> Table:

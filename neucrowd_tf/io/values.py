@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import natural_key, plain_integers
@@ -113,8 +113,7 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         if not isinstance(values, list):
             values = [values]
         if any(isinstance(value, (dict, list)) for value in values):
-            problem = f"{name[:60]!r} is not a list of classes"
-            raise error("broken_file", path, place, problem=problem)
+            raise broken(path, f"{name[:60]!r} is not a list of classes", place)
         return [str(value) for value in values]
     parts = name.split("\n" if sign == "newline" else sign)
     return [piece.strip() for piece in parts if piece.strip()]

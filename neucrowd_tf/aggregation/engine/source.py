@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, ending
@@ -194,7 +194,7 @@ def _files(path: Path) -> list[Path]:
     )
     if not files:
         problem = "the folder has no .parquet or .csv files"
-        raise error("unreadable", path, problem=problem, advice="Name another folder, or a file")
+        raise unreadable(path, problem, "Name another folder, or a file")
     return files
 
 
@@ -273,7 +273,7 @@ def _read(
             rows += len(batch)
     except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as bad:
         if ending(file) in PARQUET:
-            raise error("broken_file", file, problem=f"the file is damaged ({bad})") from None
+            raise broken(file, f"the file is damaged ({bad})") from None
     else:
         return
     # Rows that Arrow does not take: the reader of rows takes them, or says what is wrong where.
@@ -312,9 +312,9 @@ def _ids(column: pa.Array, file: Path, role: str) -> pa.Array:
             return column.cast(pa.int64())
         except pa.ArrowInvalid:
             problem = f"the {role}s are whole numbers from 2^63, which have to be text"
-            raise error("broken_file", file, problem=problem) from None
+            raise broken(file, problem) from None
     if pa.types.is_nested(kind):
-        raise error("broken_file", file, problem=f"the {role}s are of type {kind}")
+        raise broken(file, f"the {role}s are of type {kind}")
     coded = column.dictionary_encode()
     texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.large_string()).take(coded.indices)

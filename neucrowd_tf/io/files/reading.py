@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.checks import error, unreadable
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -41,15 +41,15 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     try:
         status = path.stat()
     except FileNotFoundError:
-        raise error("unreadable", path, problem="no such file", advice="Check the path") from None
+        raise unreadable(path, "no such file", "Check the path") from None
     except (OSError, ValueError) as reason:
         problem = f"this is not the path of {kind} ({getattr(reason, 'strerror', reason)})"
-        raise error("unreadable", path, problem=problem, advice="Check the path") from None
+        raise unreadable(path, problem, "Check the path") from None
     folder = stat.S_ISDIR(status.st_mode)
     if stat.S_ISREG(status.st_mode) or (folders and folder):
         return
     other = "a folder" if folder else "a device"
-    raise error("unreadable", path, problem=f"this is {other}", advice=f"Name {kind}")
+    raise unreadable(path, f"this is {other}", f"Name {kind}")
 
 
 class _Limited(io.RawIOBase):
@@ -68,7 +68,7 @@ class _Limited(io.RawIOBase):
         self._left -= len(block)
         if self._left < 0:
             problem = f"it unpacks to more than {MOST_BYTES >> 20:,} MB"
-            raise error("unreadable", self._path, problem=problem, advice="Unpack it first")
+            raise unreadable(self._path, problem, "Unpack it first")
         buffer[: len(block)] = block
         return len(block)
 
@@ -98,26 +98,24 @@ def open_bytes(
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
                     advice = "Unpack it and name one of them"
-                    raise error("unreadable", path, problem=problem, advice=advice)
+                    raise unreadable(path, problem, advice)
                 member = opened.enter_context(archive.open(members[0]))
                 stream = io.BufferedReader(_Limited(member, path))  # type: ignore[arg-type]
             yield stream
     except PermissionError:
         problem = "there is no permission to read it"
-        raise error("unreadable", path, problem=problem, advice="Change its permissions") from None
+        raise unreadable(path, problem, "Change its permissions") from None
     except (gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as bad:
-        problem = f"the archive is damaged ({bad})"
-        raise error("unreadable", path, problem=problem, advice="Copy or pack it again") from None
+        raise unreadable(path, f"the archive is damaged ({bad})", "Copy or pack it again") from None
     except RuntimeError as bad:
         if "password" not in str(bad):
             raise
-        problem = "the archive needs a password"
-        raise error("unreadable", path, problem=problem, advice="Unpack it first") from None
+        raise unreadable(path, "the archive needs a password", "Unpack it first") from None
     except OSError as bad:  # of the disk, or of a file that only looks like one
         if bad.filename not in (None, str(path)):
             raise
         problem = f"it cannot be read ({bad.strerror or bad})"
-        raise error("unreadable", path, problem=problem, advice="Check the disk") from None
+        raise unreadable(path, problem, "Check the disk") from None
 
 
 def _is_beside(name: str) -> bool:
