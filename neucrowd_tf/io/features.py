@@ -18,13 +18,22 @@ from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, cell_text, csv_parts, open_parquet, read_table, separator_of
+from neucrowd_tf.io.table import (
+    PARQUET,
+    Table,
+    cell_text,
+    head_of,
+    open_parquet,
+    read_table,
+    separator_of,
+)
 from neucrowd_tf.names import as_name_array, roles_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TEXTS = ("text", "sentence", "content", "comment", "document")
+INDEX = "__index_level_"  # the index of a frame without a name, in Parquet
 TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # as pandas writes a class's columns
 # A column whose standard deviation is less than this many steps of float32 is blurred.
 STEPS = 1000.0
@@ -65,14 +74,13 @@ def read_features(
     if ending(path) == ".npy":
         return _read_array(path)
     options = options_beside(path, options or TableOptions())
-    parquet = open_parquet(path) if ending(path) in (".parquet", ".pq") else None
-    head = next(csv_parts(path, options, 1)) if parquet is None else _head(path, parquet)
+    head = head_of(path, options, 1)
     item = item_columns(head, options)
     names = _feature_columns(head, item, ignore)
-    if parquet is None:
-        table = _fast_table(path, options, head, names) or read_table(path, options)
+    if ending(path) in PARQUET:
+        table = _parquet_table(head, names)
     else:
-        table = _parquet_table(head, parquet, names)
+        table = _fast_table(path, options, head, names) or read_table(path, options)
     items = item_ids(table, dataclasses.replace(options, task_column=tuple(item)))
     rows = np.empty((len(table), len(names)), dtype=np.float32)
     for place, name in enumerate(names):
@@ -156,17 +164,11 @@ def _fast_table(
     return Table(path, head.columns, cells, range(2, len(frame) + 2))
 
 
-def _head(path: Path, parquet: Any) -> Table:
-    """Returns the columns of a Parquet file, but for a frame's index without a name."""
-    names = [name for name in parquet.column_names if not name.startswith("__index_level_")]
-    return Table(path, tuple(names), [[] for _ in names])
-
-
-def _parquet_table(head: Table, parquet: Any, features: Sequence[str]) -> Table:
+def _parquet_table(head: Table, features: Sequence[str]) -> Table:
     """Returns a Parquet file as a table whose columns of numbers are arrays."""
     cells: list[Any] = []
-    for name in head.columns:
-        values = parquet.column(name).to_numpy()
+    for name, column in zip(head.columns, open_parquet(head.path).columns, strict=True):
+        values = column.to_numpy()
         numeric = name in features and values.dtype.kind in "fiub"
         cells.append(values if numeric else [cell_text(value) for value in values.tolist()])
     return Table(head.path, head.columns, cells)
@@ -184,7 +186,7 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
             raise UsageError(f"--ignore_columns: {table.path}: no column of features {name!r}")
     numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
     names = [name for name in table.columns if name not in (*item, *ignore)]
-    if nameless := [name for name in names if name in numbered]:
+    if nameless := [name for name in names if name in numbered or name.startswith(INDEX)]:
         warnings.warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
         names = [name for name in names if name not in nameless]
     roles = roles_of(names)

@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -401,17 +402,8 @@ def open_parquet(path: Path) -> Any:
             raise broken(path, f"the Parquet file is damaged ({bad})") from None
 
 
-def read_parquet(path: Path) -> Table:
-    """Reads a Parquet file as text; whole numbers lose no digit, NULL becomes "".
-
-    Raises:
-        DataError: a damaged file, or another one.
-    """
-    held = open_parquet(path)
-    return _of_arrow(path, held.column_names, held.columns)
-
-
 def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
+    """Returns columns as text; whole numbers lose no digit, NULL becomes ""."""
     cells = [[cell_text(value) for value in column.to_pylist()] for column in columns]
     return Table(path, tuple(name.strip() for name in names), cells)
 
@@ -437,24 +429,6 @@ def table_of_records(path: Path, records: Iterable[tuple[str, dict[str, Any]]]) 
     return Table(path, columns, cells)
 
 
-def _whole(parts: Iterator[Table]) -> Table:
-    """Returns the parts of a CSV as one table."""
-    first = next(parts)
-    cells: list[Any] = list(first.cells)
-    lines: Any = first.lines
-    wrong = first.wrong
-    for piece in parts:
-        for column, more in zip(cells, piece.cells, strict=True):
-            column += more
-        end = lines[-1] + 1 if len(lines) else 2
-        if isinstance(lines, range) and piece.lines == range(end, end + len(piece)):
-            lines = range(lines.start, end + len(piece))
-        else:
-            lines = [*lines, *(piece.lines or ())]
-        wrong = wrong or piece.wrong
-    return dataclasses.replace(first, cells=cells, lines=lines, wrong=wrong)
-
-
 def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Table:
     """Reads a CSV, TSV or Parquet file whole.
 
@@ -467,8 +441,9 @@ def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Tab
         DataError: what is not a table.
     """
     if ending(path) in PARQUET:
-        return read_parquet(path)
-    table = _arrow_table(path, options) or _whole(csv_parts(path, options))
+        held = open_parquet(path)
+        return _of_arrow(path, held.column_names, held.columns)
+    table = _arrow_table(path, options) or next(csv_parts(path, options, sys.maxsize))
     if strict:
         if table.wrong is not None:
             raise table.wrong
