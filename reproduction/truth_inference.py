@@ -12,8 +12,9 @@ import importlib.util
 import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,8 +27,8 @@ from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.curves import write_rows
 from reproduction.suite import Suite
 
-# Accuracy, the printed one, seconds and MB.
-Figures: TypeAlias = "tuple[float, float, float, float]"
+# Benchmark, method, accuracy, the printed one, seconds and additional MB.
+Row: TypeAlias = "tuple[str, str, float, float, float, float]"
 
 # Without gold labels it is the majority vote.
 METHODS = tuple(name for name in AGGREGATORS if name != "gold_majority_vote")
@@ -60,14 +61,6 @@ def _reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def _ours(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
-    return make_aggregator(method, seed).fit(data.annotations).probas_
-
-
-def _theirs(method: str, data: benchmarks.Benchmark, seed: int) -> np.ndarray:
-    return crowd_kit(*SHARED[method], data)
-
-
 def crowd_kit(kind: str, arguments: dict[str, Any], data: benchmarks.Benchmark) -> np.ndarray:
     """Returns what a class of crowd-kit's makes of a benchmark, `[N, C]`."""
     aggregator = getattr(importlib.import_module("crowdkit.aggregation"), kind)(**arguments)
@@ -79,14 +72,10 @@ def crowd_kit(kind: str, arguments: dict[str, Any], data: benchmarks.Benchmark) 
 
 def measure(
     data_dir: Path, methods: tuple[str, ...], peer: bool, seed: int, name: str
-) -> list[tuple[str, float, float, float]]:
-    """Returns (method, accuracy, seconds, additional MB) of one benchmark.
-
-    The methods run in this process.
-    """
+) -> list[Row]:
+    """Returns the rows of one benchmark's methods, which run in this process."""
     warnings.simplefilter("ignore")  # not converged, on small sets
-    data = benchmarks.load(data_dir, name)
-    run: Callable[..., np.ndarray] = _theirs if peer else _ours
+    data, published = benchmarks.load(data_dir, name), benchmarks.printed(data_dir)
     if peer:
         importlib.import_module("crowdkit.aggregation")
     rows = []
@@ -94,55 +83,52 @@ def measure(
         _reset_peak()
         before = _memory("VmRSS")
         start = time.perf_counter()
-        probas = run(method, data, seed)
+        if peer:
+            probas = crowd_kit(*SHARED[method], data)
+        else:
+            probas = make_aggregator(method, seed).fit(data.annotations).probas_
         took = time.perf_counter() - start
         shown = f"{method} (crowd-kit)" if peer else method
-        rows.append((shown, data.accuracy(probas), took, _memory("VmHWM") - before))
+        printed = published.get(shown, {}).get(name, float("nan"))
+        memory = _memory("VmHWM") - before
+        rows.append((name, shown, data.accuracy(probas), printed, took, memory))
     return rows
 
 
-def measured(data_dir: Path, seed: int) -> Iterator[tuple[str, str, Figures]]:
-    """Yields benchmark, method and figures.
+def measured(data_dir: Path, seed: int) -> Iterator[list[Row]]:
+    """Yields the rows of each benchmark.
 
     Ours come from one process, crowd-kit's from another, one after the other.
     """
-    printed = benchmarks.printed(data_dir)
     sides = [(METHODS, False)]
     if importlib.util.find_spec("crowdkit") is not None:
         sides.append((tuple(SHARED), True))
-    names = benchmarks.names(data_dir)
     for methods, peer in sides:
-        one = partial(measure, data_dir, methods, peer, seed)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            for name, rows in zip(names, pool.imap(one, names), strict=True):
-                for method, accuracy, took, memory in rows:
-                    print_ = printed.get(method, {}).get(name, float("nan"))
-                    yield name, method, (accuracy, print_, took, memory)
+            one = partial(measure, data_dir, methods, peer, seed)
+            yield from pool.imap(one, benchmarks.names(data_dir))
 
 
-def table(figures: Sequence[tuple[str, str, Figures]]) -> list[list[str]]:
+def table(rows: Sequence[Row]) -> list[list[str]]:
     """Returns the means over the benchmarks, of memory the largest, then each benchmark's rows."""
-    by_method: dict[str, list[Figures]] = {}
-    for _, method, one in figures:
-        by_method.setdefault(method, []).append(one)
-    rows = []
-    for method, rows_of_method in by_method.items():
-        accuracy, print_, took, _ = np.mean(rows_of_method, axis=0)
-        most = max(one[3] for one in rows_of_method)
-        rows.append(_row(f"mean of {len(rows_of_method)}", method, (accuracy, print_, took, most)))
-    ordered = sorted(figures, key=lambda row: row[0])
-    return rows + [_row(name, method, one) for name, method, one in ordered]
-
-
-def _row(name: str, method: str, figures: tuple[float, ...]) -> list[str]:
-    accuracy, print_, took, memory = figures
-    cells = [accuracy, print_, accuracy - print_]
+    by_method: dict[str, list[tuple[float, ...]]] = {}
+    for _, method, *figures in rows:
+        by_method.setdefault(method, []).append(tuple(figures))
+    means: list[Row] = []
+    for method, each in by_method.items():
+        accuracy, printed, took, _ = np.mean(each, axis=0)
+        most = max(figures[-1] for figures in each)
+        means.append((f"mean of {len(each)}", method, accuracy, printed, took, most))
     return [
-        name,
-        method,
-        *(number_cell(round(float(cell), 4)) for cell in cells),
-        number_cell(round(float(took), 3)),
-        number_cell(round(float(memory), 1)),
+        [
+            *(
+                name,
+                method,
+                *(number_cell(round(float(x), 4)) for x in (ours, other, ours - other)),
+            ),
+            *(number_cell(round(float(x), digits)) for x, digits in ((took, 3), (memory, 1))),
+        ]
+        for name, method, ours, other, took, memory in (*means, *sorted(rows, key=itemgetter(0)))
     ]
 
 
@@ -150,9 +136,9 @@ def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the table as CSV and Markdown, again after each benchmark."""
     if options.data_dir is None or not benchmarks.names(options.data_dir):
         return write_rows(suite, options, COLUMNS, [["", "", "", "", "", "", ABSENT]])
-    figures: list[tuple[str, str, Figures]] = []
-    for one in measured(options.data_dir, options.seed):
-        if figures and one[0] != figures[-1][0]:
-            write_rows(suite, options, COLUMNS, table(figures))
-        figures.append(one)
-    return write_rows(suite, options, COLUMNS, table(figures))
+    rows: list[Row] = []
+    files: list[Path] = []
+    for more in measured(options.data_dir, options.seed):
+        rows += more
+        files = write_rows(suite, options, COLUMNS, table(rows))
+    return files
