@@ -83,35 +83,14 @@ def test_seed_leaves_real_data_alone(name: str, request: pytest.FixtureRequest) 
 
 # Within what rounding in print and a slightly different count explain. Hotel's training rows have a
 # kappa of .826 and a class ratio of .45; the printed .80 and .43 are those of all its rows.
+SIZES = ("train_size", "test_size", "num_annotators")
+ANNOTATORS = {"mean_annotator_accuracy": 0.001, "annotations_per_annotator": 0.05}
 PRINTED = {
     "hotel": {"kappa": 0.03, "class_ratio": 0.021},
-    "labelme": {
-        "imbalance_ratio": 0.002,
-        "truth_imbalance_ratio": 0.001,
-        "mean_annotator_accuracy": 0.001,
-        "annotations_per_annotator": 0.05,
-    },
-    "music": {
-        "imbalance_ratio": 0.003,
-        "truth_imbalance_ratio": 0.003,
-        "mean_annotator_accuracy": 0.001,
-        "annotations_per_annotator": 0.05,
-    },
-    "usps_syn": {
-        "train_size": 0,
-        "majority_size": 0,
-        "minority_size": 0,
-        "test_size": 0,
-        "num_annotators": 0,
-        "num_features": 0,
-    },
-    "syn1": {
-        "train_size": 0,
-        "validation_size": 0,
-        "test_size": 0,
-        "num_annotators": 0,
-        "class_ratio": 0.05,
-    },
+    "labelme": {"imbalance_ratio": 0.002, "truth_imbalance_ratio": 0.001, **ANNOTATORS},
+    "music": {"imbalance_ratio": 0.003, "truth_imbalance_ratio": 0.003, **ANNOTATORS},
+    "usps_syn": dict.fromkeys((*SIZES, "majority_size", "minority_size", "num_features"), 0),
+    "syn1": {**dict.fromkeys((*SIZES, "validation_size"), 0), "class_ratio": 0.05},
 }
 
 

@@ -37,6 +37,10 @@ MADE: list[keras.losses.Loss] = [
     LiftedStructuredLoss(1.2),
 ]
 
+each_loss = pytest.mark.parametrize(
+    "loss", MADE, ids=lambda loss: f"{loss.name}-{getattr(loss, 'squared', '')}"
+)
+
 
 def batch(seed: int = 0, size: int = 12, classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
@@ -187,9 +191,7 @@ NAIVE: dict[type, Callable[..., float]] = dict(
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize(
-    "loss", MADE, ids=lambda loss: f"{loss.name}-{getattr(loss, 'squared', '')}"
-)
+@each_loss
 def test_equals_naive_loop(loss: Any, seed: int) -> None:
     labels, x = batch(seed)
     expected = NAIVE[type(loss)](labels, x, loss.margin, getattr(loss, "squared", False))
@@ -211,9 +213,7 @@ def test_triplet_center_equals_naive_loop() -> None:
 # ----------------------------------------------------------------- invariants
 
 
-@pytest.mark.parametrize(
-    "loss", MADE, ids=lambda loss: f"{loss.name}-{getattr(loss, 'squared', '')}"
-)
+@each_loss
 def test_order_place_and_names_of_classes_do_not_matter(loss: Any) -> None:
     labels, x = batch(3)
     value = float(loss(labels, x))
@@ -225,9 +225,7 @@ def test_order_place_and_names_of_classes_do_not_matter(loss: Any) -> None:
     assert float(loss(labels, x @ turn)) == pytest.approx(value, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    "loss", MADE, ids=lambda loss: f"{loss.name}-{getattr(loss, 'squared', '')}"
-)
+@each_loss
 def test_columns_of_labels_and_unknown_batch_sizes(loss: Any) -> None:
     labels, x = batch(4)
     value = float(loss(labels, x))
@@ -257,9 +255,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("case", HARD)
-@pytest.mark.parametrize(
-    "loss", MADE, ids=lambda loss: f"{loss.name}-{getattr(loss, 'squared', '')}"
-)
+@each_loss
 def test_value_and_gradient_are_finite(loss: Any, case: str) -> None:
     labels, points = HARD[case]
     x = tf.Variable(points.astype(np.float32))

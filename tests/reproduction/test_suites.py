@@ -258,7 +258,7 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
 
 
 @pytest.mark.ci
-def test_a_suite_makes_every_rows_first_seed_first(
+def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     command: Callable[..., int],
     tiny: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -267,28 +267,11 @@ def test_a_suite_makes_every_rows_first_seed_first(
 ) -> None:
     cases = (
         Case(("tiny",), ("mean",), seeds=2),
-        Case(("tiny",), ("oracle",), "other", seeds=3, hparams={"shift": 0.2}),
-    )
-    tiny_suites(monkeypatch, a=Suite("a", "A", cases))
-    assert command("--suite=a", f"--output_dir={tmp_path}") == 0
-    assert re.findall(r"seed (\d+):", "".join(capsys.readouterr())) == [
-        "11000",
-        "11000",
-        "11001",
-        "11001",
-        "11002",
-    ]
-
-
-@pytest.mark.ci
-def test_num_runs_makes_some_of_a_suites_seeds_and_without_it_the_rest(
-    command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    cases = (
-        Case(("tiny",), ("mean",), seeds=1),
         Case(("tiny",), ("oracle",), "other", seeds=4, hparams={"shift": 0.2}),
     )
     tiny_suites(monkeypatch, a=Suite("a", "A", cases))
-    for arguments, expected in ((["--num_runs=2"], 1 + 2), ([], 1 + 4), (["--num_runs=9"], 1 + 4)):
+    for arguments, seeds in ((["--num_runs=1"], "00"), ([], "1123"), (["--num_runs=9"], "")):
         assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
-        assert tiny.calls == expected
+        made = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
+        assert made == list(seeds)
+    assert tiny.calls == 6
