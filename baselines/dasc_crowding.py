@@ -92,7 +92,8 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
             )
 
     def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators:
-        options = {} if self.generator_epochs is None else {"epochs": self.generator_epochs}
+        epochs = self.generator_epochs
+        options: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
         method = registry.method(self.generator)
         self.generator_ = model = seeded(method.make(dataset=self.preset, **options), self.seed)
         observed, self.temperatures_ = data.annotations.observed(), None

@@ -43,6 +43,6 @@ class AveragedMethods(MeanOfFits):
 
     def _estimators(self) -> list[Any]:
         schedule = {"rounds": self.rounds, "epochs": self.epochs}
-        options = {name: value for name, value in schedule.items() if value is not None}
+        options: dict[str, Any] = {k: v for k, v in schedule.items() if v is not None}
         methods = [registry.method(name) for name in self.averaged]
         return [method.make(dataset=self.preset, **options) for method in methods]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 CALIBRATION_BINS = 10
-SCALARS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss", "brier", "ece")
 
 
 def check_predictions(

@@ -183,7 +183,7 @@ def agreement_beyond_chance(crowd: Annotations, weights: Array) -> tuple[Array, 
     for code in range(classes):
         times = np.bincount(who, several & (labels == code), minlength=size)
         chance += times * np.bincount(who, shares[:, code], minlength=size) / total**2
-    return agreed - chance, shared
+    return agreed - chance, shared.astype(np.float64)
 
 
 def pseudo_labels(right: Array, total: Array, mean: float) -> float:

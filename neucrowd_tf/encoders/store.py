@@ -29,7 +29,8 @@ class Store:
 
     def read(self, keys: Iterable[bytes]) -> dict[bytes, bytes]:
         """Returns the stored vectors among those with these keys."""
-        wanted, rows = list(keys), {}
+        wanted = list(keys)
+        rows: dict[bytes, bytes] = {}
         with contextlib.suppress(sqlite3.Error, OSError), self._open() as database:
             for start in range(0, len(wanted), _AT_ONCE):
                 block = wanted[start : start + _AT_ONCE]

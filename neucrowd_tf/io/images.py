@@ -118,7 +118,7 @@ def read_image(
             plain = shown.convert("F" if deep else "RGB")  # RGB would cut 16 bits at 255
             if size is not None:
                 plain = plain.resize((size, size), Image.Resampling.BILINEAR)
-            pixels = np.asarray(plain)
+            pixels = np.asarray(plain, dtype=np.float32)
     except DataError:
         raise
     except Exception as bad:  # a damaged image ends in errors of many kinds
