@@ -188,6 +188,8 @@ def _of_folder(folder: Path) -> Encode:
         output = np.asarray(session.run(None, inputs)[0][0], np.float32)
         if output.ndim == 1:  # pooled by the network
             return output
+        if not len(output):  # a text without a token
+            return np.zeros(output.shape[1], np.float32)
         return np.asarray(output[0] if first else output.mean(axis=0))
 
     return encode

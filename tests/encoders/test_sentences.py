@@ -76,8 +76,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_vectors_by_hand(tmp_path: Path) -> None:
     encoder = SentenceEncoder(str(make_encoder(tmp_path / "mean"))).fit()
     half = np.sqrt(0.5)
-    expected = [[1, 0], [half, half], [half, half], [3 / np.sqrt(10), 1 / np.sqrt(10)], [0, 0]]
-    texts = ["good", "good bad", "food", "good food", "?"]
+    expected = [
+        [1, 0],
+        [half, half],
+        [half, half],
+        [3 / np.sqrt(10), 1 / np.sqrt(10)],
+        [0, 0],
+        [0, 0],
+    ]
+    texts = ["good", "good bad", "food", "good food", "?", ""]
     np.testing.assert_allclose(encoder.transform(texts), expected, atol=1e-6)
     folder = make_encoder(tmp_path / "first")
     (folder / "1_Pooling").mkdir()
