@@ -109,13 +109,9 @@ def read_texts(
     folded = {name.casefold(): name for name in reversed(table.columns)}
     column = next((folded[name] for name in TEXTS if name in folded), None)
     if column is None:
-        raise error(
-            "missing_role",
-            path,
-            roles="text",
-            columns=f"The columns are {', '.join(table.columns)}",
-            advice=f"Name the texts' column {TEXTS[0]}.",
-        )
+        columns, advice = ", ".join(table.columns), f"Name the texts' column {TEXTS[0]}."
+        shown = f"The columns are {columns}"
+        raise error("missing_role", path, roles="text", columns=shown, advice=advice)
     texts = np.array(table[column], dtype=object)
     if not any(text.strip() for text in table[column]):
         raise broken(path, f"all texts in column {column!r} are empty")
@@ -193,12 +189,9 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]
     kinds.append(("true labels", [name for name in names if is_gold(name)]))
     for kind, name in [(kind, name) for kind, named in kinds for name in named]:
-        raise error(
-            "leak",
-            table.path,
-            problem=f"column {name!r} is named as {kind}",
-            advice=f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it",
-        )
+        problem = f"column {name!r} is named as {kind}"
+        advice = f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it"
+        raise error("leak", table.path, problem=problem, advice=advice)
     if not names:
         raise broken(table.path, f"there is no column beside {item[0]!r}")
     return names
@@ -221,15 +214,9 @@ def _numbers(table: Table, name: str) -> NDArray[np.float32]:
     bad = np.flatnonzero(~np.isfinite(single))
     if len(bad):
         row = int(bad[0])
-        ignored = f"--ignore_columns={shlex.quote(name)}"
-        raise error(
-            "bad_feature",
-            table.path,
-            table.place(row),
-            column=name,
-            value=cell_text(cells[row]),
-            advice=f"Correct it, or leave the column out with {ignored}",
-        )
+        advice = f"Correct it, or leave the column out with --ignore_columns={shlex.quote(name)}"
+        words = {"column": name, "value": cell_text(cells[row]), "advice": advice}
+        raise error("bad_feature", table.path, table.place(row), **words)
     _warn_of_blur(values, name, table.path)
     return single
 
@@ -263,14 +250,9 @@ def _read_array(path: Path) -> FeatureTable:
         rows = array.astype(np.float32)
     if not np.isfinite(rows).all():
         row, *column = np.argwhere(~np.isfinite(rows))[0].tolist()
-        raise error(
-            "bad_feature",
-            path,
-            f"row {row}",
-            column=column[0] if len(column) == 1 else tuple(column),
-            value=str(array[(row, *column)]),
-            advice="Correct it",
-        )
+        place = column[0] if len(column) == 1 else tuple(column)
+        words = {"column": place, "value": str(array[(row, *column)]), "advice": "Correct it"}
+        raise error("bad_feature", path, f"row {row}", **words)
     names = [str(column) for column in range(rows.shape[-1])]
     if rows.ndim == 2:
         for column, name in enumerate(names):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.checks import broken, error, unreadable
+from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
 
@@ -104,12 +104,9 @@ def read_image(
     try:
         with Image.open(path) as image:
             if image.width * image.height > max_pixels:
-                raise error(
-                    "unreadable",
-                    path,
-                    problem=f"the image has {image.width * image.height:,} pixels",
-                    advice=f"Accept more than {max_pixels:,} with --max_pixels",
-                )
+                problem = f"the image has {image.width * image.height:,} pixels"
+                advice = f"Accept more than {max_pixels:,} with --max_pixels"
+                raise unreadable(path, problem, advice)
             deep = image.mode.startswith("I")
             shown = ImageOps.exif_transpose(image)
             if not deep and ("A" in shown.getbands() or "transparency" in shown.info):

@@ -296,13 +296,10 @@ class _Values:
         same = keys[order][1:] == keys[order][:-1]
         if rule == "error":
             row = int(order[1:][same].min())
-            raise error(
-                "duplicate_pair",
-                self.path,
-                self.columns.place(int(self.rows[row])),
-                item=self.items[self.item_codes[row]],
-                annotator=self.annotators[self.annotator_codes[row]],
-            )
+            item = self.items[self.item_codes[row]]
+            annotator = self.annotators[self.annotator_codes[row]]
+            place = self.columns.place(int(self.rows[row]))
+            raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
         count = int(same.sum())
         done = {"last": "last used", "first": "first used", "all": "all used"}[rule]
         self.notes.insert(
@@ -329,17 +326,12 @@ class _Values:
             places = match_items(self.items, items)
         lost = np.flatnonzero(places < 0)
         if len(lost) and (unmatched == "error" or len(lost) == len(places)):
-            all_lost = len(lost) == len(places)
-            similar = f"Ids there look like {items[0]!r}" if items else "There are no ids"
-            raise error(
-                "unmatched_item",
-                self.path,
-                self._place(self.item_codes)(int(lost[0])),
-                item=self.items[int(lost[0])],
-                count=len(items),
-                other="the features",
-                advice=similar if all_lost else "Leave such labels out with --unmatched=drop",
-            )
+            first, advice = int(lost[0]), "Leave such labels out with --unmatched=drop"
+            if len(lost) == len(places):
+                advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
+            words = {"item": self.items[first], "count": len(items), "other": "the features"}
+            place = self._place(self.item_codes)(first)
+            raise error("unmatched_item", self.path, place, advice=advice, **words)
         instances = places[self.item_codes]
         if len(lost):
             self.notes.append(

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import shlex
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -123,9 +123,8 @@ class _Decision:
             return Roles(layout, item, annotator, label)
         if annotator:
             return self._long()
-        if item and not label and self._is_wide(item):
+        if item and not label and (columns := self._wide(item)):
             self._check_votes(["worker"])
-            columns = tuple(self._annotators(item))
             return Roles("wide", item, (), columns)
         return self._ask([role for role in ROLES if not self.held[role]])
 
@@ -135,12 +134,7 @@ class _Decision:
         for role in ROLES:
             if self.held[role]:
                 continue
-            used = {column for columns in self.held.values() for column in columns}
-            named = [
-                column
-                for column in hits[role]
-                if column not in used and not (is_status(column) or is_gold(column))
-            ]
+            named = [column for column in hits[role] if column in self.left]
             if len(named) > 1:
                 words = {"first": named[0], "second": named[1], "role": WORDS[role]}
                 command = self._command({role: HOLES[role]})
@@ -181,11 +175,8 @@ class _Decision:
         if label in questions:
             problem = f"{label!r} names a question, not an answer: it differs between all rows of"
             self._which(others, f"{problem} an item and annotator")
-        if (
-            folded(label) == "label"
-            and others
-            and is_constant(self.table, self.held["task"], label)
-        ):
+        constant = is_constant(self.table, self.held["task"], label)
+        if folded(label) == "label" and others and constant:
             problem = f"{label!r} never differs within an item, so it may be the true label"
             self._which(others, problem)
 
@@ -226,21 +217,15 @@ class _Decision:
         item = item if unique or self.held["task"] else []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
-    def _annotators(self, item: Sequence[str]) -> list[str]:
-        """Returns the columns of a wide table that would be annotators."""
-        return [
-            column for column in self.left if column not in item and not is_second(column, "task")
-        ]
-
-    def _is_wide(self, item: Sequence[str]) -> bool:
-        table = self.table
-        columns = self._annotators(item)
-        ids = table.joined(item)
+    def _wide(self, item: Sequence[str]) -> tuple[str, ...]:
+        """Returns the columns of annotators if the table is wide, otherwise none."""
+        columns = [column for column in self.left if not is_second(column, "task")]
+        ids = self.table.joined(item)
         if len(set(ids)) < len(ids) or len(columns) < 2:
-            return False
+            return ()
         if any(is_second(column, role) for column in columns for role in ("worker", "label")):
-            return False
-        return sorted(self._alike(columns)) == sorted(columns)
+            return ()
+        return tuple(columns) if sorted(self._alike(columns)) == sorted(columns) else ()
 
     def _alike(self, columns: Sequence[str]) -> list[str]:
         """Returns the columns that share a value with another, if they have few values in all."""
@@ -252,13 +237,10 @@ class _Decision:
             }
             for column in columns
         }
-        few = {column: held for column, held in values.items() if 0 < len(held) <= MOST_WIDE}
-        users: dict[str, int] = defaultdict(int)
-        for held in few.values():
-            for text in held:
-                users[text] += 1
-        shared = [c for c, held in few.items() if any(users[text] > 1 for text in held)]
-        total = {text for column in shared for text in few[column]}
+        small = {column: held for column, held in values.items() if 0 < len(held) <= MOST_WIDE}
+        users = Counter(text for held in small.values() for text in held)
+        shared = [c for c, held in small.items() if any(users[text] > 1 for text in held)]
+        total = {text for column in shared for text in small[column]}
         return shared if len(total) <= MOST_WIDE else []
 
     # ------------------------------------------------------------- no header

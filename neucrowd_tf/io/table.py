@@ -220,14 +220,8 @@ class _Parts:
 
     def _wrong_length(self, cells: int, line: int) -> DataError:
         sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
-        return error(
-            "row_length",
-            self.path,
-            f"line {line}",
-            cells=cells,
-            columns=len(self.columns),
-            separator=f" ({sign})",
-        )
+        words = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
+        return error("row_length", self.path, f"line {line}", **words)
 
 
 def _height(row: list[str]) -> int:
