@@ -13,11 +13,6 @@ from neucrowd_tf.errors import DataError
 Column = Sequence[str] | tuple[list[str], Any]
 
 
-def row_place(row: int) -> str:
-    """Returns where row `row` (from 0) is if nothing better can be said."""
-    return f"row {row + 1}"
-
-
 @dataclasses.dataclass(frozen=True)
 class LabelColumns:
     """A labels, each of one item by one annotator, in the order of the file.
@@ -50,7 +45,7 @@ class LabelColumns:
     items: Column
     annotators: Column
     labels: Column | Sequence[str | list[str]]
-    place: Callable[[int], str] = row_place
+    place: Callable[[int], str]
     roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reason: str = ""
     notes: tuple[str, ...] = ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import itertools
 import json
 import zipfile
 from collections.abc import Collection, Iterator
@@ -20,7 +19,6 @@ from neucrowd_tf.io.table import Table, read_table, separator_of, table_of_recor
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
-MOST_MEMBERS = 10_000
 MOST_MEMBER_BYTES = 1 << 30
 
 Kind = Literal["table", "json", "lines", "npy", "parquet", "zip", "folder"]
@@ -51,13 +49,8 @@ class Head:
         self.names: tuple[str, ...] = ()
         if path.is_dir():
             self.kind = "folder"
-            files = list(itertools.islice(path.rglob("*"), MOST_MEMBERS + 1))
-            if len(files) > MOST_MEMBERS:
-                problem = f"the folder has more than {MOST_MEMBERS:,} files"
-                raise unreadable(path, problem, "Name a file in it")
-            self.names = tuple(
-                sorted(file.relative_to(path).as_posix() for file in files if file.is_file())
-            )
+            files = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
+            self.names = tuple(sorted(file.as_posix() for file in files))
             return
         check_regular(path, folders=False)
         if ending(path) == ".npy":
@@ -77,7 +70,7 @@ class Head:
                 members = [item for item in archive.infolist() if not item.is_dir()]
         except (zipfile.BadZipFile, OSError):
             return False  # opening it gives the reason
-        names = [item.filename for item in members[:MOST_MEMBERS]]
+        names = [item.filename for item in members]
         self.names = tuple(name for name in names if not name.startswith("__MACOSX/"))
         self.kind = "zip"
         return len(self.names) > 1

@@ -123,5 +123,5 @@ def read_image(
         raise broken(path, f"this is not an image ({reason})") from None
     finally:
         Image.MAX_IMAGE_PIXELS = limit
-    scaled = pixels / np.float32(DEEP if deep else 255.0)
+    scaled = np.asarray(pixels / np.float32(DEEP if deep else 255.0), dtype=np.float32)
     return np.repeat(scaled[..., None], 3, axis=2) if deep else scaled

@@ -152,8 +152,7 @@ class _Values:
             (self.annotators, self.annotator_codes, "annotator"),
         ):
             nameless = [at for at, name in enumerate(names) if not name.strip()]
-            empty = np.isin(codes, nameless) & held if nameless else np.zeros(0, dtype=bool)
-            if empty.any():
+            if nameless and (empty := np.isin(codes, nameless) & held).any():
                 self.notes.append(f"{int(empty.sum()):,} labels without {role_word} are left out.")
                 held &= ~empty
         if not held.any():

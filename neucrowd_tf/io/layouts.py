@@ -56,8 +56,7 @@ def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> Label
         raise unreadable(path, problem, "Name a file of labels")
     nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
     if head.is_json and (head.keys or nested):
-        for _ in head.records():  # damaged JSON is an error of its own
-            pass
+        list(head.records())  # damaged JSON is an error of its own
         raise unknown(head)
     for name in ("question", "first"):
         if getattr(options, name):

@@ -323,9 +323,7 @@ class _Decision:
         """Returns the flags that read columns of like values as annotators."""
         parts = [re.sub(r"\d+", "*", column) for column in alike]
         one = len(set(parts)) == 1 and "*" in parts[0]
-        if one:
-            pattern = re.compile(".*".join(map(re.escape, parts[0].split("*"))))
-            one = [c for c in self.table.columns if pattern.fullmatch(c)] == alike
+        one = one and named_columns(self.path, self.table.columns, parts[:1], "label") == alike
         filled = {"label": parts[0] if one else as_list(alike)}
         items = [c for c in self.left if c not in alike and is_second(c, "task")]
         unique = [c for c in items if len(self.table.distinct(c)) == len(self.table)]

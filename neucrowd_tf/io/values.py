@@ -168,19 +168,14 @@ def check_classes(
     if "-1" in names and numbers is not None and options.missing is None:
         count = int(counts[list(names).index("-1")])
         lines.append(f"{count:,} labels are -1, read as a class (--missing=-1 leaves them out).")
-    names_used = set(names)
+    used = set(names)
     for sign in JOINTS if numbers is None else ():
-        joined = [name for name in names if _joins(name, sign, names_used)]
+        joined = [n for n in names if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
             shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
             lines.append(f"{shown} made of other classes: --multi_label={sign!r}.")
             break
     return lines
-
-
-def _joins(name: str, sign: str, names_used: set[str]) -> bool:
-    parts = [piece.strip() for piece in name.split(sign)]
-    return len(parts) > 1 and all(piece in names_used for piece in parts)
 
 
 def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[str]:
