@@ -14,7 +14,7 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest torture peers lint types docs results setup clean
+.PHONY: run test test-ci smoke test-all test-lowest torture peers lint types docs results pages setup clean
 
 setup: $(STAMP)
 
@@ -73,14 +73,21 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
 
-ROOMS := annotations aggregation certainty choice datasets evaluation export labelling nn persistence predict registry report.build training
-# The API reference from the docstrings, as pages in build/api.
+# The site in build/site: pages, RESULTS.md and the API reference. A broken link is an error.
 docs: $(STAMP)
-	$(BIN)/python -m pdoc --docformat google -o build/api neucrowd_tf $(addprefix neucrowd_tf.,$(ROOMS))
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
-# RESULTS.md from the tables in results/.
+# RESULTS.md and docs/results/ from claims.toml and the tables in results/.
 results: $(STAMP)
+	$(BIN)/python -m reproduction.claims --write
 	$(BIN)/python -m reproduction.page results RESULTS.md
+
+# Every generated page.
+pages: results
+	$(BIN)/python docs/flags.py
+	$(BIN)/python docs/data_formats.py
+	$(BIN)/python docs/parameters.py
+	$(BIN)/python docs/equations.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build *.egg-info

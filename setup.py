@@ -52,8 +52,8 @@ TEST = [
     "imbalanced-learn>=0.13",
     "crowd-kit==1.4.2",
     "build>=1.2",
-    "pdoc>=15",
 ]
+DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.5", "mkdocstrings-python>=2", "latex2mathml>=3.77"]
 
 setup(
     name="neucrowd-tf",
@@ -81,6 +81,7 @@ setup(
         "onnx": ["tf2onnx>=1.17", "onnxruntime>=1.20"],
         "encoder": ENCODER,
         "smote": ["imbalanced-learn>=0.13"],
+        "docs": DOCS,
         "test": TEST,
     },
     entry_points={"console_scripts": ["neucrowd = neucrowd_tf.__main__:console_main"]},

@@ -1,7 +1,8 @@
-"""Writes docs/data_formats.md from the options, aliases and checks."""
+"""Writes the generated parts of docs/howto/data_formats.md and docs/reference/checks.md."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 from neucrowd_tf.io.checks import catalogue
@@ -9,8 +10,16 @@ from neucrowd_tf.io.column_names import SECOND
 from neucrowd_tf.io.schema import FLAGS
 from neucrowd_tf.names import ALIASES
 
-PAGE = Path(__file__).with_suffix(".md")
+HERE = Path(__file__).parent
+PAGES = (HERE / "howto" / "data_formats.md", HERE / "reference" / "checks.md")
 ROLES = {"task": "item", "worker": "annotator", "label": "label"}
+
+
+def wrapped(line: str) -> str:
+    """Returns a list item in lines of at most 100 characters."""
+    return textwrap.fill(
+        line, 100, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
 
 
 def aliases() -> str:
@@ -18,33 +27,35 @@ def aliases() -> str:
     lines = []
     for role, word in ROLES.items():
         for names, kind in ((ALIASES[role], "used"), (SECOND[role], "proposed")):
-            lines.append(f"- **{word}**, {kind}: {', '.join(sorted(names))}")
+            lines.append(wrapped(f"- **{word}**, {kind}: {', '.join(sorted(names))}"))
     return "\n".join(lines)
 
 
 def flags() -> str:
     """Returns the flags of reading labels."""
-    return "\n".join(f"- `--{name}`: {text}" for name, text in FLAGS.items())
+    return "\n".join(wrapped(f"- `--{name}`: {text}") for name, text in FLAGS.items())
 
 
 def checks() -> str:
-    """Returns the catalogue: an entry per check."""
-    return "\n\n".join(
-        f"**{check.name}.** {check.title} *Cause:* {check.cause} *Fix:* {check.advice}"
-        f" *Example:* `{check.example!s}`".replace("\t", "<tab>")
-        for check in catalogue().values()
-    )
+    """Returns the catalogue: a section per check."""
+    parts = []
+    for check in catalogue().values():
+        example = f"Example: `{check.example!s}`.".replace("\t", "<tab>")
+        items = (f"- Cause: {check.cause}", f"- Fix: {check.advice}", f"- {example}")
+        parts.append("\n".join([f"## {check.name}\n", f"{check.title}\n", *map(wrapped, items)]))
+    return "\n\n".join(parts)
 
 
 def page(text: str) -> str:
-    """Returns the page with its generated sections as they are now."""
+    """Returns a page with its generated sections as they are now."""
     for name, section in (("aliases", aliases), ("flags", flags), ("checks", checks)):
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        before, _, rest = text.partition(start)
-        _, _, after = rest.partition(end)
-        text = f"{before}{start}\n{section()}\n\n{end}{after}"
+        before, mark, rest = text.partition(start)
+        if mark:
+            text = f"{before}{start}\n{section()}\n\n{end}{rest.partition(end)[2]}"
     return text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes docs/flags.md: every command's flags, as `neucrowd COMMAND --help` shows them."""
+"""Writes docs/reference/flags.md: each command's flags, as `neucrowd COMMAND --help` shows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from neucrowd_tf.__main__ import COMMANDS, RUN
 from neucrowd_tf.flags import help_text
 
-PAGE = Path(__file__).with_name("flags.md")
+PAGE = Path(__file__).parent / "reference" / "flags.md"
 HEAD = """# Flags of every command
 
 This reference lists the flags of each command, for anyone who writes a command line. It is made

@@ -46,7 +46,7 @@ def read_file(path: Path) -> list[registry.Suite]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: not a file of suites ({type(error).__name__}: {one_line(error)})."
-            " docs/adding_a_method.md shows one."
+            " docs/howto/adding_a_method.md shows one."
         ) from None
     return [_registered(suite) for suite in suites]
 

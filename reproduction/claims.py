@@ -261,18 +261,23 @@ def _toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
+def figures(claim: Claim) -> tuple[str, str, str]:
+    """Returns the published value, our value with its interval, and the number of seeds."""
+    sign = "+" if claim.control else ""
+    printed = "" if claim.printed is None else f"{claim.printed:{sign}.3f}"
+    ours, seeds = "", ""
+    if claim.ours is not None:
+        ours, seeds = f"{claim.ours.mean:{sign}.3f}", str(claim.ours.runs)
+        if claim.ours.low is not None and claim.ours.high is not None:
+            ours += f" [{claim.ours.low:{sign}.3f}, {claim.ours.high:{sign}.3f}]"
+    return printed, ours, seeds
+
+
 def table(claims: Iterable[Claim]) -> str:
     """Returns the claims as a Markdown table."""
     lines = ["| paper | where | claim | published | ours | seeds | verdict |", "|---" * 7 + "|"]
     for claim in claims:
-        printed = "" if claim.printed is None else f"{claim.printed:{'+' * bool(claim.control)}.3f}"
-        ours, seeds = "", ""
-        if claim.ours is not None:
-            sign = "+" if claim.control else ""
-            ours, seeds = f"{claim.ours.mean:{sign}.3f}", str(claim.ours.runs)
-            if claim.ours.low is not None and claim.ours.high is not None:
-                ours += f" [{claim.ours.low:{sign}.3f}, {claim.ours.high:{sign}.3f}]"
-        cells = (claim.paper, claim.where, claim.claim, printed, ours, seeds, claim.verdict)
+        cells = (claim.paper, claim.where, claim.claim, *figures(claim), claim.verdict)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -1,8 +1,7 @@
-"""Writes RESULTS.md from the tables in a results folder.
+"""Writes RESULTS.md and docs/results/ from claims.toml and the tables in a results folder.
 
-It begins with what reproduced and what did not; then follow the tables.
-
-python -m reproduction.page results RESULTS.md
+RESULTS.md has a row per claim and counts of the published values; docs/results/ has a page per
+paper with its tables. Run `python -m reproduction.page results RESULTS.md`.
 """
 
 from __future__ import annotations
@@ -10,58 +9,77 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
+from reproduction import claims
 from reproduction.catalogue import SUITES
-from reproduction.suite import FIRST_SEED, Suite
+from reproduction.suite import Suite
 from reproduction.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA, REPRODUCED
 
 # Columns of the summary, and what is not one of them.
 STATUSES = (REPRODUCED, ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA)
 OTHER = "not run"
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)]+)\)")
-# Where NOTES.md wants the counts; without it they come first.
-COUNTS = "<!-- counts -->"
+# Where NOTES.md wants the claims and the counts.
+CLAIMS, COUNTS = "<!-- claims -->", "<!-- counts -->"
+PAPERS = {
+    "neucrowd": "NeuCrowd",
+    "rll": "RLL",
+    "dasc": "DASC",
+    "crowding": "CrowdInG",
+    "iced": "ICED",
+    "others": "Truth inference, later methods and datasets",
+}
+# A word for each verdict of claims.toml.
+WORDS = {claims.READING: "reading", "cannot be told": "unclear", "not shown": "unseen"}
+Records = list[tuple[Suite, Mapping[str, Any]]]
 
 
 def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
-    """Returns the first lines: how the printed figures of each paper ended."""
+    """Returns a table of how the published values of each paper ended."""
     papers: dict[str, Counter[str]] = {}
     for suite, record in records:
+        counts = papers.setdefault(PAPERS[_paper(suite)], Counter())
         for status, count in record["outcomes"].items():
-            papers.setdefault(suite.paper, Counter())[status if status in STATUSES else OTHER] += (
-                count
-            )
+            counts[status if status in STATUSES else OTHER] += count
     columns = [
         status for status in (*STATUSES, OTHER) if any(counts[status] for counts in papers.values())
     ]
-    lines = [f"| printed by | figures | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
+    lines = [f"| paper | values | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
     for paper, counts in papers.items():
-        lines.append(
-            f"| {paper} | {counts.total()} |"
-            f" {' | '.join(str(counts[status]) for status in columns)} |"
-        )
+        if counts.total():
+            cells = (str(counts[status]) for status in columns)
+            lines.append(f"| {paper} | {counts.total()} | {' | '.join(cells)} |")
     return lines
 
 
-def commits(records: Iterable[Mapping[str, Any]]) -> str:
-    """Returns which commits made the runs."""
-    counts: Counter[str] = Counter()
-    for record in records:
-        counts.update(record.get("revisions", {}))
-    if not counts:
-        return ""
-    shown = ", ".join(f"`{_short(name)}`" for name, _ in counts.most_common())
-    return (
-        f"Runs made by {shown}, with the hyper-parameters and presets frozen there: a suite takes"
-        " no others."
-    )
+def at_a_glance(rows: Iterable[claims.Claim]) -> list[str]:
+    """Returns a table per paper with a row per claim; the verdict is one word."""
+    rows, lines = list(rows), []
+    papers = dict.fromkeys(claim.paper for claim in rows)
+    for paper in sorted(papers, key=[*PAPERS.values(), *papers].index):
+        lines += [f"### {paper}", "", "| claim | where | published | ours | seeds | verdict |"]
+        lines.append("|---|---|---|---|---|---|")
+        for claim in rows:
+            if claim.paper == paper:
+                printed, ours, seeds = claims.figures(claim)
+                verdict = claim.verdict.partition(",")[0]
+                cells = (claim.claim, claim.where, printed, ours, seeds)
+                lines.append(f"| {' | '.join(cells)} | {WORDS.get(verdict, verdict)} |")
+        lines.append("")
+    return lines
+
+
+def _paper(suite: Suite) -> str:
+    name = suite.name.partition("_")[0]
+    return name if name in PAPERS else "others"
 
 
 def _short(revision: str) -> str:
@@ -69,18 +87,29 @@ def _short(revision: str) -> str:
     return name[:12] + plus + changes
 
 
+def _wrapped(text: str) -> Iterator[str]:
+    """Yields the lines of a text, prose in at most 100 characters."""
+    for line in text.splitlines():
+        fixed = len(line) <= 100 or line.startswith(("|", "#", "!", "`"))
+        yield from (
+            [line]
+            if fixed
+            else textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
+        )
+
+
 def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
-    """Returns what the page says of one suite."""
-    lines = [(results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip(), ""]
+    """Returns the section of one suite."""
+    lines = [*_wrapped((results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip()), ""]
     runs = [f"`{_short(name)}` ({count})" for name, count in record.get("revisions", {}).items()]
-    lines += [f"Runs of {', '.join(runs)}.", ""] if runs else []
+    lines += [*_wrapped(f"Commits of the runs: {', '.join(runs)}."), ""] if runs else []
     failures = [f"- {line}" for line in record.get("failures", [])]
     if failures:
         rest = ["- ..."] * (len(failures) > 10)
         lines += [f"{len(failures)} failed:", "", *failures[:10], *rest, ""]
     pictures, tables = (_files(results, suite, ending) for ending in ("png", "csv"))
-    lines += [f"![{suite.title}](results/{name})\n" for name in pictures]
-    links = ", ".join(f"[{name}](results/{name})" for name in tables)
+    lines += [f"![{suite.title}]({name})\n" for name in pictures]
+    links = ", ".join(f"[{name}]({name})" for name in tables)
     return lines + ([f"As CSV: {links}.", ""] if links else [])
 
 
@@ -93,12 +122,7 @@ def _files(results: Path, suite: Suite, ending: str) -> list[str]:
     ]
 
 
-def page(results: Path) -> str:
-    """Returns RESULTS.md.
-
-    Raises:
-        DataError: a folder without tables.
-    """
+def _records(results: Path) -> Records:
     records = [
         (suite, read_json(results / f"{suite.name}.json"))
         for suite in SUITES
@@ -106,55 +130,74 @@ def page(results: Path) -> str:
     ]
     if not records:
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
+    return records
+
+
+def page(results: Path) -> str:
+    """Returns RESULTS.md.
+
+    Raises:
+        DataError: a folder without tables.
+    """
+    records = _records(results)
     notes = results / "NOTES.md"
-    text = _from_root(notes.read_text(encoding="utf-8").strip()) if notes.exists() else ""
-    before, after = text.split(COUNTS, 1) if COUNTS in text else ("", text)
-    lines = ["# Results", ""]
-    for text in (before.strip(), "\n".join(summary(records)), after.strip()):
-        lines += [text, ""] if text else []
-    lines += [
-        (
-            "Made by `make results` from `results/`; every table names the command that makes it."
-            f" Means over seeds from {FIRST_SEED} on (1000 in tables not rerun since, or as a"
-            " suite's note says), with Student's 95 % intervals; no choice was"
-            " made on these seeds' test labels. \"Reproduced\" says that the paper's figure lies"
-            " within our interval, which holds the test set fixed and so is narrower than what"
-            " another test set would give. A row by itself: `--dataset`, `--method`, its first seed"
-            " as `--seed`, `--num_runs`, and what its name says as `--hparam` (k=3:"
-            " `--hparam=k=3`)."
-        ),
-        "",
-        commits(record for _, record in records),
-        "",
-    ]
-    for suite, record in records:
-        lines += _section(suite, record, results)
+    text = notes.read_text(encoding="utf-8") if notes.exists() else f"{CLAIMS}\n\n{COUNTS}\n"
+    text = text.replace(CLAIMS, "\n".join(at_a_glance(claims.read())))
+    text = text.replace(COUNTS, "\n".join(summary(records)))
+    lines = ["# Results", "", _moved(text.strip(), "results", ""), ""]
     missing = [suite for suite in SUITES if not (results / f"{suite.name}.json").exists()]
     if missing:
-        lines += [
-            "## Not in this folder yet",
-            "",
-            *(f"- `--suite={suite.name}`: {suite.title}" for suite in missing),
-            "",
-        ]
+        lines += ["## Suites that have not been run", ""]
+        lines += [f"- `--suite={suite.name}`: {suite.title}" for suite in missing] + [""]
     return "\n".join(lines)
 
 
-def _from_root(text: str) -> str:
-    """Returns a text of the results' folder with its links relative to the page.
+def paper_pages(results: Path) -> dict[str, str]:
+    """Returns the pages of docs/results/ by name: every table of a paper, with its conditions."""
+    records, rows = _records(results), claims.read()
+    pages = {}
+    for name, title in PAPERS.items():
+        suites = [(suite, record) for suite, record in records if _paper(suite) == name]
+        if not suites:
+            continue
+        lines = [f"# Results: {title}", ""]
+        lines += [
+            "This page has every table of the paper and of our own studies, with the command that",
+            "makes each. [Results](../../RESULTS.md) has the summary and explains the verdicts.",
+            "",
+        ]
+        noted = [claim for claim in rows if claim.paper == title and claim.note]
+        lines += ["## Notes on the claims", ""] if noted else []
+        for claim in noted:
+            lines += _wrapped(f"**{claim.claim}** ({claim.where}): {claim.note}")
+            lines.append("")
+        for suite, record in suites:
+            section = "\n".join(_section(suite, record, results))
+            lines.append(_moved(section, "results", "docs/results"))
+        pages[f"{name}.md"] = "\n".join(lines)
+    return pages
 
-    The page is in that folder's parent.
-    """
-    return _LINK.sub(lambda match: f"]({posixpath.normpath(f'results/{match[1]}')})", text)
+
+def _moved(text: str, old: str, new: str) -> str:
+    """Returns a page of the folder `old` with its links relative to the folder `new`."""
+
+    def link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(old, match[1]))
+        return f"]({posixpath.relpath(target, new or '.')})"
+
+    return _LINK.sub(link, text)
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the page; returns the exit code."""
+    """Writes the pages; returns the exit code."""
     if len(arguments) != 2:
         print("error: expected a results folder and a page to write", file=sys.stderr)
         return 2
+    results, target = Path(arguments[0]), Path(arguments[1])
     try:
-        write_text(arguments[1], page(Path(arguments[0])))
+        write_text(target, page(results))
+        for name, text in paper_pages(results).items():
+            write_text(target.parent / "docs" / "results" / name, text)
     except (DataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -299,8 +299,7 @@ def rows_shown(suite: Suite, table: list[Cell]) -> list[list[str]]:
 def _over(suite: Suite) -> str:
     """Returns the baseline in words."""
     first, *others = suite.baseline.split()
-    ends = " and ".join(f"{name} (methods that end in _{name})" for name in others)
-    return f"{ends}, all others over {first}" if others else first
+    return f"its own layer ({', '.join(others)}, otherwise {first})" if others else first
 
 
 def _ours(cell: Cell) -> str:

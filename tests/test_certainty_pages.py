@@ -21,7 +21,7 @@ def test_the_page_shows_the_output(
 ) -> None:
     tables(tmp_path)
     monkeypatch.chdir(tmp_path)
-    blocks = PAIR.findall((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    blocks = PAIR.findall((ROOT / "docs" / "howto" / name).read_text(encoding="utf-8"))
     assert sum(bool(output) for _, output in blocks) >= 4
     for command, output in blocks:
         if not command.startswith("neucrowd "):
@@ -33,5 +33,5 @@ def test_the_page_shows_the_output(
 
 
 def test_the_page_on_certainty_is_short() -> None:
-    text = (ROOT / "docs" / "certainty.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "howto" / "certainty.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 1300

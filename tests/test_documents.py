@@ -172,7 +172,7 @@ def test_the_page_of_flags_is_what_the_commands_declare() -> None:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    text = (ROOT / "docs" / "flags.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "flags.md").read_text(encoding="utf-8")
     assert text == module.page(), "run python docs/flags.py"
 
 

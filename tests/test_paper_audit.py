@@ -1,4 +1,4 @@
-"""docs/paper_audit.md, line by line: each test redoes the arithmetic of one line with the figures
+"""docs/research/paper_audit.md, line by line: each test redoes the arithmetic of one line with the
 of `reproduction/printed.py`, and what it quotes stands in that line.
 """
 
@@ -29,10 +29,9 @@ def line(name: str, quotes: str) -> Callable[[Callable[[], None]], Callable[[], 
 
 
 def documented(repository: Path) -> dict[str, str]:
-    text = (repository / "docs" / "paper_audit.md").read_text(encoding="utf-8")
-    return {
-        match[1]: match[0] for match in re.finditer(r"^\| ([A-Z]\d+) \|.*$", text, re.MULTILINE)
-    }
+    text = (repository / "docs" / "research" / "paper_audit.md").read_text(encoding="utf-8")
+    items = re.finditer(r"^- \*\*([A-Z]\d+)\.\*\*.*(?:\n  .*)*", text, re.MULTILINE)
+    return {match[1]: re.sub(r"\s+", " ", match[0]) for match in items}
 
 
 def near(value: float | Fraction, printed: float, digits: int) -> bool:

@@ -129,7 +129,7 @@ class Consensus(Aggregator):
     decisive: float = argument(
         5.0,
         number(least=0),
-        "nats of EBCC's bound that tell of annotators who err together (a Bayes factor of 150, very"
+        "nats of EBCC's bound that indicate annotators who err together (Bayes factor of 150, very"
         " strong evidence by Kass and Raftery).",
     )
     strength: float = argument(

@@ -146,7 +146,7 @@ class Mace(IterativeAggregator):
         habits_: `[R, C]` shares of the labels that are guessed.
 
     References:
-        Hovy et al. (2013), Learning whom to trust with MACE, sections 2 and 3.
+        Hovy et al. (2013), "Learning whom to trust with MACE", sections 2 and 3.
     """
 
     method: Literal["vb", "em"] = argument(

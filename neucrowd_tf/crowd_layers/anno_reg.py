@@ -47,7 +47,7 @@ class AnnoReg(AnnotatorEstimator):
         "row",
         one_of("row", "column"),
         '"row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as'
-        " printed.",
+        " published.",
         positional=True,
     )
     trace_weight: float = argument(

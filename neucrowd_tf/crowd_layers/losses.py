@@ -27,7 +27,7 @@ def cross_entropies(labels: Any, logits: Any) -> Any:
 def annotation_losses(
     labels: Any, logits: Any, gamma: float = 0.0, *, log_probabilities: bool = False
 ) -> Any:
-    """Returns `-(1 - p)^gamma log p` of each annotation, 0 where there is none.
+    """Returns `-(1 - p)^gamma log p` of each annotation; 0 for a missing one.
 
     Args:
         labels: `[B, R]` int32 class codes, -1 for "no label".

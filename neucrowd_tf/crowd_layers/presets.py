@@ -113,7 +113,7 @@ STRONG_BASE: dict[str, Any] = {
     "schedule": "cosine",
 }
 # Stronger bases than the papers', for runs outside suites. Chosen on folds of training instances,
-# see docs/stronger_bases.md.
+# see docs/research/stronger_bases.md.
 _HALF: dict[str, Any] = {**STRONG_BASE, "epochs": 25, "learning_rate": 3e-3}
 CLASSIFIER_STRONGER: dict[str, dict[str, Any]] = {
     "music": STRONG_BASE,

@@ -52,7 +52,7 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
 
 
 def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
-    """Returns eq. 4 as printed: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
+    """Returns eq. 4 as published: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
 
     Args:
         logits: `[P, C]` of D.

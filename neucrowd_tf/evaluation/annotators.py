@@ -46,7 +46,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
         - num_labels, and overlap, the number of these that another annotator's label checks;
         - agreement: see `leave_one_out_agreement`;
         - beyond_chance: the order of the rows, see `certainty.skills.relative_agreement`: 1 is the
-          crowd's mean, 0 is chance, however imbalanced the classes are;
+        crowd's mean, 0 is chance, however imbalanced the classes are;
         - rank: from 1.
 
     Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ALPHA, BETA = 3.0, 2.0
 # Passes over all pairs between two looks at the validation loss.
 PASSES = 10
-# A point of the grid of source/train.py (docs/methods/rll_sources.md). Its penalty, halved by
+# A point of the grid of source/train.py (docs/research/rll_sources.md). Its penalty, halved by
 # TensorFlow, is added to the sum over a batch. Features are standardised, as the scaling of the
 # authors' is not known and their code stops at a higher validation loss without.
 BATCH, PENALTY = 512, 0.7

@@ -48,7 +48,7 @@ class Stateful(Protocol):
 class History:
     """The logs of a training run and its best epoch.
 
-    `logs[name]` has a value for each epoch; `best_epoch` counts from 0 and is None without a
+    `logs[name]` has a value for each epoch; `best_epoch` counts from 0, or None without a
     monitor.
     """
 

@@ -26,7 +26,7 @@ class LinearClassifier(CrowdEstimator):
         strengths,
         "inverse regularisation strengths, the strongest regularisation first. The one with the"
         " best log loss on the validation data is taken, or by cross-validation over instances"
-        " where there is none.",
+        " without it.",
     )
 
     trains_network: ClassVar[bool] = False

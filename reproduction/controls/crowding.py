@@ -126,12 +126,12 @@ class ControlledCrowdInG(CrowdInG):
 
 register(
     "crowding_control",
-    "CrowdInG with factors of our studies (docs/crowding.md)",
+    "CrowdInG with factors of our studies (docs/research/crowding.md)",
     ControlledCrowdInG,
 )
 register(
     "crowding_printed",
-    "CrowdInG as the paper describes it (docs/methods/crowding_sources.md)",
+    "CrowdInG as the paper describes it (docs/research/crowding_sources.md)",
     ControlledCrowdInG,
     **PRINTED,
 )

@@ -14,7 +14,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.io.files.json import read_json, write_json
-from reproduction import catalogue, curves, page, printed, run, smoke
+from reproduction import catalogue, claims, curves, page, printed, run, smoke
 from reproduction.suite import Case, Suite
 from reproduction.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell
 
@@ -78,26 +78,25 @@ def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
     (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
     for name in ("neucrowd_table3.csv", "neucrowd_table3_curve.png", "neucrowd_table30.png"):
         (tmp_path / name).write_text("")
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in page.page(tmp_path).splitlines()
     (tmp_path / "NOTES.md").write_text(
-        "By hand: [a](../docs/a.md), [b](b.md#c), [d](https://d.e)\n"
+        f"By hand: [a](../docs/a.md), [b](b.md#c), [d](https://d.e)\n\n{page.COUNTS}\n"
     )
     text = page.page(tmp_path)
-    first = text.splitlines()[:8]
-    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in first
-    assert "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)" in first
-    assert "`aaaaaaaaaaaa`, `bbbbbbbbbbbb+changes`" in text and "it broke" in text
-    assert "results/neucrowd_table3_curve.png" in text
-    assert "table30" not in text
-    assert "[neucrowd_table3.csv]" in text
+    assert "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)" in text.splitlines()
+    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in text and page.COUNTS not in text
     assert "--suite=dasc_table2" in text
-    (tmp_path / "NOTES.md").write_text(f"First.\n\n{page.COUNTS}\n\nBy hand.\n")
-    lines = page.page(tmp_path).splitlines()
-    assert lines[:4] == ["# Results", "", "First.", ""] and page.COUNTS not in lines
-    assert (
-        lines.index("First.")
-        < lines.index("| NeuCrowd | 6 | 3 | 1 | 2 |")
-        < lines.index("By hand.")
-    )
+    text = page.paper_pages(tmp_path)["neucrowd.md"]
+    assert "`aaaaaaaaaaaa` (5), `bbbbbbbbbbbb+changes` (1)" in text and "it broke" in text
+    assert "](../../results/neucrowd_table3_curve.png)" in text and "table30" not in text
+    assert "[neucrowd_table3.csv](../../results/neucrowd_table3.csv)" in text
+
+
+def test_a_claim_has_a_row_with_one_word() -> None:
+    rows = claims.read()
+    table = [line for line in page.at_a_glance(rows) if line.startswith("| ")]
+    verdicts = [line.strip("| ").split(" | ")[-1] for line in table if "| verdict" not in line]
+    assert len(verdicts) == len(rows) and all(" " not in word for word in verdicts)
 
 
 def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:

@@ -25,7 +25,7 @@ class ConfusionHead(AnnotatorHead):
     Args:
         num_annotators: R.
         normalisation: "row" makes each W_k a confusion matrix [true, observed], so `p W_k` is a
-            distribution by itself; "column" is eq. 10 as printed, inside eq. 8's softmax.
+            distribution by itself; "column" is eq. 10 as published, inside eq. 8's softmax.
         trace_weight: lambda of eq. 11, on the mean trace over annotators.
         initial: W_k is `initial` times the identity at first; near 0 training fails outright.
 

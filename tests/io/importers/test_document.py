@@ -1,4 +1,4 @@
-"""The outputs that docs/importers.md shows are those of its commands."""
+"""The outputs that docs/howto/importers.md shows are those of its commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from neucrowd_tf.__main__ import console_main
 from tests.test_documents import BLOCK, ROOT, blocks, tables
 
-PAGE = ROOT / "docs" / "importers.md"
+PAGE = ROOT / "docs" / "howto" / "importers.md"
 
 
 def examples() -> list[tuple[str, str]]:

@@ -1,7 +1,4 @@
-"""Writes each method page's table of parameters from what the classes declare.
-
-Run `python docs/methods/parameters.py`.
-"""
+"""Writes docs/reference/parameters.md from what the classes declare."""
 
 from __future__ import annotations
 
@@ -9,10 +6,11 @@ import importlib
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
+PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
 MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -54,49 +52,52 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def table(kind: Any, above: set[tuple[str, str]]) -> str:
-    """Returns the parameters of a constructor in Markdown.
+def entries(kind: Any, above: set[tuple[str, str]]) -> str:
+    """Returns the parameters of a constructor as a list in Markdown.
 
-    Those without an entry stand in the last row, and so do those that are `above`, which this
-    table's are added to.
+    Those without an entry stand in the last line, and so do those that are `above`, which this
+    list's are added to.
     """
     parameters = {
         name: inspect.signature(kind.__init__).parameters[name] for name in names_of(kind)
     }
-    rows, left = [], dict(parameters)
+    lines, left = [], dict(parameters)
     for names, text in described(kind):
         entry = ", ".join(f"{name}={parameters[name].default!r}" for name in names), text
         if entry in above:
             continue
         above.add(entry)
-        defaults = ", ".join(f"`{shown(parameters[name].default)}`" for name in names)
-        rows.append(
-            f"| {', '.join(f'`{name}`' for name in names)} | {defaults} |"
-            f" {text.replace('|', chr(92) + '|')} |"
+        shown_names = ", ".join(f"`{name}={shown(parameters[name].default)}`" for name in names)
+        lines += textwrap.wrap(
+            f"- {shown_names}: {text}", 100, subsequent_indent="  ", break_on_hyphens=False
         )
         for name in names:
             left.pop(name, None)
     if left:
-        rows.append(f"| {', '.join(f'`{name}`' for name in left)} | | as above |")
-    return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows]) + "\n"
+        as_above = f"- As above: {', '.join(f'`{name}`' for name in left)}."
+        lines += textwrap.wrap(as_above, 100, subsequent_indent="  ")
+    return "\n".join(["", *lines, "", ""])
 
 
 def page(text: str) -> str:
-    """Returns a page with its tables written anew."""
+    """Returns the page with its lists written again; a section has its own "as above"."""
     above: set[tuple[str, str]] = set()
 
     def fill(match: re.Match[str]) -> str:
         kind = getattr(importlib.import_module(match[2]), match[3])
-        return match[1] + table(kind, above) + match[4]
+        return match[1] + entries(kind, above) + match[4]
 
-    return MARK.sub(fill, text)
+    sections = []
+    for section in re.split(r"(?m)^(?=## )", text):
+        above.clear()
+        sections.append(MARK.sub(fill, section))
+    return "".join(sections)
 
 
 def main() -> None:
-    """Rewrites the pages beside this file."""
-    sys.path.insert(0, str(HERE.parent.parent))
-    for path in sorted(HERE.glob("*.md")):
-        path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    """Rewrites the page."""
+    sys.path.insert(0, str(PAGE.parent.parent.parent))
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
