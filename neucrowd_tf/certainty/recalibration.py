@@ -262,20 +262,24 @@ def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:
     Args:
         votes: `[N, C]` vote counts.
     """
+    from neucrowd_tf.certainty import coefficients as agreement  # which imports this module
+
     ranges, counts = coefficients()["ranges"], votes.sum(axis=1)
     counts = counts[counts > 0]
     if not len(counts):
         return ["no item has a label"]
+    alpha = agreement.coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
     measured = {
         "items": (len(counts), "{:,.0f} items with labels"),
         "classes": (votes.shape[1], "{:,.0f} classes"),
         "labels": (float(counts.mean()), "{:.1f} labels per item"),
         "shared": (float((counts > 1).mean()), "{:.0%} of items with two labels or more"),
+        "agreement": (alpha, "a Krippendorff's alpha of {:.2f}"),
     }
     return [
         words.format(value)
         for name, (value, words) in measured.items()
-        if not ranges[name][0] <= value <= ranges[name][1]
+        if value < ranges[name][0] or value > ranges[name][1]
     ]
 
 
