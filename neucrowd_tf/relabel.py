@@ -184,7 +184,6 @@ def _accuracy(
         evidence: of a model, `[N, C]`; None without a model.
     """
     from neucrowd_tf.certainty import Estimate
-    from neucrowd_tf.certainty.recalibration import LEVEL
     from neucrowd_tf.labelling.belief import with_evidence
 
     certainty = inference.certainty
@@ -196,7 +195,7 @@ def _accuracy(
         drawn = with_evidence(certainty.spread(certainty.right(shift)), evidence)
         means.append(drawn[rows, labels].mean())
     value = float(belief.probas[rows].max(axis=1).mean())
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    low, high = np.quantile(means, [0.1, 0.9])
     return Estimate(value, min(float(low), value), max(float(high), value))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from neucrowd_tf.certainty.recalibration import LEVEL, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
+from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
-from neucrowd_tf.certainty.recalibration import Calibration, Certainty, Estimate, gold_agreement
+from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 
 if TYPE_CHECKING:

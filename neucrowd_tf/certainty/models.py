@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test
-from neucrowd_tf.certainty.recalibration import LEVEL, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:

@@ -15,11 +15,13 @@ import dataclasses
 import functools
 import importlib.resources
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit, logit
 
+from neucrowd_tf.certainty.coefficients import coefficients as agreement_coefficients
+from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,19 +29,10 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LEVEL = 0.8  # of all intervals
 DRAWS = 200  # of a crowd's shift
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
 SURE, LEAK = 7.0, 0.1
-
-
-class Estimate(NamedTuple):
-    """A value with its 80% interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @functools.cache
@@ -262,13 +255,11 @@ def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:
     Args:
         votes: `[N, C]` vote counts.
     """
-    from neucrowd_tf.certainty import coefficients as agreement  # which imports this module
-
     ranges, counts = coefficients()["ranges"], votes.sum(axis=1)
     counts = counts[counts > 0]
     if not len(counts):
         return ["no item has a label"]
-    alpha = agreement.coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
+    alpha = agreement_coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
     measured = {
         "items": (len(counts), "{:,.0f} items with labels"),
         "classes": (votes.shape[1], "{:,.0f} classes"),

@@ -12,11 +12,11 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL
 from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
-from neucrowd_tf.certainty.recalibration import LEVEL
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
 
