@@ -117,8 +117,19 @@ class Suite:
                     for method in case.methods
                     if any(fnmatchcase(f"{dataset}/{case.row_name(method)}", p) for p in patterns)
                 )
+                # A hyper-parameter of one method ("method.name") goes with its method.
+                hparams = {
+                    name: value
+                    for name, value in case.hparams.items()
+                    if name.rpartition(".")[0] in ("", *methods)
+                }
+                place: dict[str, Any] = {
+                    "datasets": (dataset,),
+                    "methods": methods,
+                    "hparams": hparams,
+                }
                 if methods:
-                    cases.append(dataclasses.replace(case, datasets=(dataset,), methods=methods))
+                    cases.append(dataclasses.replace(case, **place))
         return dataclasses.replace(self, cases=tuple(cases))
 
     @property

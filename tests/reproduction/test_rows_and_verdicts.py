@@ -66,6 +66,8 @@ def test_rows_of_a_suite() -> None:
     assert suite.with_rows(["e/b"]).cases == (Case(("e",), ("b",)),)
     assert suite.with_rows(["d/k=3/*"]).cases == (Case(("d",), ("a",), "k=3"),)
     assert suite.with_rows(["e/nothing"]).cases == ()
+    by_method = Suite("s", "S", (Case(("d",), ("a", "b"), hparams={"a.k": 1, "b.k": 2, "l": 3}),))
+    assert by_method.with_rows(["d/a"]).cases[0].hparams == {"a.k": 1, "l": 3}
 
 
 @pytest.mark.ci
