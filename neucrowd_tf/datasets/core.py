@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.annotations.codes import matched
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -55,15 +56,16 @@ class Split:
     annotations: Annotations | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.features) == len(self.labels) == len(self.names):
+        sizes = [len(self.features), len(self.labels), len(self.names)]
+        if len(set(sizes)) > 1:
             raise DataError(
                 "split: expected features, labels and names of one length, received"
-                f" {len(self.features)}, {len(self.labels)} and {len(self.names)}"
+                f" {sizes[0]}, {sizes[1]} and {sizes[2]}"
             )
-        if self.annotations is not None and self.annotations.num_instances != len(self.labels):
+        crowd = self.annotations
+        if crowd is not None and (other := crowd.num_instances) != sizes[0]:
             raise DataError(
-                f"split: expected annotations of {len(self.labels)} instances, received"
-                f" {self.annotations.num_instances}"
+                f"split: expected annotations of {sizes[0]} instances, received {other}"
             )
 
     def __len__(self) -> int:
@@ -103,23 +105,14 @@ class CrowdDataset:
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if len(self.features) != self.annotations.num_instances:
-            size = self.annotations.num_instances
-            raise DataError(
-                f"{self.name}: expected a feature row for each of {size} instances, received"
-                f" {len(self.features)}"
-            )
-        if self.truth is not None and len(self.truth) != len(self.features):
-            raise DataError(
-                f"{self.name}: expected {len(self.features)} true labels, received"
-                f" {len(self.truth)}"
-            )
+        size, shape = self.annotations.num_instances, self.features.shape[1:]
+        for title, rows in (("feature rows", self.features), ("true labels", self.truth)):
+            if rows is not None and len(rows) != size:
+                raise DataError(f"{self.name}: expected {size} {title}, received {len(rows)}")
         for title, split in (("test", self.test), ("validation", self.validation)):
-            if split is not None and split.features.shape[1:] != self.features.shape[1:]:
-                raise DataError(
-                    f"{self.name}: expected {title} features of shape {self.features.shape[1:]},"
-                    f" received {split.features.shape[1:]}"
-                )
+            if split is not None and (received := split.features.shape[1:]) != shape:
+                problem = f"expected {title} features of shape {shape}, received {received}"
+                raise DataError(f"{self.name}: {problem}")
 
     @property
     def class_names(self) -> NDArray[Any]:
@@ -131,11 +124,9 @@ class CrowdDataset:
 
     def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Returns features and labels (as class names) for `fit(validation=...)`, or None."""
-        return (
-            None
-            if self.validation is None
-            else (self.validation.features, self.class_names[self.validation.labels])
-        )
+        if self.validation is None:
+            return None
+        return self.validation.features, self.class_names[self.validation.labels]
 
     def test_pair(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Returns what `score` takes: the test features and labels (as class names)."""
@@ -159,13 +150,10 @@ def encode_labels(
         raise DataError(
             f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"
         )
-    position = {name: code for code, name in enumerate(class_names.tolist())}
-    values = array.tolist()
-    codes = np.array([position.get(value, UNKNOWN) for value in values], dtype=np.int64)
+    codes = matched(array, class_names, "class")
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        shown = ", ".join(repr(name) for name in class_names[:8].tolist())
-        raise DataError(
-            f"{title}: row {row}: expected one of the classes {shown}, received {values[row]!r}"
-        )
+        shown = ", ".join(map(repr, class_names[:8].tolist()))
+        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
+        raise DataError(f"{title}: row {row}: {problem}")
     return codes

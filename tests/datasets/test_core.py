@@ -34,10 +34,7 @@ def test_properties() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"features": np.zeros((2, 4), np.float32)},
-            r"d: expected a feature row for each of 3 instances, received 2",
-        ),
+        ({"features": np.zeros((2, 4), np.float32)}, r"d: expected 3 feature rows, received 2"),
         ({"truth": np.zeros(2, np.int64)}, r"d: expected 3 true labels, received 2"),
         ({"test": split(2, 5)}, r"d: expected test features of shape \(4,\), received \(5,\)"),
         (
