@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,27 +92,20 @@ class CCC(AnnotatorEstimator):
     def _few_cells(self, data: TrainingData) -> bool:
         return True
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         import keras
 
         from baselines.ccc_model import CoupledModel
 
-        layers = [network.get_layer(name) for name in ("standardise", "base")]
-        members = [layers[1].get_layer(name)(layers[0](network.input)) for name in MEMBERS]
-        return CoupledModel(
-            network,
-            head,
-            data.features,
-            len(self.classes_),
-            members=[keras.Model(network.input, member) for member in members],
-            groups=min(self.groups, data.annotations.num_annotators),
-            rate=self.correction_rate,
-            meta_batch=self.batch_size,
-            **common,
-        )
+        def coupled(network: Any, *parts: Any, **options: Any) -> Any:
+            layers = [network.get_layer(name) for name in ("standardise", "base")]
+            members = [layers[1].get_layer(name)(layers[0](network.input)) for name in MEMBERS]
+            alone = [keras.Model(network.input, member) for member in members]
+            return CoupledModel(network, *parts, members=alone, **options)
 
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self.groups, self.correction_rate)
+        groups = min(self.groups, data.annotations.num_annotators)
+        rates = {"rate": self.correction_rate, "meta_batch": self.batch_size}
+        return coupled, {"groups": groups, **rates}
 
     # Deviation: the authors' code has SGD with a rate that falls, and prints the epoch of the best
     # test accuracy; here are the crowd layers' optimizer and presets, and the last epoch.

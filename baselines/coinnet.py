@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,23 +61,12 @@ class COINNet(AnnotatorEstimator):
     def _few_cells(self, data: TrainingData) -> bool:
         return True
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import OutlierModel
 
-        return OutlierModel(
-            network,
-            head,
-            data.features,
-            len(self.classes_),
-            num_annotations=data.annotations.num_annotations,
-            sparsity=self.outlier_weight,
-            power=self.outlier_power,
-            **common,
-        )
-
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        options = (data.annotations.num_annotations, self.outlier_weight, self.outlier_power)
-        return (*super()._spec(data, run), *options)
+        count = data.annotations.num_annotations
+        weights = {"sparsity": self.outlier_weight, "power": self.outlier_power}
+        return OutlierModel, {"num_annotations": count, **weights}
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
@@ -92,11 +79,4 @@ class COINNet(AnnotatorEstimator):
         self.outlier_scores_ = scores.astype(np.float32)
 
 
-@estimator
-class SelfTrainedCOINNet(SelfTrainedLayer):
-    """Self-training over `COINNet`, from the arguments of both."""
-
-    layer = COINNet
-
-
-register_self_training("coinnet", SelfTrainedCOINNet, "COIN-Net")
+SelfTrainedCOINNet = self_trained("coinnet", COINNet, "COIN-Net")

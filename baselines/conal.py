@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 
 if TYPE_CHECKING:
     import keras
@@ -57,11 +57,4 @@ class CoNAL(InstanceLayer):
         return head([probabilities, flat]), probabilities
 
 
-@estimator
-class SelfTrainedCoNAL(SelfTrainedLayer):
-    """Self-training over `CoNAL`, from the arguments of both."""
-
-    layer = CoNAL
-
-
-register_self_training("conal", SelfTrainedCoNAL, "CoNAL")
+SelfTrainedCoNAL = self_trained("conal", CoNAL, "CoNAL")

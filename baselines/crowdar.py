@@ -5,15 +5,13 @@ It follows from the instance's difficulty and the annotator's expertise.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
 
 
 @registered(
@@ -49,23 +47,10 @@ class CrowdAR(SharedFeaturesLayer):
 
         return ReliabilityHead(num_annotators, self.difficulty_units, name="reliability")
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import ReliabilityModel
 
-        classes = len(self.classes_)
-        return ReliabilityModel(
-            network, head, data.features, classes, share=self.annotation_share, **common
-        )
-
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self.annotation_share)
+        return ReliabilityModel, {"share": self.annotation_share}
 
 
-@estimator
-class SelfTrainedCrowdAR(SelfTrainedLayer):
-    """Self-training over `CrowdAR`, from the arguments of both."""
-
-    layer = CrowdAR
-
-
-register_self_training("crowdar", SelfTrainedCrowdAR, "CrowdAR")
+SelfTrainedCrowdAR = self_trained("crowdar", CrowdAR, "CrowdAR")

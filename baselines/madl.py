@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 from neucrowd_tf.training.estimator import TrainingData
 
 if TYPE_CHECKING:
@@ -61,21 +61,14 @@ class MaDL(SharedFeaturesLayer):
         options = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
         return MaDLHead(num_annotators, num_classes, *options, name="madl")
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import MaDLModel
 
-        return MaDLModel(network, head, data.features, len(self.classes_), **common)
+        return MaDLModel, {}
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
         self.annotator_weights_ = np.asarray(network.head.annotator_weights(), dtype=np.float32)
 
 
-@estimator
-class SelfTrainedMaDL(SelfTrainedLayer):
-    """Self-training over `MaDL`, from the arguments of both."""
-
-    layer = MaDL
-
-
-register_self_training("madl", SelfTrainedMaDL, "MaDL")
+SelfTrainedMaDL = self_trained("madl", MaDL, "MaDL")

@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,11 +55,4 @@ class TraceRegularised(AnnotatorEstimator):
         return np.asarray(network.head.matrices(), dtype=np.float32)
 
 
-@estimator
-class SelfTrainedTraceRegularised(SelfTrainedLayer):
-    """Self-training over `TraceRegularised`, from the arguments of both."""
-
-    layer = TraceRegularised
-
-
-register_self_training("trace_reg", SelfTrainedTraceRegularised, "trace regularisation")
+SelfTrainedTraceRegularised = self_trained("trace_reg", TraceRegularised, "trace regularisation")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.dasc.methods import SelfTrainedLayer, register_self_training
+from neucrowd_tf.dasc.methods import self_trained
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.unionnet import Variant
@@ -68,19 +68,5 @@ class UnionNetA(UnionNetB):
     variant: Variant = "A"
 
 
-@estimator
-class SelfTrainedUnionNetA(SelfTrainedLayer):
-    """Self-training over `UnionNetA`, from the arguments of both."""
-
-    layer = UnionNetA
-
-
-@estimator
-class SelfTrainedUnionNetB(SelfTrainedLayer):
-    """Self-training over `UnionNetB`, from the arguments of both."""
-
-    layer = UnionNetB
-
-
-register_self_training("unionnet_a", SelfTrainedUnionNetA, "UnionNet")
-register_self_training("unionnet_b", SelfTrainedUnionNetB, "UnionNet")
+SelfTrainedUnionNetA = self_trained("unionnet_a", UnionNetA, "UnionNet")
+SelfTrainedUnionNetB = self_trained("unionnet_b", UnionNetB, "UnionNet")

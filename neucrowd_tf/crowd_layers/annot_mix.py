@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, ClassVar
 
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
 
 
 @registered(
@@ -60,11 +58,7 @@ class AnnotMix(SharedFeaturesLayer):
             num_annotators, num_classes, self.embedding_size, self.eta, name="annot_mix"
         )
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from neucrowd_tf.crowd_layers.annot_mix_model import AnnotMixModel
 
-        classes = len(self.classes_)
-        return AnnotMixModel(network, head, data.features, classes, alpha=self.alpha, **common)
-
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self.alpha)
+        return AnnotMixModel, {"alpha": self.alpha}

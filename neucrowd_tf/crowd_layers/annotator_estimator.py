@@ -144,14 +144,11 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
-    def _annotation_model(self, network: Any, head: Any, data: TrainingData, **common: Any) -> Any:
-        """Returns the `AnnotationModel` that trains on single annotations.
-
-        `common` are its `gamma` and `augment`.
-        """
+    def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
+        """Returns the class of the `AnnotationModel` that trains, and arguments of its own."""
         from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
-        return AnnotationModel(network, head, data.features, len(self.classes_), **common)
+        return AnnotationModel, {}
 
     # ----------------------------------------------------------------- fit
 
@@ -160,7 +157,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         config = json.dumps(head.get_config(), sort_keys=True, default=repr)
         kind = self._imbalance
         layer = (kind.name, kind.gamma, type(head), config, self._few_cells(data))
-        return (*super()._spec(data, run), *layer, self.annotator_learning_rate)
+        options = tuple(self._annotation_model(data)[1].values())
+        return (*super()._spec(data, run), *layer, self.annotator_learning_rate, *options)
 
     def _build(self, data: TrainingData) -> CrowdNetwork:
         import keras
@@ -187,7 +185,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         model: CrowdModel
         if self._few_cells(data):
             network = keras.Model(network_input, head.input, name="network")
-            model = self._annotation_model(network, head, data, **common)
+            kind, options = self._annotation_model(data)
+            model = kind(network, head, data.features, classes, **options, **common)
         else:
             network = keras.Model(network_input, logits, name="network")
             weighted = self._imbalance.name == "resampling"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -42,28 +41,13 @@ SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
 
 
 class SelfTrainedLayer(SelfTraining):
-    """Self-training over a crowd layer, from the arguments of both.
+    """Self-training over a crowd layer, a subclass for each (see `self_trained`).
 
-    A subclass says which `layer`, and is an `@estimator`; it has the layer's arguments beside those
-    of self-training. `seed` is self-training's, which sets the layer's; `validation_fraction` and
-    `patience` are self-training's too.
+    `seed` is self-training's, which sets the layer's; `validation_fraction` and `patience` are
+    self-training's too.
     """
 
     layer: ClassVar[type[AnnotatorEstimator]]
-    nested: ClassVar[Mapping[str, Mapping[str, type]]] = {}
-
-    def __init_subclass__(cls) -> None:
-        """Declares the arguments of the subclass's layer."""
-        super().__init_subclass__()
-        if "layer" in vars(cls):
-            cls.nested = cls.layer.nested
-            fields = _of_layer(cls.layer)
-            types = {field.name: field.type for field in fields}
-            cls.__annotations__ = {**inspect.get_annotations(cls), **types}
-            for field in fields:
-                meta = field.metadata
-                value = argument(field.default, meta["constraint"], meta["meaning"])
-                setattr(cls, field.name, value)
 
     def _crowd_model(self) -> Any:
         names = [field.name for field in _of_layer(self.layer)]
@@ -77,20 +61,37 @@ def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
     return [field for field in declared(layer) if field.name not in shared]
 
 
-def register_self_training(
+def self_trained(
     name: str,
-    kind: type[SelfTrainedLayer],
+    layer: type[AnnotatorEstimator],
     title: str,
     presets: Mapping[str, Mapping[str, Any]] | None = None,
-) -> None:
-    """Registers `<selection>_<name>` for each selection, or `dasc_<name>` alone without presets.
+    module: str | None = None,
+) -> Any:
+    """Returns the class of self-training over a crowd layer, and registers it.
+
+    It is registered as `<selection>_<name>` for each selection, or as `dasc_<name>` alone without
+    presets. Assign it to `SelfTrained<layer>` in the layer's module, where pickle looks for it.
 
     Args:
         name: the crowd layer's.
-        kind: self-training over it.
-        title: the crowd layer's name in words.
+        layer: its class.
+        title: its name in words.
         presets: hyper-parameters of both by dataset; None takes those of layers without their own.
+        module: where the class is assigned, if not in the layer's module.
     """
+    fields = _of_layer(layer)
+    body: dict[str, Any] = {
+        "__module__": module or layer.__module__,
+        "__doc__": f"Self-training over `{layer.__name__}`, from the arguments of both.",
+        "__annotations__": {field.name: field.type for field in fields},
+        "layer": layer,
+        "nested": layer.nested,
+    }
+    for field in fields:
+        meta = field.metadata
+        body[field.name] = argument(field.default, meta["constraint"], meta["meaning"])
+    kind = estimator(type(f"SelfTrained{layer.__name__}", (SelfTrainedLayer,), body))
     selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
     presets = schedule_presets("others") if presets is None else presets
     space = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
@@ -104,6 +105,7 @@ def register_self_training(
             space=space,
             paper=PAPER,
         )(kind)
+    return kind
 
 
 def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
@@ -130,31 +132,12 @@ def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
     return presets
 
 
-@estimator
-class SelfTrainedCrowdLayer(SelfTrainedLayer):
-    """Self-training over `CrowdLayer`, from the arguments of both."""
-
-    layer = CrowdLayer
-
-
-@estimator
-class SelfTrainedAnnoReg(SelfTrainedLayer):
-    """Self-training over `AnnoReg`, from the arguments of both."""
-
-    layer = AnnoReg
-
-
-@estimator
-class SelfTrainedWeightedDoctorNet(SelfTrainedLayer):
-    """Self-training over `WeightedDoctorNet`, from the arguments of both."""
-
-    layer = WeightedDoctorNet
-
-
-register_self_training(
-    "crowd_layer", SelfTrainedCrowdLayer, "CrowdLayer", schedule_presets("crowd_layer")
+SelfTrainedCrowdLayer = self_trained(
+    "crowd_layer", CrowdLayer, "CrowdLayer", schedule_presets("crowd_layer"), __name__
 )
-register_self_training("anno_reg", SelfTrainedAnnoReg, "Anno-Reg", schedule_presets("anno_reg"))
-register_self_training(
-    "wdn", SelfTrainedWeightedDoctorNet, "Weighted Doctor Net", schedule_presets("wdn")
+SelfTrainedAnnoReg = self_trained(
+    "anno_reg", AnnoReg, "Anno-Reg", schedule_presets("anno_reg"), __name__
+)
+SelfTrainedWeightedDoctorNet = self_trained(
+    "wdn", WeightedDoctorNet, "Weighted Doctor Net", schedule_presets("wdn"), __name__
 )
