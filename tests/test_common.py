@@ -410,9 +410,7 @@ COMBINED = {"FilledByGenerator": 31}  # the arguments of self-training and of a 
 
 
 def test_no_estimator_has_many_arguments() -> None:
-    """Controls of studies add their factors to an estimator's arguments."""
     kinds = {method.factory for method in registry.methods()}
-    kinds = {kind for kind in kinds if not kind.__module__.startswith("reproduction.controls")}
     sizes = {kind.__name__: len(declared(kind)) for kind in kinds}
     large = {name: size for name, size in sizes.items() if size > MOST_ARGUMENTS}
     assert large == COMBINED

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.arguments import (
-    argument,
-    estimator,
-    flag,
-    network,
-    none,
-    number,
-    one_of,
-    text,
-    whole,
-    widths,
-)
+from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, text, whole
+from neucrowd_tf.arguments import network as a_model
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 
@@ -132,6 +123,7 @@ class ICED(EmbeddingEstimator):
     """
 
     requires_identities = True
+    nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ICED_ENCODERS}
 
     rounds: int = argument(
         15,
@@ -197,20 +189,21 @@ class ICED(EmbeddingEstimator):
         " rounds.",
     )
     encoder: Any = argument(
-        None,
-        none | network,
-        "a Keras model `[None, ...] -> [None, h]` to use as feature extractor; it is copied, not"
-        " trained itself.",
+        "dense",
+        network(ICED_ENCODERS),
+        'the feature extractor: "dense", a configuration such as `{"hidden_units": [64, 32]}` (of'
+        " the default decoder too), a Keras model `[None, ...] -> [None, h]` (it is copied, not"
+        " trained itself), or a function of the input shape that makes one.",
     )
     classifier: Any = argument(
         None,
-        none | network,
-        "likewise `[None, h] -> [None, C]` logits; one dense layer by default.",
+        none | a_model,
+        "a Keras model `[None, h] -> [None, C]` logits; one dense layer by default.",
     )
     decoder: Any = argument(
         None,
-        none | network,
-        "likewise `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
+        none | a_model,
+        "a Keras model `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
         " `[h]` fits.",
     )
     pretrained: bool = argument(
@@ -219,15 +212,6 @@ class ICED(EmbeddingEstimator):
         "whether each fit starts from the trainable weights that these networks come with, and does"
         " not draw them from the seed; frozen weights and other state are always kept.",
     )
-    hidden_units: Sequence[int] = argument(
-        (128, 64),
-        widths,
-        "of the default encoder, fully connected; for images `[height, width, channels]` it is"
-        " convolutional, with an embedding of `hidden_units[-1]`.",
-    )
-    activation: str = argument("relu", text, "of the default encoder and decoder.")
-    dropout: float = argument(0.3, number(least=0, below=1), "of the default encoder.")
-    l2: float = argument(0.0, number(least=0), "penalty on the default encoder's kernels.")
     optimizer: str = argument("adam", text, "of all three trainings.")
     learning_rate: float = argument(1e-3, number(above=0), "of all three trainings.")
     batch_size: int = argument(32, whole(), "of all three trainings.")
@@ -237,6 +221,9 @@ class ICED(EmbeddingEstimator):
         "whether features (the channels of images) are standardised on the training instances.",
     )
     seed: int = argument(0, whole(0), "draws everything that is random.")
+
+    def _check_together(self) -> None:
+        configuration("encoder", self.encoder, ICED_ENCODERS)
 
     # ----------------------------------------------------------------- the algorithm
 
@@ -334,11 +321,7 @@ class ICED(EmbeddingEstimator):
         networks = build_networks(
             features.shape[1:],
             len(self.classes_),
-            (self.encoder, self.classifier, self.decoder),
-            hidden_units=self.hidden_units,
-            activation=self.activation,
-            dropout=self.dropout,
-            l2=self.l2,
+            (configuration("encoder", self.encoder, ICED_ENCODERS), self.classifier, self.decoder),
             seed=self.seed,
             pretrained=self.pretrained,
         )

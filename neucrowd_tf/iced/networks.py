@@ -18,7 +18,7 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.networks import DenseEncoder
+from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
 from neucrowd_tf.training.state import user_network
 
 if TYPE_CHECKING:
@@ -250,13 +250,7 @@ def epoch_order(
 
 
 def default_encoder(
-    input_shape: tuple[int, ...],
-    hidden_units: Sequence[int],
-    *,
-    activation: str = "relu",
-    dropout: float = 0.0,
-    l2: float = 0.0,
-    seed: int = 0,
+    input_shape: tuple[int, ...], config: DenseEncoder, seed: int = 0
 ) -> keras.Model:
     """Returns the default feature extractor of vectors or images.
 
@@ -270,12 +264,9 @@ def default_encoder(
         ICED, figure 1 and section 2.2 (the feature extractor G).
     """
     if len(input_shape) == 1:
-        config = DenseEncoder(
-            hidden_units=hidden_units, activation=activation, dropout=dropout, l2=l2
-        )
         return build_encoder(config, input_shape[0], seed)
     _check_image(input_shape)
-    penalty = keras.regularizers.L2(l2) if l2 else None
+    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
     inputs = keras.Input(input_shape, name="features")
     x = inputs
     for index, count in enumerate(FILTERS):
@@ -284,17 +275,17 @@ def default_encoder(
             3,
             strides=2,
             padding="same",
-            activation=activation,
+            activation=config.activation,
             kernel_initializer=_glorot(seed, index),
             kernel_regularizer=penalty,
             name=f"conv_{index}",
         )(x)
     x = keras.layers.Flatten()(x)
-    if dropout:
-        x = keras.layers.Dropout(dropout, seed=seed * 1009 + 1)(x)
+    if config.dropout:
+        x = keras.layers.Dropout(config.dropout, seed=seed * 1009 + 1)(x)
     x = keras.layers.Dense(
-        hidden_units[-1],
-        activation=activation,
+        config.hidden_units[-1],
+        activation=config.activation,
         kernel_initializer=_glorot(seed, 98),
         kernel_regularizer=penalty,
         name="dense",
@@ -356,12 +347,8 @@ def _check_image(shape: tuple[int, ...]) -> None:
 def build_networks(
     shape: tuple[int, ...],
     num_classes: int,
-    networks: Sequence[keras.Model | None],
+    networks: Sequence[Any],
     *,
-    hidden_units: Sequence[int],
-    activation: str,
-    dropout: float,
-    l2: float,
     seed: int,
     pretrained: bool = False,
 ) -> Networks:
@@ -370,12 +357,8 @@ def build_networks(
     Args:
         shape: of an instance, as the encoder takes it.
         num_classes: C.
-        networks: the user's encoder, classifier and decoder, which are copied, or None for default
-            ones.
-        hidden_units: widths of the default ones' layers.
-        activation: of their layers.
-        dropout: of the default encoder.
-        l2: penalty on the default encoder's kernels.
+        networks: the encoder's configuration, or the user's encoder; and the user's classifier and
+            decoder, or None for default ones. The user's are copied.
         seed: draws their weights.
         pretrained: whether the user's networks keep their trainable weights.
 
@@ -385,22 +368,20 @@ def build_networks(
     References:
         ICED, section 2.2 and figure 1.
     """
-    units = tuple(hidden_units)
+    config = ICEDEncoder() if callable(networks[0]) else networks[0]
+    names, apart = ("encoder", "classifier", "decoder"), (0, _CLASSIFIER, _DECODER)
+    shapes = (shape, None, None)
     encoder, classifier, decoder = (
-        None
-        if network is None
-        else user_network(network, seed + apart, pretrained=pretrained, argument=name)
-        for network, apart, name in zip(
-            networks, (0, _CLASSIFIER, _DECODER), ("encoder", "classifier", "decoder"), strict=True
-        )
+        user_network(network, seed + far, shape, pretrained=pretrained, argument=name)
+        if callable(network)
+        else None
+        for network, name, far, shape in zip(networks, names, apart, shapes, strict=True)
     )
     if encoder is None:
-        encoder = default_encoder(
-            shape, units, activation=activation, dropout=dropout, l2=l2, seed=seed
-        )
-    units = (*units[:-1], int(encoder.output_shape[-1]))
+        encoder = default_encoder(shape, config, seed)
+    units = (*config.hidden_units[:-1], int(encoder.output_shape[-1]))
     if decoder is None:
-        decoder = default_decoder(shape, units, activation=activation, seed=seed + _DECODER)
+        decoder = default_decoder(shape, units, activation=config.activation, seed=seed + _DECODER)
     if classifier is None:
         kernel = _glorot(seed, _CLASSIFIER)
         logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")

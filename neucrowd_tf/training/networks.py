@@ -117,8 +117,23 @@ class DenseEncoder:
     )
 
 
+@estimator
+class ICEDEncoder(DenseEncoder):
+    """ICED's feature extractor, whose mirror is the default decoder.
+
+    For images `[height, width, channels]` it is convolutional, with an embedding of
+    `hidden_units[-1]`, and has no `initializer`, `normal_biases` and `embedding_dropout`.
+    """
+
+    hidden_units: Sequence[int] = (128, 64)
+    activation: Any = "relu"
+    dropout: float = 0.3
+    l2: float = 0.0
+
+
 BASES: Kinds = {"dense": DenseBase, "small_cnn": SmallCnn, "resnet18": ResNet18}
 ENCODERS: Kinds = {"dense": DenseEncoder}
+ICED_ENCODERS: Kinds = {"dense": ICEDEncoder}
 
 
 def network(kinds: Kinds) -> Constraint:

@@ -22,7 +22,7 @@ from neucrowd_tf.iced.estimator import certainty_groups
 from neucrowd_tf.iced.inference import infer_labels
 
 SMALL: dict[str, Any] = {
-    "hidden_units": (16, 8),
+    "encoder": {"hidden_units": (16, 8)},
     "annotation_neighbours": 15,
     "autoencoder_epochs": 3,
     "warm_up_epochs": 3,
@@ -113,7 +113,7 @@ def test_names_and_partial_annotation_three_classes_and_validation() -> None:
         class_names=names,
     )  # fmt: skip
     pair = x[:20], names[truth[:20]]
-    model = ICED(**SMALL, encoder=None, warm_up="groups", tol=1.0).fit(x, crowd, pair)
+    model = ICED(**SMALL, warm_up="groups", tol=1.0).fit(x, crowd, pair)
     assert set(model.predict(x)) <= set("abc")
     assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
     assert np.isfinite(model.predict_proba(x)).all()
@@ -140,22 +140,23 @@ def test_images_and_a_user_network() -> None:
         inputs, keras.layers.Dense(5, activation="tanh")(keras.layers.Flatten()(inputs))
     )
     before = [w.copy() for w in mine.get_weights()]
-    model = ICED(**{**SMALL, "rounds": 1}, encoder=mine).fit(x, crowd)
+    model = ICED(**{**SMALL, "rounds": 1, "encoder": mine}).fit(x, crowd)
     assert model.transform(x).shape == (48, 5)
     assert all(np.array_equal(a, b) for a, b in zip(before, mine.get_weights(), strict=True))
     with pytest.raises(DataError, match="classifier: expected a network from"):
-        ICED(**SMALL, encoder=mine, classifier=mine).fit(x, crowd)
+        ICED(**{**SMALL, "encoder": mine}, classifier=mine).fit(x, crowd)
 
 
 @pytest.mark.parametrize("side", [16, 32])
 def test_decoder_presets_undo_the_encoders(side: int) -> None:
     from neucrowd_tf.iced.networks import default_decoder, default_encoder
+    from neucrowd_tf.training.networks import ICEDEncoder
 
-    encoder = default_encoder((side, side, 3), (10,))
+    encoder = default_encoder((side, side, 3), ICEDEncoder(hidden_units=(10,)))
     decoder = default_decoder((side, side, 3), (10,))
     assert encoder.output_shape == (None, 10) and decoder.output_shape == (None, side, side, 3)
     with pytest.raises(DataError, match="divide by 4"):
-        default_encoder((15, 16, 1), (10,))
+        default_encoder((15, 16, 1), ICEDEncoder())
 
 
 def test_no_rounds_is_the_warm_up_alone() -> None:

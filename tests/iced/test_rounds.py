@@ -166,7 +166,7 @@ def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICE
 
     monkeypatch.setattr(estimator, "infer_labels", infer)
     shared: dict[str, Any] = {
-        "hidden_units": (6, 4),
+        "encoder": {"hidden_units": (6, 4)},
         "rounds": 2,
         "batch_size": 8,
         "autoencoder_epochs": 0,

@@ -75,13 +75,13 @@ def test_balancing_weights_make_classes_count_alike() -> None:
 def test_without_synthesis_nothing_is_synthesised_and_the_votes_stand() -> None:
     x = np.random.default_rng(0).normal(size=(23, 3)).astype(np.float32)
     model = ControlledICED(
-        rounds=2, autoencoder_epochs=1, hidden_units=(8, 4), balance="weights", em="majority",
-        warm_up_evened=True,
+        rounds=2, autoencoder_epochs=1, encoder={"hidden_units": (8, 4)}, balance="weights",
+        em="majority", warm_up_evened=True,
     ).fit(x, CROWD)  # fmt: skip
     assert not model.synthetic_history_.any() and model.history_["synthetic"] == [0.0, 0.0]
     assert (model.labels_history_ == majority_labels(CROWD.vote_counts(), "random", 0)).all()
     first = ControlledICED(
-        rounds=1, autoencoder_epochs=1, hidden_units=(8, 4), candidates="inferred",
+        rounds=1, autoencoder_epochs=1, encoder={"hidden_units": (8, 4)}, candidates="inferred",
         first_labels="inferred", prior="separate", warm_up="cumulative", k=1,
     )  # fmt: skip
     first.fit(x, CROWD)
