@@ -23,25 +23,14 @@ from neucrowd_tf.arguments import (
     none,
     number,
     one_of,
-    share,
     text,
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.dataset_features import DatasetFeatures
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
-from neucrowd_tf.training.networks import (
-    BASES,
-    LEARNING_RATE,
-    LEARNING_RATE_MEANING,
-    OPTIMIZER,
-    OPTIMIZER_MEANING,
-    Kinds,
-    check_learning_rate,
-    configuration,
-    network,
-)
+from neucrowd_tf.training.networks import BASES, ChoosesEpoch, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -97,7 +86,7 @@ class Network:
 
 
 @estimator
-class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
+class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
     """A Keras classifier trained on instances drawn by index.
 
     A subclass sets what it is trained on.
@@ -134,41 +123,23 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
         ' "square_root" takes their signed square root first.',
     )
     augment: bool = argument(False, flag, "shift and mirror images while training.")
-    pretrained: bool = argument(
-        False,
-        flag,
-        "whether each fit starts from the trainable weights that `base` comes with, and does not"
-        " draw them from the seed; frozen weights and other state are always kept.",
-    )
     weights: str | os.PathLike[str] | None = argument(
         None,
         none | text | _PATH,
         "a file of weights (`.weights.h5` or `.keras`) to start from; layers of another shape stay"
         " fresh.",
     )
-    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
-    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
     schedule: Literal["constant", "cosine"] = argument(
         "constant",
         one_of("constant", "cosine"),
         'of the learning rates: "cosine" lets them fall to 0 over the epochs.',
     )
-    batch_size: int = argument(128, whole(1), "instances a step, each with all of its labels.")
     epochs: int = argument(50, whole(1), "passes over the instances.")
     monitor: str | None = argument(
         None,
         none | one_of("accuracy", "log_loss", "auc", "loss"),
         'None trains all epochs; "accuracy", "log_loss" or "auc" keeps the best epoch on validation'
         ' data, "loss" that with the least training loss.',
-    )
-    patience: int | None = argument(
-        None, none | whole(1), "with a monitor, stop after so many epochs without a better one."
-    )
-    min_delta: float = argument(
-        0.0, number(least=0), "with a monitor, by how much more than this an epoch must be better."
-    )
-    validation_fraction: float = argument(
-        0.2, share, "what a monitor holds out when `fit` gets no validation data."
     )
     seed: int = argument(0, whole(0), "draws weights, dropout, batches and augmentation.")
 
@@ -179,9 +150,7 @@ class ClassifierEstimator(ReusesNetworks, CrowdEstimator):
     rows_: NDArray[np.int64] = fitted()
 
     def _check_together(self) -> None:
-        for name, kinds in self.nested.items():
-            configuration(name, getattr(self, name), kinds)
-        check_learning_rate(self)
+        super()._check_together()
         if self.schedule == "cosine" and not (
             isinstance(self.optimizer, str) and isinstance(self.learning_rate, (int, float))
         ):

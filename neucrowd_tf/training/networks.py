@@ -1,4 +1,4 @@
-"""Configurations of networks, of which nothing needs TensorFlow.
+"""Configurations of networks and arguments of what trains one; nothing needs TensorFlow.
 
 A network is a name ("dense"), a configuration (`{"name": "dense", "dropout": 0.0}`; "dense" needs
 no name), a Keras model, or a function that makes one. Keras' parts of them are in
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from neucrowd_tf.arguments import (
     Constraint,
@@ -23,11 +23,13 @@ from neucrowd_tf.arguments import (
     none,
     number,
     one_of,
+    share,
     text,
     whole,
     widths,
 )
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.training.estimator import CrowdEstimator
 
 _FUNCTION = Constraint("a function", callable)
 Kinds = Mapping[str, type]
@@ -189,16 +191,6 @@ def _application(
     )
 
 
-def check_learning_rate(estimator: Any) -> None:
-    """Raises UsageError for a `learning_rate` beside an optimizer that has its own."""
-    default = next(field.default for field in declared(estimator) if field.name == "learning_rate")
-    if not isinstance(estimator.optimizer, str) and estimator.learning_rate != default:
-        raise UsageError(
-            "learning_rate: has no effect beside an optimizer with a learning rate of its own. Give"
-            " that one the rate, or pass the optimizer by name."
-        )
-
-
 def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
     """Returns the checked configuration object of a name or mapping, or a model or function.
 
@@ -232,3 +224,53 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
     config = kinds[name](**options)
     check_arguments(config)
     return config
+
+
+@estimator
+class TrainsNetwork(CrowdEstimator):
+    """A method with a network and an optimizer; `nested` says which arguments are networks."""
+
+    nested: ClassVar[Mapping[str, Kinds]] = {}
+
+    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
+    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
+    batch_size: int = argument(128, whole(1), "instances a step.")
+
+    def _check_together(self) -> None:
+        for name, kinds in self.nested.items():
+            configuration(name, getattr(self, name), kinds)
+        check_learning_rate(self)
+
+
+@estimator
+class ChoosesEpoch(TrainsNetwork):
+    """A method that trains for epochs and may keep the best of them."""
+
+    pretrained: bool = argument(
+        False,
+        flag,
+        "whether each fit starts from the trainable weights that the network comes with, and does"
+        " not draw them from the seed; frozen weights and other state are always kept.",
+    )
+    epochs: int = argument(20, whole(1), "how long to train.")
+    patience: int | None = argument(
+        None, none | whole(1), "stop after so many epochs without a better one; None does not."
+    )
+    min_delta: float = argument(
+        0.0, number(least=0), "by how much more than this an epoch must be better."
+    )
+    validation_fraction: float = argument(
+        0.2,
+        share,
+        "the share of instances held out to choose the epoch by, if `fit` gets no validation data.",
+    )
+
+
+def check_learning_rate(estimator: Any) -> None:
+    """Raises UsageError for a `learning_rate` beside an optimizer that has its own."""
+    default = next(field.default for field in declared(estimator) if field.name == "learning_rate")
+    if not isinstance(estimator.optimizer, str) and estimator.learning_rate != default:
+        raise UsageError(
+            "learning_rate: has no effect beside an optimizer with a learning rate of its own. Give"
+            " that one the rate, or pass the optimizer by name."
+        )

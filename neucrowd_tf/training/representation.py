@@ -13,29 +13,15 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import (
-    argument,
-    estimator,
-    fitted,
-    flag,
-    none,
-    number,
-    one_of,
-    share,
-    strengths,
-    whole,
-)
+from neucrowd_tf.arguments import argument, estimator, fitted, flag, one_of, strengths, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.estimator import CrowdEstimator, EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.networks import (
     ENCODERS,
-    LEARNING_RATE,
-    LEARNING_RATE_MEANING,
-    OPTIMIZER,
-    OPTIMIZER_MEANING,
+    ChoosesEpoch,
     Kinds,
-    check_learning_rate,
+    TrainsNetwork,
     configuration,
     network,
 )
@@ -72,7 +58,7 @@ _MONITOR_ROWS = 5000
 
 
 @estimator
-class NetworkEstimator(CrowdEstimator):
+class NetworkEstimator(TrainsNetwork):
     """A crowd method with an embedding network; a subclass may have defaults of its own."""
 
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
@@ -85,16 +71,9 @@ class NetworkEstimator(CrowdEstimator):
         ' input shape that makes one, "module:function", or a name of keras.applications'
         " (untrained).",
     )
-    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
-    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
-    batch_size: int = argument(128, whole(1), "instances a step.")
     standardise: bool = argument(
         True, flag, "whether features get mean 0 and deviation 1, as measured in training."
     )
-
-    def _check_together(self) -> None:
-        configuration("encoder", self.encoder, ENCODERS)
-        check_learning_rate(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +99,7 @@ class EmbeddingData:
 
 
 @estimator
-class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
+class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstimator, ChoosesEpoch):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
     Its `_fit` calls `_prepare`, makes a model with `.encoder` and `.embed` and a pipeline of
@@ -142,27 +121,11 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     slot_dropout: ClassVar[bool] = False
     raw_head: ClassVar[bool] = False
 
-    pretrained: bool = argument(
-        False,
-        flag,
-        "whether each fit starts from the trainable weights that `encoder` comes with, and does not"
-        " draw them from the seed; frozen weights and other state are always kept.",
-    )
-    epochs: int = argument(20, whole(1), "how long to train.")
     steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
     monitor: str = argument(
         "auc",
         one_of("auc", "accuracy", "log_loss"),
         'the validation figure that chooses the epoch: "auc", "accuracy" or "log_loss".',
-    )
-    patience: int | None = argument(
-        None, none | whole(1), "stop after so many epochs without a better one; None does not."
-    )
-    min_delta: float = argument(
-        0.0, number(least=0), "by how much more than this an epoch must be better."
-    )
-    validation_fraction: float = argument(
-        0.2, share, "the share of instances held out when `fit` gets no validation data."
     )
     Cs: Sequence[float] = argument(
         STRENGTHS, strengths, "what the downstream logistic regression's C is chosen from."
