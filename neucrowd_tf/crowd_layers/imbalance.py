@@ -22,16 +22,14 @@ class NoImbalance:
 
 
 @estimator
-class Reweighting:
+class Reweighting(NoImbalance):
     """Annotations of a class weigh max N_c / N_c."""
 
     name: ClassVar[str] = "reweighting"
-    gamma: ClassVar[float] = 0.0
-    beta: ClassVar[float] = 0.0
 
 
 @estimator
-class Resampling(Reweighting):
+class Resampling(NoImbalance):
     """Annotations of rarer classes are repeated until classes are equal."""
 
     name: ClassVar[str] = "resampling"
