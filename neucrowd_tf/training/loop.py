@@ -132,14 +132,7 @@ def train(
     )
     if first < epochs and not model.stop_training:
         iterator, take = iter(batches(first * steps_per_epoch)), compiled_steps(model, run.strategy)
-        hooks = keras.callbacks.CallbackList(
-            list(run.callbacks),
-            add_progbar=run.verbose > 0,
-            model=model,
-            verbose=run.verbose,
-            epochs=epochs,
-            steps=steps_per_epoch,
-        )
+        hooks = _callbacks(model, run, epochs=epochs, steps=steps_per_epoch)
         hooks.on_train_begin()
         for epoch in range(first, epochs):
             run.go_on()
@@ -152,16 +145,7 @@ def train(
                 hooks.on_train_batch_begin(step)
                 logs = take(iterator, tf.constant(count))
                 hooks.on_train_batch_end(step + count - 1, logs)
-            values = {name: float(value) for name, value in {**logs, **extra}.items()}
-            if not np.isfinite(values.get("loss", 0.0)):
-                raise FloatingPointError(
-                    f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
-                    " standardise the features"
-                )
-            if evaluate is not None:
-                values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
-            if run.workers > 1:
-                values = agreed(run.strategy, values)
+            values = _figures(epoch, {**logs, **extra}, evaluate, run)
             checkpoint.record(epoch, values)
             if monitor is not None:
                 tie = values[f"val_{tie_break}"] if tie_break else 0.0
@@ -181,6 +165,30 @@ def train(
         write_variables(model.variables, best.weights)
     checkpoint.finish()
     return checkpoint.history
+
+
+def _callbacks(model: keras.Model, run: Run, **plan: int) -> keras.callbacks.CallbackList:
+    """Returns the run's callbacks, with a progress bar if it shows one."""
+    bar = run.verbose > 0
+    callbacks = list(run.callbacks)
+    return keras.callbacks.CallbackList(
+        callbacks, add_progbar=bar, model=model, verbose=run.verbose, **plan
+    )
+
+
+def _figures(
+    epoch: int, logs: Mapping[str, Any], evaluate: Evaluate | None, run: Run
+) -> dict[str, float]:
+    """Returns an epoch's figures, which all processes agree on."""
+    values = {name: float(value) for name, value in logs.items()}
+    if not np.isfinite(values.get("loss", 0.0)):
+        raise FloatingPointError(
+            f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
+            " standardise the features"
+        )
+    if evaluate is not None:
+        values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
+    return agreed(run.strategy, values) if run.workers > 1 else values
 
 
 class _Checkpoint:
