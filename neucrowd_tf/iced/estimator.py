@@ -191,9 +191,8 @@ class ICED(EmbeddingEstimator):
     encoder: Any = argument(
         "dense",
         network(ICED_ENCODERS),
-        'the feature extractor: "dense", a configuration such as `{"hidden_units": [64, 32]}` (of'
-        " the default decoder too), a Keras model `[None, ...] -> [None, h]` (it is copied, not"
-        " trained itself), or a function of the input shape that makes one.",
+        'the feature extractor: "dense", its configuration, a Keras model `[None, ...] -> [None, h]`'
+        " (it is copied), or a function of the input shape.",
     )
     classifier: Any = argument(
         None,
