@@ -9,7 +9,16 @@ import numpy as np
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, text, whole
+from neucrowd_tf.arguments import (
+    Constraint,
+    argument,
+    estimator,
+    fitted,
+    none,
+    number,
+    one_of,
+    text,
+)
 from neucrowd_tf.dasc.estimator import seeded
 from neucrowd_tf.dasc.methods import SelfTrainedCrowdLayer, schedule_presets
 from neucrowd_tf.dasc.selection import PredictsAnnotators
@@ -55,11 +64,14 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         combination is ours.
     """
 
-    generator: str = argument(
-        "crowding", text, "the method whose labels fill the cells: CrowdInG, or a variant of it."
-    )
-    generator_epochs: int | None = argument(
-        None, none | whole(1), "of the generator's game; None is the method's."
+    generator: Any = argument(
+        "crowding",
+        text
+        | Constraint(
+            "a mapping with a name", lambda value: isinstance(value, dict) and "name" in value
+        ),
+        "the method whose labels fill the cells, CrowdInG or a variant of it; or a mapping with its"
+        ' name and hyper-parameters, such as `{"name": "crowding", "epochs": 10}`.',
     )
     preset: str | None = argument(
         None,
@@ -82,8 +94,13 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
     temperatures_: NDArray[np.float64] | None = fitted()
     generator_: Any = fitted()
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        named = isinstance(self.generator, str)
+        return {"name": self.generator} if named else dict(self.generator)
+
     def _check_together(self) -> None:
-        method = registry.method(self.generator, "generator")
+        method = registry.method(self._options["name"], "generator")
         registry.check_preset(self.preset, method.presets, schedule_presets("crowd_layer"))
         if not hasattr(method.factory, "predict_annotators"):
             raise UsageError(
@@ -92,9 +109,8 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
             )
 
     def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators:
-        epochs = self.generator_epochs
-        options: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
-        method = registry.method(self.generator)
+        options = self._options
+        method = registry.method(options.pop("name"))
         self.generator_ = model = seeded(method.make(dataset=self.preset, **options), self.seed)
         observed, self.temperatures_ = data.annotations.observed(), None
         if self.calibration:

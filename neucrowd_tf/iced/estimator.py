@@ -191,8 +191,8 @@ class ICED(EmbeddingEstimator):
     encoder: Any = argument(
         "dense",
         network(ICED_ENCODERS),
-        'the feature extractor: "dense", its configuration, a Keras model `[None, ...] -> [None, h]`'
-        " (it is copied), or a function of the input shape.",
+        'the feature extractor: "dense", its configuration, a Keras model'
+        " `[None, ...] -> [None, h]` (it is copied), or a function of the input shape.",
     )
     classifier: Any = argument(
         None,

@@ -100,8 +100,8 @@ def test_rounds_are_filled_with_drawn_calibrated_labels() -> None:
     dense[:, 0] = truth
     annotations = Annotations.from_dense(dense, num_classes=3)
     fixed: dict[str, Any] = {
-        "generator": "dasc_crowd_layer", "quota": 60, "rounds": 2, "pick": "last", "epochs": 3,
-        "generator_epochs": 3, "seed": 4,
+        "generator": {"name": "dasc_crowd_layer", "epochs": 3}, "quota": 60, "rounds": 2,
+        "pick": "last", "epochs": 3, "seed": 4,
     }  # fmt: skip
     drawn = FilledByGenerator(**fixed).fit(features, annotations)
     assert drawn.temperatures_ is not None and drawn.temperatures_.shape == (8,)
