@@ -59,7 +59,11 @@ def updates(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("name", "ensemble"), [*((name, 1) for name in METHODS), ("crowd_layer", 2)]
+    ("name", "ensemble"),
+    [
+        pytest.param(name, size, marks=[] if name == "neucrowd" else pytest.mark.ci)
+        for name, size in (*((name, 1) for name in METHODS), ("crowd_layer", 2))
+    ],
 )
 def test_frames_between_fit_and_update(
     name: str, ensemble: int, updates: list[list[str]], monkeypatch: pytest.MonkeyPatch

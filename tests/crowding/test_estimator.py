@@ -145,6 +145,7 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
         dl_cl.generate(x)
 
 
+@pytest.mark.ci
 def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
     crowd: Crowd, estimator: CrowdInG
 ) -> None:
