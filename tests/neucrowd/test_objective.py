@@ -13,6 +13,7 @@ from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 
 
@@ -31,7 +32,7 @@ def new(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarra
         "encoder": {"hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0},
     }
     method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
-    data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)
+    data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None, Run())
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
     method.assurance_ = label_assurance(data.annotations.vote_counts())

@@ -11,6 +11,7 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.neucrowd import ControlledNeuCrowd
 
@@ -36,7 +37,7 @@ def untrained(**options: Any) -> tuple[Any, Any, Any]:
     method = ControlledNeuCrowd(
         **{**TINY, "encoder": {**TINY["encoder"], "dropout": 0.0}}, n=4, seed=1, **options
     )
-    data = method._check(x, annotations, None)
+    data = method._check(x, annotations, None, Run())
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
     method.assurance_ = label_assurance(data.annotations.vote_counts())

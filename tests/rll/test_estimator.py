@@ -14,6 +14,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.rll import RLL, ReleasedRLL
 from neucrowd_tf.training.representation import EmbeddingData
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 
 QUICK: dict[str, Any] = {
@@ -63,7 +64,7 @@ def test_learns(name: str, classes: int) -> None:
 def test_objective_is_equation_3() -> None:
     x, crowd, _ = crowd_data(2)
     method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
-    data = method._check(x, crowd, None)
+    data = method._check(x, crowd, None, Run())
     labels = consensus_labels(data.annotations, method.seed)
     method.confidence_, _ = method._confidence(data.annotations.vote_counts(), labels)
     model, make = method._network(
