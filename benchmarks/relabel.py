@@ -108,13 +108,14 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     `error` is the mean distance of the reached rise and that said by the other families, `covered`
     the share of their 80% intervals that contain it, `spread` the standard error of the mean part
-    over families. Strategies have the mean reached rise.
+    over families. Strategies have the mean reached rise. A single family is measured by itself.
     """
     families = {row["crowd"]: FAMILY.get(row["crowd"], row["crowd"]) for row in rows}
     means, errors, covered = [], [], []
     for family in dict.fromkeys(families.values()):
         mine = [row for row in rows if families[row["crowd"]] == family]
-        mean, low, high = reached_part([row for row in rows if families[row["crowd"]] != family])
+        others = [row for row in rows if families[row["crowd"]] != family]
+        mean, low, high = reached_part(others or mine)
         means.append(reached_part(mine)[0])
         expected, reached = (
             np.array([row[key] for row in mine]) for key in ("expected", "reached")
