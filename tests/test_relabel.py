@@ -330,6 +330,7 @@ def test_the_labels_are_those_of_aggregate(
     assert "items per 100 labels, the last 4" in captured.err
 
 
+@pytest.mark.ci
 def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = sorted(set(pd.read_csv(labels_csv)["worker"]))
     costs = tmp_path / "costs.csv"
@@ -353,6 +354,7 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert message in capsys.readouterr().err
 
 
+@pytest.mark.ci
 def test_who_can_be_asked(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ def plain() -> list[float]:
 @pytest.mark.parametrize(
     "change",
     [
-        {"safety_aware": False},
+        pytest.param({"safety_aware": False}, marks=pytest.mark.ci),
         *(
             pytest.param(change, marks=pytest.mark.slow)
             for change in (

@@ -118,6 +118,7 @@ def test_the_same_draws_come_before_the_generators_turn() -> None:
     assert calls[1][1] == (own,) and calls[3][1] == ("draws",)
 
 
+@pytest.mark.ci
 def test_batches_divide_the_instances_and_their_annotations() -> None:
     game, seen = game_with("batches"), []
 
