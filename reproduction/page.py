@@ -110,7 +110,7 @@ def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str
     pictures, tables = (_files(results, suite, ending) for ending in ("png", "csv"))
     lines += [f"![{suite.title}]({name})\n" for name in pictures]
     links = ", ".join(f"[{name}]({name})" for name in tables)
-    return lines + ([f"As CSV: {links}.", ""] if links else [])
+    return lines + ([*_wrapped(f"As CSV: {links}."), ""] if links else [])
 
 
 def _files(results: Path, suite: Suite, ending: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from itertools import product
@@ -257,7 +258,7 @@ def write_seeds(path: Path, table: Iterable[Cell]) -> None:
 def markdown(suite: Suite, table: list[Cell], command: str) -> str:
     """Returns a suite's table as Markdown: one row a dataset and method, one column a metric."""
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
-    lines += [suite.note, ""] if suite.note else []
+    lines += [*textwrap.wrap(suite.note, 100, break_long_words=False), ""] if suite.note else []
     return "\n".join([*lines, *aligned(rows_shown(suite, table), "md", ""), ""] if table else lines)
 
 

@@ -67,6 +67,23 @@ def test_no_phrase_that_readers_must_decode(name: str) -> None:
     assert phrases.total() <= allowed, f"{name}: {dict(phrases)}, at most {allowed} allowed"
 
 
+def test_prose_has_no_long_lines_and_pages_are_short() -> None:
+    """Prose has at most 200 characters a line, and a page of docs/ for readers 1,500 words."""
+    long_lines, long_pages = [], {}
+    for name in files():
+        if not name.endswith(".md"):
+            continue
+        text = (ROOT / name).read_text(encoding="utf-8")
+        prose = re.sub(r"^(```.*?^```|[|#!$<`].*?$)", "", text, flags=re.MULTILINE | re.DOTALL)
+        long_lines += [f"{name}: {line[:60]}" for line in prose.splitlines() if len(line) > 200]
+        words = re.sub(
+            r"```.*?```|\$\$.*?\$\$|<!-- (\w+) -->.*?<!-- end of \1 -->", "", text, flags=re.DOTALL
+        )
+        if name.startswith(("docs/tutorials", "docs/howto", "docs/methods")):
+            long_pages |= {name: len(words.split())} if len(words.split()) > 1500 else {}
+    assert not long_lines and not long_pages, (long_lines, long_pages)
+
+
 def test_exceptions_only_shrink() -> None:
     """An exception that is no longer needed leaves the list."""
     counted = {name: sum(1 for _ in offences(name)) for name in files()}
