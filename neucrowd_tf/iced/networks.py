@@ -370,12 +370,12 @@ def build_networks(
     """
     config = ICEDEncoder() if callable(networks[0]) else networks[0]
     names, apart = ("encoder", "classifier", "decoder"), (0, _CLASSIFIER, _DECODER)
-    shapes = (shape, None, None)
+    inputs = (shape, None, None)
     encoder, classifier, decoder = (
-        user_network(network, seed + far, shape, pretrained=pretrained, argument=name)
+        user_network(network, seed + far, inputs_shape, pretrained=pretrained, argument=name)
         if callable(network)
         else None
-        for network, name, far, shape in zip(networks, names, apart, shapes, strict=True)
+        for network, name, far, inputs_shape in zip(networks, names, apart, inputs, strict=True)
     )
     if encoder is None:
         encoder = default_encoder(shape, config, seed)
