@@ -78,8 +78,8 @@ FRESH = {
 }
 LEFT_OUT = (
     "HITspam was measured with them and then left out, because all labels of an item are equal in",
-    "its file, also where the truth differs. With it 0.58 of the intervals contain the true accuracy,",
-    "and said_minus_true is 0.134.",
+    "its file, also where the truth differs. With it 0.58 of the intervals contain the true",
+    "accuracy, and said_minus_true is 0.134.",
 )
 GOLD = (20, 50, 200)
 MODELS = ("consensus", "dawid_skene", "majority_vote")
