@@ -26,6 +26,9 @@ GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interva
 # If the commonest class is this many times the rarest, the target may matter.
 IMBALANCED = 3.0
 FEW_LABELS = 3.0
+# A model is useful if it surely avoids this share of the commonest class's errors. Members are
+# chosen by the labels that judge the average, which alone gains a little.
+SLIGHT = 0.05
 
 
 def recommend(
@@ -66,7 +69,8 @@ def recommend(
         sentence(chosen, ranked.members, accuracy, checked, balanced=target == "balanced"),
         f"Better than majority vote with logistic regression ({BASELINE}): {better}.",
     ]
-    useful = above.low > 0
+    errors = 1 - judged.accuracy(CONSTANT).value
+    useful = above.low > SLIGHT * errors
     if not useful:
         sentences.append("It is no better than the commonest class: do not use this model.")
     if checked < LEAST_GOLD:
