@@ -134,7 +134,8 @@ HEAD = (
     "# `auto` and single methods by seed",
     "",
     "Made by `python -m benchmarks.auto_accuracy`, from [auto_accuracy.csv](auto_accuracy.csv).",
-    "Intervals are 95% over seeds (t). All settings were frozen before these seeds were run.",
+    "Intervals are 95% over seeds (t). Settings were frozen at commit 0a0f9998, before these seeds",
+    "were run. The seeds are unfinished where a row has fewer than ten.",
     "",
 )
 
