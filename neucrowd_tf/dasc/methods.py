@@ -56,8 +56,8 @@ class SelfTrainedLayer(SelfTraining):
 
 def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
     """Returns the arguments that a layer has beside those of self-training."""
-    # `patience` counts rounds here, so that the epochs of a round have no `min_delta` either. Rounds
-    # are short and keep one rate.
+    # `patience` counts rounds here, so that the epochs of a round have no `min_delta` either. They
+    # keep one rate.
     shared = {field.name for field in declared(SelfTraining)} | {"min_delta", "schedule"}
     return [field for field in declared(layer) if field.name not in shared]
 
