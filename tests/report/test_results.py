@@ -44,7 +44,7 @@ def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str
     with pytest.raises(DataError, match=message):
         read_predictions(path)
     path.write_bytes(b"task,label,predicted,p_a,p_b\n\xff,a,a,1,0\n")
-    with pytest.raises(DataError, match="other bytes in line 2"):
+    with pytest.raises(DataError, match="line 2: the bytes are not UTF-8"):
         read_predictions(path)
     with pytest.raises(DataError, match="no such file"):
         read_predictions(tmp_path / "none.csv")
