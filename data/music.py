@@ -14,8 +14,8 @@ import pandas as pd
 from data import catalogue
 from data.download import locate
 from data.tables import read_csv
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset, Split, encode_labels
+from neucrowd_tf.annotations import Annotations, encode_labels
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
 

@@ -1,6 +1,6 @@
 """Crowd annotations: triples, vote counts, their views, statistics and simulated annotators."""
 
-from neucrowd_tf.annotations.codes import MISSING, Duplicates, factorize
+from neucrowd_tf.annotations.codes import MISSING, Duplicates, encode_labels, factorize
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.annotations.frames import align_annotations, as_annotations
 from neucrowd_tf.names import as_name_array, spelt
@@ -12,6 +12,7 @@ __all__ = [
     "align_annotations",
     "as_annotations",
     "as_name_array",
+    "encode_labels",
     "factorize",
     "spelt",
 ]

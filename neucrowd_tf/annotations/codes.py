@@ -284,3 +284,25 @@ def _check_cells(matrix: NDArray[Any], least: int, side: str, expected: str) -> 
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise RowError(row, f"{side} {column}: expected {expected}, received {matrix[row, column]}")
+
+
+def encode_labels(
+    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], title: str = "labels"
+) -> NDArray[np.int64]:
+    """Turns labels (class names) into class codes `[M]`.
+
+    Raises:
+        DataError: a label that is not among the classes; the message has its row.
+    """
+    array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
+    if array.ndim != 1:
+        raise DataError(
+            f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"
+        )
+    codes = matched(array, class_names, "class")
+    if (codes < 0).any():
+        row = int(np.flatnonzero(codes < 0)[0])
+        shown = ", ".join(map(repr, class_names[:8].tolist()))
+        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
+        raise DataError(f"{title}: row {row}: {problem}")
+    return codes

@@ -37,7 +37,6 @@ from neucrowd_tf.choice.candidates import (
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
 from neucrowd_tf.choice.ranking import Gold, Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
-from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
@@ -50,7 +49,7 @@ from neucrowd_tf.training.validation import consensus_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.annotations import Annotations, encode_labels
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most

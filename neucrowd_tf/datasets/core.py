@@ -6,17 +6,16 @@ The true labels of training and test instances are for evaluation only.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.annotations.codes import matched
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
 UNKNOWN = -1
 
@@ -135,25 +134,3 @@ class CrowdDataset:
     def replace(self, **changes: Any) -> CrowdDataset:
         """Returns a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
-
-
-def encode_labels(
-    labels: ArrayLike | Sequence[Hashable], class_names: NDArray[Any], title: str = "labels"
-) -> NDArray[np.int64]:
-    """Turns labels (class names) into class codes `[M]`.
-
-    Raises:
-        DataError: a label that is not among the classes; the message has its row.
-    """
-    array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
-    if array.ndim != 1:
-        raise DataError(
-            f"{title}: expected a one-dimensional array of labels, received shape {array.shape}"
-        )
-    codes = matched(array, class_names, "class")
-    if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        shown = ", ".join(map(repr, class_names[:8].tolist()))
-        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
-        raise DataError(f"{title}: row {row}: {problem}")
-    return codes

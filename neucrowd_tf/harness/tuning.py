@@ -14,9 +14,9 @@ from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, Stra
 
 from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.commands.predictions import read_rows
-from neucrowd_tf.datasets import CrowdDataset, encode_labels
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
 from neucrowd_tf.harness import process
 from neucrowd_tf.io.files.atomic import write_text

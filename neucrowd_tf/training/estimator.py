@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
-from neucrowd_tf.annotations import Annotations, align_annotations
+from neucrowd_tf.annotations import Annotations, align_annotations, encode_labels
 from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
-from neucrowd_tf.datasets import encode_labels
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.dataset_features import DatasetFeatures, is_dataset

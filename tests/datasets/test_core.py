@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset, Split, encode_labels
+from neucrowd_tf.annotations import Annotations, encode_labels
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 
 CROWD = Annotations.from_dense([[0, 1], [1, -1], [0, 0]], class_names=["no", "yes"])
