@@ -104,7 +104,7 @@ def test_gain_is_over_the_base_that_a_method_ends_in(tmp_path: Path) -> None:
     gains = {name: gain and round(gain.estimate, 9) for name, gain in table.items()}
     assert gains == {"base": None, "wdn": -0.25, "x_base": 0.15, "x_wdn": 0.15}
     heading = markdown(suite, cells(suite, tmp_path), "command").splitlines()[4]
-    assert "gain over wdn (methods that end in _wdn), all others over base [" in heading
+    assert "gain over its own layer (wdn, otherwise base) [" in heading
 
 
 def test_gain_over_seeds_and_instances_and_of_other_settings(tmp_path: Path) -> None:
