@@ -81,7 +81,8 @@ def test_prose_has_no_long_lines_and_pages_are_short() -> None:
         )
         if name.startswith(("docs/tutorials", "docs/howto", "docs/methods")):
             long_pages |= {name: len(words.split())} if len(words.split()) > 1500 else {}
-    assert not long_lines and not long_pages, (long_lines, long_pages)
+    assert not long_lines, f"lines of over 200 characters: {long_lines}"
+    assert not long_pages, f"pages of over 1,500 words; move a part to another page: {long_pages}"
 
 
 def test_exceptions_only_shrink() -> None:

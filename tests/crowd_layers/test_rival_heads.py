@@ -351,7 +351,7 @@ def test_every_registered_class_is_listed(repository):
         for path in folder.rglob("*.py")
         if (names := registered.findall(path.read_text()))
     }
-    assert expected == CLASSES
+    assert expected == CLASSES, "list each Keras class in CLASSES of neucrowd_tf/keras_objects.py"
 
 
 def test_penalties_count_once_in_an_estimator(crowd):
