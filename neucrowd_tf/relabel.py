@@ -269,6 +269,8 @@ def _summary(
     line += f", cost {prices.sum():g}." if costs is not None else "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
+        if not plan:
+            line += " Annotators are not asked twice for an item; --ask names other ones."
     value, low, high = (
         min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True)
     )
@@ -284,8 +286,9 @@ def _summary(
             for at in (slice(step), slice(-step, None))
         )
         unit = "labels" if costs is None else "of cost"
+        some, verb = (f"{step:,}", "correct") if step > 1 else ("one", "corrects")
         lines.append(
-            f"The first {step:,} correct {first:.1f} items per 100 {unit}, the last {step:,}"
+            f"The first {some} {verb} {first:.1f} items per 100 {unit}, the last {some}"
             f" {last:.1f}. Stop when that is not worth its price (--least_gain)."
         )
     return lines

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 BASIS = "expected by the crowd"
 MEANING = (
-    "No true labels are available. The figures are expected values: the calibrated probabilities of"
-    " the crowd's consensus are combined with the predictions. The accuracy's 80% interval allows"
-    " for mistakes that annotators share, which cannot be seen without gold labels."
+    "No true labels are available. Accuracy, log loss, Brier score and calibration error are"
+    " expected values: the calibrated probabilities of the crowd's consensus are combined with the"
+    " predictions. The other figures compare predictions with the crowd's most probable classes."
+    " The accuracy's 80% interval allows for mistakes that annotators share, which cannot be seen"
+    " without gold labels."
 )
 GOLD_MEANING = (
     "The figures combine {} gold labels of these items with the crowd's labels. The accuracy's 80%"

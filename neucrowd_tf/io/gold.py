@@ -97,7 +97,7 @@ def read_true_labels(
         if lost:
             words = {"item": names[0], "count": len(items), "other": "the labels"}
             raise error("unmatched_item", path, table.place(0), advice=advice, **words)
-        raise error("no_labels", path, problem="")
+        raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
     if missing or lost:
         parts = [f"{missing:,} true labels are missing"] if missing else []
         parts += [f"{lost:,} items without labels or features are left out"] if lost else []
