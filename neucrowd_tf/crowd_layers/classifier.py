@@ -361,7 +361,9 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
                     optimizer.learning_rate = share * rate
             return None if epoch_start is None else epoch_start(epoch)
 
-        wanted = self.monitor is not None or run.callbacks or run.tensorboard is not None
+        # Processes that train together need the same figures; the first alone writes event files.
+        logged = run.tensorboard is not None or run.workers > 1
+        wanted = self.monitor is not None or run.callbacks or logged
         return train(
             model,
             network.batches,

@@ -30,7 +30,7 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         truth.write_text(f"task,label\nnew-0,{classes[0]}\nnew-1,{classes[-1]}\n")
         given = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
         given += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
-        return cli.main([*given, "--hparam=budget=1", "--noreport", *more])
+        return cli.main([*given, "--hparam=budget=3", "--noreport", *more])
 
     return run
 
