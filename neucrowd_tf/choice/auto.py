@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
+from neucrowd_tf.annotations import encode_labels
 from neucrowd_tf.arguments import (
     Constraint,
     argument,
@@ -49,7 +50,7 @@ from neucrowd_tf.training.validation import consensus_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.annotations import Annotations, encode_labels
+    from neucrowd_tf.annotations import Annotations
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most
