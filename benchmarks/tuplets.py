@@ -36,7 +36,8 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         sampler_warmup=0,
     )
     # With validation data nothing is held out of the training instances.
-    checked = estimator._check(hotel.features, hotel.annotations, hotel.validation_pair())
+    pair = hotel.validation_pair()
+    checked = estimator._check(hotel.features, hotel.annotations, pair, Run())
     prepared = estimator._prepare(checked, consensus_labels(checked.annotations, estimator.seed))
     estimator.assurance_ = label_assurance(prepared.annotations.vote_counts())
     model, batches = estimator._network(prepared)
