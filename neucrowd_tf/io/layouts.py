@@ -60,7 +60,7 @@ def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> Label
         raise unknown(head)
     for name in ("question", "first"):
         if getattr(options, name):
-            raise UsageError(f"--{name}: {path} is no export. Remove it, or convert the export first.")
+            raise UsageError(f"--{name}: {path} is no export. Remove it, or convert the export.")
     return columns_of(head.table(strict=False), options)
 
 
