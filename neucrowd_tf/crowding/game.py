@@ -471,17 +471,20 @@ class Game(keras.Model):
         pairs, mean_entropy = self.select_pairs(epoch, latent)
         seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
         sums = self.discriminator_passes(self.crowd.inputs, pairs, seed, passes)
-        scores = self._scores(self.crowd.inputs, pairs)
         loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
-        return {
+        logs = {
             "discriminator_loss": loss / (real + generated),
             "output_penalty": penalty / (real + generated),
             "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
             "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
             "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
-            "discriminator_auc": authenticity_auc(np.asarray(pairs.authentic), np.asarray(scores)),
             "generator_entropy": mean_entropy,
         }
+        if self.stage == "game":  # the history has no other stages
+            scores = self._scores(self.crowd.inputs, pairs)
+            auc = authenticity_auc(np.asarray(pairs.authentic), np.asarray(scores))
+            logs["discriminator_auc"] = auc
+        return logs
 
     @compiled(_inputs, _pairs)
     def _scores(self, inputs: Any, pairs: Pairs) -> Any:

@@ -263,7 +263,8 @@ def select_annotations(
     if by_entropy:
         keys -= tf.math.log(tf.maximum(entropies, _LEAST_ENTROPY))
     keys = tf.where(observed, -np.inf, keys)
-    ranked = tf.argsort(tf.transpose(keys), axis=1, direction="DESCENDING", stable=True)
+    # Of equal keys the first instance comes first.
+    _, ranked = tf.math.top_k(tf.transpose(keys), k=tf.reduce_max(counts))
     taken = tf.sequence_mask(counts, tf.shape(ranked)[1])
     annotators = tf.cast(tf.where(taken)[:, 0], tf.int32)
     return tf.boolean_mask(ranked, taken), annotators
