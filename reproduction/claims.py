@@ -26,6 +26,8 @@ from reproduction.verdicts import FEWER, SEEDS, UNTOLD, WIDEST, prediction_inter
 CLAIMS = Path(__file__).with_name("claims.toml")
 RESULTS = Path(__file__).parents[1] / "results"
 READING = "a reading"
+# No table had these seeds before the present presets.
+NEW_SEEDS = 20000
 _GENERATED = ("ours", "verdict")
 _GAINS = ("gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high")
 _EXCHANGED = dict(zip(_GAINS, (_GAINS[i] for i in (0, 2, 1, 4, 3)), strict=True))
@@ -209,14 +211,17 @@ def _row(results: Path, claim: Claim) -> dict[str, str]:
 def _by_seed(results: Path, claim: Claim, method: str) -> dict[int, float]:
     """Returns the values of a row by seed; nothing where the table was made without them."""
     key = (claim.data, method, claim.metric)
-    rows = _rows(results / f"{claim.suite}_seeds.csv")
-    if rows and "value" not in rows[0]:  # another table of that name
-        return {}
     return {
         int(row["seed"]): float(row["value"])
-        for row in rows
+        for row in seed_rows(results, claim.suite)
         if (row["dataset"], row["method"], row["metric"]) == key
     }
+
+
+def seed_rows(results: Path, suite: str) -> list[dict[str, str]]:
+    """Returns a table's values by seed; nothing if it was made without them."""
+    rows = _rows(results / f"{suite}_seeds.csv")
+    return rows if rows and "value" in rows[0] else []  # or another table of that name
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -39,9 +39,14 @@ class FinishedRun:
         return self.read(HISTORY)
 
     def metric(self, name: str) -> float | None:
-        """Returns a figure of the test split, of the run's times, or of evaluation.json."""
+        """Returns a figure of the test split, of the run's times, or of evaluation.json.
+
+        "validation_accuracy" is that of the validation split.
+        """
         finished = self.read(FINISHED)
         value = finished["test"].get(name, finished.get("timings", {}).get(name))
+        if name == "validation_accuracy":
+            value = finished.get("validation", {}).get("accuracy")
         value = finished.get(name) if value is None else value
         value = self.evaluation.get(name) if value is None else value
         return None if value is None else float(value)

@@ -101,6 +101,7 @@ def _wrapped(text: str) -> Iterator[str]:
 def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
     """Returns the section of one suite."""
     lines = [*_wrapped((results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip()), ""]
+    lines += [*_wrapped(_seeds(suite, results)), ""] if suite.cases else []
     runs = [f"`{_short(name)}` ({count})" for name, count in record.get("revisions", {}).items()]
     lines += [*_wrapped(f"Commits of the runs: {', '.join(runs)}."), ""] if runs else []
     failures = [f"- {line}" for line in record.get("failures", [])]
@@ -111,6 +112,17 @@ def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str
     lines += [f"![{suite.title}]({name})\n" for name in pictures]
     links = ", ".join(f"[{name}]({name})" for name in tables)
     return lines + ([*_wrapped(f"As CSV: {links}."), ""] if links else [])
+
+
+def _seeds(suite: Suite, results: Path) -> str:
+    """Returns a sentence on a table's seeds, and on whether it is older than its suite."""
+    rows = claims.seed_rows(results, suite.name)
+    seeds = sorted({int(row["seed"]) for row in rows})
+    shown = f"Seeds {seeds[0]} to {seeds[-1]}." if seeds else "Values by seed are not stored."
+    planned = min(case.first_seed for case in suite.cases)
+    if planned >= claims.NEW_SEEDS and not (seeds and seeds[0] >= claims.NEW_SEEDS):
+        shown += f" The table is from older seeds; the suite now has those from {planned} on."
+    return shown
 
 
 def _files(results: Path, suite: Suite, ending: str) -> list[str]:

@@ -57,6 +57,26 @@ def test_every_parameter_stands_in_its_list() -> None:
         assert sorted(names) == sorted(wanted), f"{kind}: run make pages"
 
 
+def test_every_crowd_layer_with_arguments_has_a_list() -> None:
+    from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+
+    plugins.register(("baselines",))
+    text = (FOLDER.parent / "reference" / "parameters.md").read_text(encoding="utf-8")
+    listed = {kind for _, kind, _ in LIST.findall(text)}
+    layers = {
+        method.factory
+        for method in registry.methods()
+        if inspect.isclass(method.factory) and issubclass(method.factory, AnnotatorEstimator)
+        if method.factory.__module__.startswith(("neucrowd_tf", "baselines"))
+    }
+    own = {
+        kind.__name__
+        for kind in layers
+        if set(vars(kind).get("__annotations__", ())) & set(inspect.signature(kind).parameters)
+    }
+    assert len(own) > 10 and own <= listed, f"{own - listed}: add a block to parameters.md"
+
+
 def test_every_registered_method_is_named_on_a_page() -> None:
     plugins.register(("baselines",))
     text = "\n".join(path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("[mr]e*/*.md"))
