@@ -1,6 +1,7 @@
-"""Reader of CIFAR-10's binary layout.
+"""Reader of the binary layouts of CIFAR-10 and CIFAR-100.
 
-An image has 3,073 bytes: one label byte, then 32 x 32 pixels of red, green and blue.
+An image has 3,073 bytes: one label byte, then 32 x 32 pixels of red, green and blue. In CIFAR-100 a
+byte with the superclass precedes them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SIDE, CHANNELS = 32, 3
-RECORD = 1 + SIDE * SIDE * CHANNELS
+PIXELS = SIDE * SIDE * CHANNELS
 BATCH = 10_000  # images in an official batch
 CLASS_NAMES = (
     "airplane",
@@ -33,30 +34,37 @@ CLASS_NAMES = (
 )
 
 
-def read_batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_batch(
+    path: Path, superclass: bool = False, classes: int = len(CLASS_NAMES)
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Returns images `[M, 32, 32, 3]` uint8 and class codes `[M]`.
 
+    Args:
+        path: the file.
+        superclass: whether a further byte precedes the label.
+        classes: number of classes.
+
     Raises:
-        DataError: no such file, a size that is no multiple of 3,073 bytes, or a label above 9.
+        DataError: no such file, a size that is no multiple of a record, or a label too large.
     """
+    size = 1 + superclass + PIXELS
     try:
         raw = np.fromfile(path, dtype=np.uint8)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
-    if not raw.size or raw.size % RECORD:
+    if not raw.size or raw.size % size:
         raise DataError(
-            f"{path}: expected records of {RECORD} bytes (CIFAR-10's binary layout), received"
+            f"{path}: expected records of {size} bytes (CIFAR's binary layout), received"
             f" {raw.size} bytes"
         )
-    records = raw.reshape(-1, RECORD)
-    labels = records[:, 0].astype(np.int64)
-    if labels.max() >= len(CLASS_NAMES):
-        row = int(np.flatnonzero(labels >= len(CLASS_NAMES))[0])
+    records = raw.reshape(-1, size)
+    labels = records[:, int(superclass)].astype(np.int64)
+    if labels.max() >= classes:
+        row = int(np.flatnonzero(labels >= classes)[0])
         raise DataError(
-            f"{path}: image {row}: expected a label from 0 to {len(CLASS_NAMES) - 1}, received"
-            f" {labels[row]}"
+            f"{path}: image {row}: expected a label from 0 to {classes - 1}, received {labels[row]}"
         )
-    return records[:, 1:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
+    return records[:, -PIXELS:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
 
 
 def as_features(images: NDArray[np.uint8]) -> NDArray[np.float32]:

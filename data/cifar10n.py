@@ -9,17 +9,18 @@ made from it once by the user.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from data import catalogue
-from data.cifar import BATCH, CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
+from data.cifar import BATCH, as_features, class_name_array, long_tail, read_batch
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def load(
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
     images, truth, tasks = _training_images(folder, size)
     rows = long_tail(truth, ratio)
-    crowd = _crowd(folder / "annotations.csv", tasks[rows])
+    crowd = crowd_of(folder / "annotations.csv", tasks[rows], class_name_array())
     test_images, test_labels = read_batch(folder / "test_batch.bin")
     names = np.array([f"test-{row}" for row in range(len(test_labels))], dtype=object)
     return CrowdDataset(
@@ -112,14 +113,15 @@ def _training_images(
     return np.concatenate(images), np.concatenate(truth), np.concatenate(tasks)
 
 
-def _crowd(path: Path, tasks: NDArray[np.int64]) -> Annotations:
-    """Returns the labels of `tasks` by the annotators who gave any."""
-    whole = read_annotations(path, report=lambda line: None).annotations
+def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) -> Annotations:
+    """Returns the labels of `tasks` (sorted) by the annotators who gave any."""
+    options = TableOptions(classes=("all",))
+    whole = read_annotations(path, options, report=lambda line: None).annotations
     if whole.instance_names.dtype.kind not in "iu" or whole.class_names.dtype.kind not in "iu":
         raise DataError(f"{path}: expected tasks and labels as whole numbers, received others")
-    if whole.class_names.min() < 0 or whole.class_names.max() >= len(CLASS_NAMES):
+    if whole.class_names.min() < 0 or whole.class_names.max() >= len(class_names):
         raise DataError(
-            f"{path}: column 'label': expected 0 to {len(CLASS_NAMES) - 1}, received"
+            f"{path}: column 'label': expected 0 to {len(class_names) - 1}, received"
             f" {whole.class_names.tolist()}"
         )
     task = whole.instance_names[whole.instances]
@@ -133,5 +135,5 @@ def _crowd(path: Path, tasks: NDArray[np.int64]) -> Annotations:
         num_annotators=len(annotators),
         instance_names=tasks,
         annotator_names=whole.annotator_names[annotators],
-        class_names=class_name_array(),
+        class_names=class_names,
     )

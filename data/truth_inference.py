@@ -2,7 +2,7 @@
 
 Under `<data_dir>/truth_inference` each folder with a `label.csv` (`item,worker,label`) and a
 `truth.csv` (`item,truth`) is a benchmark; `printed.csv` (`dataset`, then a column a method) has
-published accuracies.
+published accuracies. HITspam (`load_hitspam`) is downloaded.
 
 References:
     Li, Rubinstein and Cohn (2019), Exploiting worker correlation for label aggregation in
@@ -12,11 +12,14 @@ References:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from data.catalogue import source
+from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
@@ -73,25 +76,51 @@ def load(data_dir: Path, name: str) -> Benchmark:
     folder = data_dir / FOLDER / name
     if not (folder / "label.csv").exists():
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
-    first = TableOptions(duplicates="first")
-    crowd = read_annotations(folder / "label.csv", first, report=lambda line: None).annotations
-    table = read_csv(folder / "truth.csv", dtype=str, keep_default_na=False)
+    crowd = _labels(folder / "label.csv", TableOptions(duplicates="first"))
+    path = folder / "truth.csv"
+    table = read_csv(path, dtype=str, keep_default_na=False)
     if list(table.columns) != ["item", "truth"]:
         raise DataError(
-            f"{folder / 'truth.csv'}: expected the columns item, truth, received"
+            f"{path}: expected the columns item, truth, received"
             f" {', '.join(map(repr, table.columns))}"
         )
-    item = {str(key): code for code, key in enumerate(crowd.instance_names.tolist())}
-    label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
-    truth = np.full(crowd.num_instances, -1, dtype=np.int64)
+    labelled = {str(key) for key in crowd.instance_names.tolist()}
     for row, (task, value) in enumerate(zip(table["item"], table["truth"], strict=True)):
-        if task not in item or not isinstance(value, str) or not value:
+        if task not in labelled or not isinstance(value, str) or not value:
             raise DataError(
-                f"{folder / 'truth.csv'}: row {row}: expected an item with labels and a class,"
+                f"{path}: row {row}: expected an item with labels and a class,"
                 f" received {task!r} and {value!r}"
             )
-        truth[item[task]] = label.get(value, -2)
-    return Benchmark(crowd, truth)
+    return _benchmark(crowd, dict(zip(table["item"], table["truth"], strict=True)))
+
+
+def load_hitspam(data_dir: Path | None = None) -> Benchmark:
+    """Reads HITspam: is a job on Mechanical Turk spam, by CrowdFlower's annotators.
+
+    Args:
+        data_dir: a folder with `hitspam/` that holds `labels.txt` and `gold.txt`; None downloads
+            them.
+
+    Raises:
+        DataError: a file is missing or is not the published one.
+    """
+    folder = locate("hitspam", ["labels.txt", "gold.txt"], data_dir, source("hitspam"))
+    columns = {"worker_column": "1", "task_column": "2", "label_column": "3"}
+    options = TableOptions(separator="\t", header="none", duplicates="first", **columns)
+    gold = (line.split("\t") for line in (folder / "gold.txt").read_text("utf-8").splitlines())
+    return _benchmark(_labels(folder / "labels.txt", options), {one[0]: one[-1] for one in gold})
+
+
+def _labels(path: Path, options: TableOptions) -> Annotations:
+    return read_annotations(path, options, report=lambda line: None).annotations
+
+
+def _benchmark(crowd: Annotations, truth: Mapping[str, str]) -> Benchmark:
+    """Returns a benchmark with the true labels of the items that have labels."""
+    label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
+    names = [str(name) for name in crowd.instance_names.tolist()]
+    codes = [label.get(truth[name], -2) if name in truth else -1 for name in names]
+    return Benchmark(crowd, np.array(codes, dtype=np.int64))
 
 
 def printed(data_dir: Path) -> dict[str, dict[str, float]]:

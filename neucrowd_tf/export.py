@@ -29,7 +29,8 @@ def export_saved_model(
     `[None, ...]`, and gives `probabilities` `[None, C]` and, for methods with a representation,
     `embedding` `[None, h]`, both float32. Of a method that was fitted to texts the input is
     `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder made the features, it is
-    their vectors, `features` `[None, d]`. Preprocessing is inside. A batch may have any size.
+    their vectors, `features` `[None, d]`. Preprocessing and an `ImageEncoder` are inside. A batch
+    may have any size.
 
     Args:
         estimator: a fitted estimator.
@@ -63,17 +64,20 @@ def export_saved_model(
 
     archive = keras.export.ExportArchive()
     archive.track(model)
-    if vectors is None:
-        signature = tf.TensorSpec((None, *model.inputs[0].shape[1:]), tf.float32, name="features")
-        archive.add_endpoint("serving_default", serve, input_signature=[signature])
-    else:
+    if vectors is not None:
         archive.track(vectors)
+    first = model if vectors is None else vectors
+    if isinstance(first, keras.Model):
+        signature = tf.TensorSpec((None, *first.inputs[0].shape[1:]), tf.float32, name="features")
+    else:
         # Keras 3.8 exports the lookup tables of its own layers alone.
         archive.variables.extend(vectors.tables)
         signature = tf.TensorSpec((None,), tf.string, name="texts")
-        archive.add_endpoint(
-            "serving_default", lambda texts: serve(vectors(texts)), input_signature=[signature]
-        )
+    archive.add_endpoint(
+        "serving_default",
+        serve if vectors is None else lambda items: serve(vectors(items)),
+        input_signature=[signature],
+    )
     names = {
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),

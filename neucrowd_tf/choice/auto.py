@@ -391,8 +391,9 @@ class Auto(CrowdEstimator):
         return self.estimator_.inference_model()
 
     def text_layer(self) -> Any:
-        """Returns the layer that converts texts to the members' features."""
-        return self.estimator_.text_layer()
+        """Returns the layer that converts texts or images to the members' features."""
+        encoded = hasattr(self, "text_features_")
+        return super().text_layer() if encoded else self.estimator_.text_layer()
 
 
 def gold_codes(

@@ -1,5 +1,12 @@
-"""Encoders: trained networks that turn texts into vectors, which methods take as features."""
+"""Encoders: trained networks from texts or images to vectors, which methods take as features."""
 
+from neucrowd_tf.encoders.base import Encoder
+from neucrowd_tf.encoders.images import APPLICATION, ImageEncoder
 from neucrowd_tf.encoders.sentences import SentenceEncoder
 
-__all__ = ["SentenceEncoder"]
+__all__ = ["Encoder", "ImageEncoder", "SentenceEncoder", "make_encoder"]
+
+
+def make_encoder(source: str) -> Encoder:
+    """Returns the unfitted encoder that `--encoder` names."""
+    return (ImageEncoder if source.startswith(APPLICATION) else SentenceEncoder)(source)

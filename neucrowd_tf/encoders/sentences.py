@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, text
-from neucrowd_tf.encoders.store import Store
+from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,12 +27,11 @@ MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
 # Where Hugging Face and sentence-transformers write how token vectors are pooled, and the length.
 CONFIGS = ("config.json", "sentence_bert_config.json", "1_Pooling/config.json")
 LONGEST = 512  # tokens, if no file says
-STORED_AT_ONCE = 256
 Encode = Callable[[str], "NDArray[np.float32]"]
 
 
 @estimator
-class SentenceEncoder(Persistent, BaseEstimator):
+class SentenceEncoder(Encoder):
     """A trained network from texts to vectors of length 1.
 
     Texts are encoded one at a time. A vector then does not depend on other texts, which it would
@@ -57,6 +53,7 @@ class SentenceEncoder(Persistent, BaseEstimator):
         positional=True,
     )
 
+    takes: ClassVar[str] = "texts"
     digest_: str = fitted()
 
     def fit(self, texts: Any = None) -> SentenceEncoder:
@@ -93,48 +90,19 @@ class SentenceEncoder(Persistent, BaseEstimator):
             DataError: the network cannot be read, or it is another one than before.
         """
         keys = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in texts]
-        vectors = self._ready()
-        new = dict(zip(keys, texts, strict=True))
-        new = {key: one for key, one in new.items() if key not in vectors}
-        if new:
-            store = Store(self.digest_)
-            vectors |= store.read(new)
-            missing = [(key, one) for key, one in new.items() if key not in vectors]
-            for block in _blocks(self._encoded(missing)):
-                store.write(block)
-                vectors |= block
-        return np.stack([np.frombuffer(vectors[key], np.float32) for key in keys])
+        return self._cached(keys, texts)
 
     def layer(self) -> None:
         """Returns None: the network is no part of an exported model, which takes vectors."""
 
-    def _ready(self) -> dict[bytes, bytes]:
-        """Returns the vectors in memory; a loaded encoder finds its network first."""
-        if not hasattr(self, "_vectors"):
-            before = getattr(self, "digest_", None)
-            self.fit()
-            if before not in (None, self.digest_):
-                raise DataError(f"{self.source}: another encoder than the model was trained with.")
-        return self._vectors
-
-    def _encoded(self, missing: Sequence[tuple[bytes, str]]) -> Iterator[tuple[bytes, bytes]]:
-        """Yields keys and vectors of texts that are in no cache, with progress."""
-        if not missing:
-            return
+    def _encoded(self, texts: list[str]) -> Iterator[NDArray[np.float32]]:
         if self._encode is None:
             self._encode = _of_folder(Path(self.source))
-        encode = self._encode
-        texts = [one for _, one in missing]
         bar = tqdm(total=len(texts), desc="encoding texts", disable=None, leave=False)
         with bar, threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
-            for (key, _), vector in zip(missing, pool.map(encode, texts), strict=True):
+            for vector in pool.map(self._encode, texts):
                 bar.update()
-                yield key, _unit(vector).tobytes()
-
-
-def _blocks(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[dict[bytes, bytes]]:
-    while block := dict(itertools.islice(pairs, STORED_AT_ONCE)):
-        yield block
+                yield _unit(vector)
 
 
 def _unit(vector: NDArray[Any]) -> NDArray[np.float32]:

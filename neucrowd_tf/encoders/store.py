@@ -1,4 +1,4 @@
-"""Vectors of texts on disk, by the digest of the encoder and of the text."""
+"""Vectors of texts and images on disk, by the digest of the encoder and of the item."""
 
 from __future__ import annotations
 

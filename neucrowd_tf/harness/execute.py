@@ -20,7 +20,7 @@ from neucrowd_tf.commands import run_files
 from neucrowd_tf.commands.command_line import model_names
 from neucrowd_tf.commands.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.encoders import SentenceEncoder
+from neucrowd_tf.encoders import make_encoder
 from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
@@ -31,7 +31,7 @@ from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
-from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked
+from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
@@ -154,9 +154,10 @@ class _Execution:
         self.method = registry.method(work.key.method)
         self.encoder = None
         if (source := work.options.encoder) is not None:
-            if not is_text(dataset.features):
+            encoder = make_encoder(source)
+            if encoder.takes == "texts" and not is_text(dataset.features):
                 raise UsageError(f"--encoder={source}: {dataset.name} has no texts. Remove it.")
-            self.encoder = SentenceEncoder(source).fit()
+            self.encoder = encoder.fit(dataset.features)
 
     def make(self) -> dict[str, Any]:
         """Makes the run; returns the content of its metrics.json.
@@ -203,9 +204,10 @@ class _Execution:
     def estimator(self, hparams: dict[str, Any]) -> Any:
         """Returns the unfitted estimator; unknown arguments raise UsageError."""
         key = self.work.key
+        preset = preset_name(key.dataset, self.encoder)
         try:
             return self.method.make(
-                dataset=key.dataset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
+                dataset=preset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
             )
         except TypeError as error:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None

@@ -161,8 +161,9 @@ class Options(LabelFlags):
     texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
     encoder: str | None = flag(
         None,
-        help="Folder of a sentence encoder (model.onnx, tokenizer.json), or"
-        " sentence-transformers:NAME, that makes features of texts. Default: TF-IDF.",
+        help="Network that makes features of texts or images: a folder (model.onnx,"
+        " tokenizer.json), sentence-transformers:NAME, keras:NAME or keras:NAME:WEIGHTS. Default:"
+        " TF-IDF of texts, pixels of images.",
     )
     truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
     test_features: Path | None = flag(None, help="Features of the test items.")

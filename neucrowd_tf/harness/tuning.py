@@ -19,6 +19,7 @@ from neucrowd_tf.commands.predictions import read_rows
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
 from neucrowd_tf.harness import process
+from neucrowd_tf.harness.work import preset_name
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.registry import Method
@@ -82,7 +83,7 @@ class Search:
             annotations even so).
         strategy: a `tf.distribute.Strategy`, or None.
         space: values by hyper-parameter; empty for the method's declared space.
-        encoder: of texts; None for TF-IDF.
+        encoder: of texts or images, or None.
         bases: "papers" or "stronger".
     """
 
@@ -100,7 +101,8 @@ class Search:
     def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns a fitted estimator with these settings."""
         hparams = {"seed": self.seed, **self.hparams, **setting}
-        estimator = self.method.make(dataset=self.dataset.name, bases=self.bases, **hparams)
+        preset = preset_name(self.dataset.name, self.encoder)
+        estimator = self.method.make(dataset=preset, bases=self.bases, **hparams)
         process.forget_networks()
         run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
         return estimator.fit(features, crowd, pair, run=run)

@@ -296,8 +296,10 @@ class Work:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
         files = dict(self.options.tables) if self.key.dataset == "table" else {}
         files |= {} if self.options.gold is None else {"gold": self.options.gold}
-        if self.options.encoder is not None and Path(self.options.encoder).is_dir():
-            files["encoder"] = Path(self.options.encoder)
+        if self.options.encoder is not None:
+            parts = self.options.encoder.split(":", 2)
+            path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
+            files |= {"encoder": path} if path.exists() else {}
         named = {name: self.hparams.get(name) for name in run_files.OF_METHODS}
         paths = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
         return files | {name: path for name, path in paths.items() if path.is_file()}
@@ -317,6 +319,14 @@ class Work:
             "git_revision": process.git_revision(),
             "card": {**dataclasses.asdict(dataset.card), "statistics": data_statistics(dataset)},
         }
+
+
+def preset_name(dataset: str, encoder: Any) -> str | None:
+    """Returns the data set whose presets a method takes, None if images are encoded.
+
+    Presets for images have convolutions, and vectors have no pixels.
+    """
+    return None if getattr(encoder, "takes", "") == "images" else dataset
 
 
 def _comparable(settings: dict[str, Any], path: Path) -> dict[str, Any]:

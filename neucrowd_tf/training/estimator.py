@@ -124,7 +124,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     classes_: NDArray[Any] = fitted()
     n_features_in_: int = fitted()
     feature_shape_: tuple[int, ...] = fitted()
-    text_features_: Any = fitted()  # `TextFeatures`, or a `SentenceEncoder`
+    text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
     seed: int = argument(0, whole(0), "draws everything that is random.")
 
@@ -237,13 +237,22 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.classes_ = crowd.class_names
         if hasattr(self, "text_features_"):  # of an earlier fit
             del self.text_features_
-        if texts and not self.takes_texts:
-            self.text_features_ = run.encoder or TextFeatures(seed=self.seed).fit(x)
-            x = self.text_features_.transform(x)
+        if (encoder := self._encoder(x, texts, run)) is not None:
+            self.text_features_ = encoder
+            x = encoder.transform(x)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
         held = None if validation is None else self._check_validation(validation[0], validation[1])
         return TrainingData(x, crowd, held, rows)
+
+    def _encoder(self, x: Any, texts: bool, run: Run) -> Any:
+        """Returns what makes features of texts or images, None if these are the features."""
+        if texts:
+            if self.takes_texts:
+                return None
+            return run.encoder or TextFeatures(seed=self.seed).fit(x)
+        takes_images = getattr(run.encoder, "takes", "") == "images"
+        return run.encoder if takes_images and len(x.shape) == 4 else None
 
     def _check_crowd(self, crowd: Annotations) -> None:
         """Checks that the method can learn from such annotations.
@@ -294,9 +303,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return x
 
     def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
-        """Returns features as the method sees them: where it was fitted to texts, their vectors."""
-        if hasattr(self, "text_features_"):
-            return self.text_features_.transform(check_texts(features, subject))
+        """Returns features as the method sees them: of texts and encoded images, their vectors."""
+        if (encoder := getattr(self, "text_features_", None)) is not None:
+            check = check_features if encoder.takes == "images" else check_texts
+            return encoder.transform(check(features, subject))
         texts = self.takes_texts and is_text(features)
         return check_texts(features, subject) if texts else self._features(features, subject)
 
@@ -312,7 +322,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return DatasetFeatures(features, subject)
 
     def text_layer(self) -> Any:
-        """Returns a Keras layer from texts to what `inference_model` takes.
+        """Returns a Keras layer from texts or images to what `inference_model` takes.
 
         Methods fitted to numbers, or to the vectors of a `SentenceEncoder`, give None.
         """

@@ -86,7 +86,8 @@ class Run:
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
             Checkpoints do not hold their state, nor do predictions stay the same if they change
             weights by anything but the logs.
-        encoder: what turns texts into features (a fitted `SentenceEncoder`); None for TF-IDF.
+        encoder: what turns texts or images into features (a fitted `SentenceEncoder` or
+            `ImageEncoder`); None for TF-IDF, or the images themselves.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 

@@ -9,7 +9,7 @@ import hashlib
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -155,6 +155,8 @@ class TextFeatures(Persistent, BaseEstimator):
         word_weights_, character_weights_: `[V]` their inverse document frequencies.
         components_: `[V + W, k]` float32, from weights to features.
     """
+
+    takes: ClassVar[str] = "texts"
 
     size: int = argument(100, whole(1), "k, the features a text becomes (fewer for few texts).")
     terms: int = argument(20_000, whole(1), "most n-grams of each kind: the commonest are kept.")

@@ -179,3 +179,23 @@ def test_cifar10h_refuses(cifar_h: pathlib.Path) -> None:
         DataError, match=r"expected the image's class \d as true_label, received \d"
     ):
         registry.dataset("cifar10h").load(cifar_h)
+
+
+def test_cifar100n_reads_the_second_label_byte(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "cifar100n"
+    folder.mkdir()
+    labels = np.arange(0, 100, 5)
+    for name in ("train.bin", "test.bin"):
+        records = np.full((20, 3074), 7, dtype=np.uint8)  # 7 is the superclass
+        records[:, 1] = labels
+        (folder / name).write_bytes(records.tobytes())
+    rows = [
+        (task, f"w{task // 5}", (label + task // 16) % 100) for task, label in enumerate(labels)
+    ]
+    frame = pd.DataFrame([*rows, (49999, "last", 99)], columns=["task", "worker", "label"])
+    frame.to_csv(folder / "annotations.csv", index=False)
+    dataset = registry.dataset("cifar100n").load(tmp_path, size=18)
+    assert dataset.truth.tolist() == labels[:18].tolist() and dataset.num_classes == 100
+    assert dataset.annotations.annotator_names.tolist() == ["w0", "w1", "w2", "w3"]
+    assert dataset.annotations.labels.tolist() == [row[2] for row in rows[:18]]
+    assert len(dataset.test) == 20 and dataset.features.shape == (18, 32, 32, 3)

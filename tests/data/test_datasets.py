@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import numpy as np
@@ -288,3 +289,29 @@ def test_pairs_of_sentences(data_dir: pathlib.Path) -> None:
     assert first.name == "rte_text" and len(first.features) == 640 and len(first.test) == 160
     assert " || " in first.features[0] and first.annotations.num_annotators == 164
     assert first.test.names.tolist() != other.test.names.tolist()
+
+
+def test_md_agreement_takes_the_majorities_as_truth(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "md_agreement"
+    folder.mkdir()
+    for part in ("train", "dev", "test"):
+        tweets = {
+            str(row): {
+                "text": f"{part} {row}",
+                "annotations": f"0,{row % 2},{row % 2}",
+                "annotators": "Ann1,Ann2,Ann3",
+                "hard_label": str(row % 2),
+                "split": part,
+            }
+            for row in range(1, 5)
+        }
+        (folder / f"MD-Agreement_{part}.json").write_text(json.dumps(tweets))
+    dataset = registry.dataset("md_agreement").load(tmp_path)
+    assert dataset.features.tolist() == ["train 1", "train 2", "train 3", "train 4"]
+    assert dataset.truth.tolist() == dataset.annotations.vote_counts().argmax(axis=1).tolist()
+    assert dataset.test.names.tolist() == ["test-1", "test-2", "test-3", "test-4"]
+    (folder / "MD-Agreement_test.json").write_text(
+        json.dumps({key: {**tweet, "hard_label": "x"} for key, tweet in tweets.items()})
+    )
+    with pytest.raises(DataError, match="not a file of LeWiDi"):
+        registry.dataset("md_agreement").load(tmp_path)

@@ -1,0 +1,53 @@
+"""CIFAR-100N (Wei et al., 2022): CIFAR-100's training images, one label each, 519 annotators.
+
+The labels are published as a pickle, which is never read: `annotations.csv` (task,worker,label) is
+made from it once by the user.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from data import catalogue
+from data.cifar import as_features, read_batch
+from data.cifar10n import crowd_of
+from data.download import locate
+from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.registry import register_dataset
+
+CLASSES = 100
+
+
+@register_dataset(
+    "cifar100n",
+    summary="32 x 32 photographs of 100 classes, 519 annotators, 1 label an image (--data_dir"
+    " only)",
+    options=("size",),
+)
+def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None) -> CrowdDataset:
+    """Loads CIFAR-100N; `seed` changes nothing.
+
+    Args:
+        data_dir: a folder with `cifar100n/` that holds `annotations.csv`, and `train.bin` and
+            `test.bin` in CIFAR-100's binary layout; or that folder.
+        seed: not used.
+        size: number of training images, the first ones; None for all.
+
+    Raises:
+        DataError: files that are missing or not of the layout.
+    """
+    folder = locate("cifar100n", ["annotations.csv", "train.bin", "test.bin"], data_dir)
+    images, truth = read_batch(folder / "train.bin", superclass=True, classes=CLASSES)
+    images, truth = images[:size], truth[:size]
+    test_images, test_labels = read_batch(folder / "test.bin", superclass=True, classes=CLASSES)
+    names = np.array([f"test-{row}" for row in range(len(test_labels))], dtype=object)
+    return CrowdDataset(
+        name="cifar100n",
+        features=as_features(images),
+        annotations=crowd_of(folder / "annotations.csv", np.arange(len(truth)), np.arange(CLASSES)),
+        truth=truth,
+        test=Split(as_features(test_images), test_labels, names),
+        card=catalogue.card("cifar100n"),
+    )

@@ -1,0 +1,128 @@
+"""Image encoders: images to vectors by a network of Keras Applications, run once for each image."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from tqdm import tqdm
+
+from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, text
+from neucrowd_tf.encoders.base import Encoder
+from neucrowd_tf.errors import DataError, UsageError, one_line
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+APPLICATION = "keras:"
+SIDE = 224  # pixels, which most of these networks were trained on
+BATCH = 32
+
+
+@estimator
+class ImageEncoder(Encoder):
+    """A trained network of `keras.applications` from images to its pooled features.
+
+    Images are scaled to 224 x 224 pixels. Vectors are kept in memory, and on disk in the cache
+    folder (`$NEUCROWD_CACHE`, or `~/.cache/neucrowd_tf`). An exported model contains the network.
+
+    Attributes:
+        digest_: SHA-256 of the network's name and weights and of the images' size.
+        shape_: of an image.
+
+    Example:
+        >>> encoder = ImageEncoder("keras:MobileNetV3Small").fit(images)  # doctest: +SKIP
+        >>> features = encoder.transform(images)  # doctest: +SKIP
+    """
+
+    source: str = argument(
+        constraint=text,
+        meaning='"keras:NAME", a network of keras.applications with its ImageNet weights from'
+        ' Keras\' cache; or "keras:NAME:FILE" with weights (without the top) from a file.',
+        positional=True,
+    )
+
+    takes: ClassVar[str] = "images"
+    digest_: str = fitted()
+    shape_: tuple[int, ...] = fitted()
+
+    def fit(self, images: Any = None) -> ImageEncoder:
+        """Loads the network and takes its digest; nothing is learned.
+
+        Args:
+            images: `[M, height, width, 3]` from 0 to 1, whose size later images must have.
+
+        Raises:
+            UsageError: Keras has no such network.
+            DataError: no images, or no weights of this network.
+        """
+        check_arguments(self)
+        if np.ndim(images) != 4 or np.shape(images)[3] != 3:
+            raise DataError(f"--encoder={self.source}: features are no colour images. Remove it.")
+        self.shape_ = tuple(np.shape(images)[1:])
+        self._vectors: dict[bytes, bytes] = {}
+        self._network, self._prepare = _application(self.source)
+        total = hashlib.sha256(f"{self._network.name} {SIDE} {self.shape_}".encode())
+        for weights in self._network.get_weights():
+            total.update(np.ascontiguousarray(weights).tobytes())
+        self.digest_ = total.hexdigest()
+        return self
+
+    def transform(self, images: NDArray[Any]) -> NDArray[np.float32]:
+        """Returns vectors `[M, d]` of images of one size, from the cache if they are there.
+
+        Raises:
+            DataError: the network is another one than before, or the images have another size.
+        """
+        if images.shape[1:] != self.shape_:
+            raise DataError(
+                f"features: expected images of shape {self.shape_}, received {images.shape[1:]}"
+            )
+        images = np.asarray(images, np.float32)
+        return self._cached([hashlib.sha256(one.tobytes()).digest() for one in images], images)
+
+    def layer(self) -> Any:
+        """Returns the Keras model from images to their vectors."""
+        import keras
+
+        inputs = keras.Input(self.shape_, dtype="float32", name="images")
+        scaled = keras.layers.Resizing(SIDE, SIDE, dtype="float32")(inputs)
+        prepared = self._prepare(keras.layers.Rescaling(255.0, dtype="float32")(scaled))
+        return keras.Model(inputs, self._network(prepared, training=False))
+
+    def _encoded(self, images: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
+        model = self.layer()
+        with tqdm(total=len(images), desc="encoding images", disable=None, leave=False) as bar:
+            for start in range(0, len(images), BATCH):
+                block = np.stack(images[start : start + BATCH])
+                yield from np.asarray(model(block, training=False), np.float32)
+                bar.update(len(block))
+
+
+def _application(source: str) -> tuple[Any, Any]:
+    """Returns a network of Keras Applications without its top, and what prepares its input."""
+    import keras
+
+    name, _, weights = source.removeprefix(APPLICATION).partition(":")
+    make = getattr(keras.applications, name, None)
+    if not source.startswith(APPLICATION) or not name[:1].isupper() or make is None:
+        raise UsageError(
+            f"--encoder={source}: Keras has no such network. Use for example"
+            f" {APPLICATION}MobileNetV3Small."
+        )
+    try:
+        network = make(
+            include_top=False,
+            weights=weights or "imagenet",
+            input_shape=(SIDE, SIDE, 3),
+            pooling="avg",
+        )
+    except Exception as error:  # of the download, of HDF5 and of the network
+        raise DataError(
+            f"--encoder={source}: no weights ({one_line(error)[:200]}). Name a file with"
+            f" {APPLICATION}{name}:FILE; Keras looks for ImageNet's in ~/.keras/models."
+        ) from None
+    return network, sys.modules[make.__module__].preprocess_input

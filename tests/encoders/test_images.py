@@ -1,0 +1,83 @@
+"""Image encoders: pooled features, the cache, and models of images that contain the network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from neucrowd_tf import predict
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice import Auto
+from neucrowd_tf.encoders import ImageEncoder, images, make_encoder
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.persistence import load
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage import TwoStageClassifier
+
+NAME = "MobileNetV3Small"
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param("mv_lr", marks=pytest.mark.ci), pytest.param("auto", marks=pytest.mark.slow)],
+)
+def test_vectors_are_the_networks_pooled_features(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(images, "SIDE", 32)
+    monkeypatch.setenv("NEUCROWD_CACHE", str(tmp_path / "cache"))
+    keras.utils.set_random_seed(1)
+    network = keras.applications.MobileNetV3Small(
+        include_top=False, weights=None, input_shape=(32, 32, 3), pooling="avg"
+    )
+    network.set_weights([2 * weight for weight in network.get_weights()])  # else features are tiny
+    network.save_weights(weights := tmp_path / "random.weights.h5")
+    source = f"keras:{NAME}:{weights}"
+    rng = np.random.default_rng(0)
+    labels = np.arange(24) % 2
+    pictures = rng.uniform(0, 0.4, (24, 8, 8, 3)) + 0.5 * labels[:, None, None, None]
+    pictures = pictures.astype(np.float32)
+    encoder = make_encoder(source).fit(pictures)
+    assert isinstance(encoder, ImageEncoder)
+    vectors = encoder.transform(pictures)
+    larger = keras.ops.image.resize(255 * pictures, (32, 32))
+    np.testing.assert_allclose(vectors, network(larger, training=False), rtol=1e-3, atol=1e-3)
+
+    encoder.save(tmp_path / "saved")
+    monkeypatch.setattr(images.ImageEncoder, "_encoded", None)  # all vectors are in the cache
+    np.testing.assert_array_equal(load(tmp_path / "saved").transform(pictures), vectors)
+    with pytest.raises(DataError, match=r"shape \(8, 8, 3\), received \(9, 9, 3\)"):
+        encoder.transform(np.zeros((1, 9, 9, 3), np.float32))
+
+    crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
+    model = TwoStageClassifier() if method == "mv_lr" else Auto(("ds_lr",))
+    model.fit(pictures, crowd, run=Run(encoder=encoder))
+    expected = model.predict_proba(pictures)
+    assert (expected.argmax(axis=1) == labels).all()
+    scorer = predict.Scorer(export_saved_model(model, tmp_path / "model", encoder=encoder))
+    assert scorer.shape == (8, 8, 3) and scorer.encoder is None
+    np.testing.assert_allclose(next(scorer.batches(pictures)), expected, atol=1e-4)
+
+
+def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = np.zeros((2, 8, 8, 3), np.float32)
+    with pytest.raises(UsageError, match="Keras has no such network"):
+        ImageEncoder("keras:no").fit(pictures)
+    with pytest.raises(DataError, match="no colour images"):
+        ImageEncoder(f"keras:{NAME}").fit(np.zeros((2, 3), np.float32))
+    (tmp_path / "damaged.weights.h5").write_bytes(b"damaged")
+    with pytest.raises(DataError, match=rf"no weights \(.*Name a file with keras:{NAME}:FILE"):
+        ImageEncoder(f"keras:{NAME}:{tmp_path / 'damaged.weights.h5'}").fit(pictures)
+
+    def offline(*_: Any, **__: Any) -> None:
+        raise OSError("URL fetch failure")
+
+    monkeypatch.setattr("keras.src.utils.file_utils.urlretrieve", offline)
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    with pytest.raises(DataError, match=r"no weights .*URL fetch failure"):
+        ImageEncoder(f"keras:{NAME}").fit(pictures)
