@@ -29,7 +29,7 @@ from reproduction.suite import Analysis, Case, Suite
 FILES = ("neucrowd", "dasc", "crowding", "iced", "others")
 OPTIONS = (
     *("evaluation", "folds", "repeats", "keep_annotations", "keep_one", "dataset_option", "curves"),
-    *("tune", "tune_by"),
+    *("tune", "tune_by", "bases"),
 )
 _CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
 _SUITE = tuple(field.name for field in dataclasses.fields(Suite) if field.name != "file")
