@@ -46,6 +46,7 @@ def test_annotators_probabilities(fitted, crowd):
     assert (answers[truth == 0, 0].argmax(axis=1) == 1).mean() > 0.9
 
 
+@pytest.mark.ci
 def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
     features, _, annotations = crowd
     other = CrowdLayer(**SMALL, seed=5)

@@ -355,6 +355,7 @@ def test_every_registered_class_is_listed(repository):
     assert expected == CLASSES, "list each Keras class in CLASSES of neucrowd_tf/keras_objects.py"
 
 
+@pytest.mark.ci
 def test_penalties_count_once_in_an_estimator(crowd):
     """The same fit on a matrix and on single annotations."""
     from neucrowd_tf.crowd_layers.geocrowdnet import GeoCrowdNetF

@@ -359,6 +359,7 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     assert changed(game, before) == {"generator"} and losses[-1] < losses[0]
 
 
+@pytest.mark.ci
 def test_the_frames_of_the_updates_lie_in_the_files_of_the_paper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

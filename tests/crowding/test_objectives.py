@@ -202,6 +202,7 @@ def test_gradient_equals_finite_differences() -> None:
     labels, losses = RNG.integers(0, 3, (3, 2)), RNG.normal(size=(3, 2)).astype(np.float32)
     logged = np.full((3, 2), 1 / 3, np.float32)
 
+    @tf.function
     def risk(latent: Any) -> Any:
         current = tf.gather(
             tf.nn.softmax(generator.logits(generator.hidden(x, e, noise), latent[:, None])),
