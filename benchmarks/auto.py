@@ -3,8 +3,7 @@
     python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
         [--budget=SECONDS] [--json]
 
-The tables are nine tenths of LabelMe's and of Music's training instances, as the study draws them
-(only with --data_dir), and a simulated table of 5,000 instances, 200 features and 203 annotators
+The tables are the training instances of LabelMe and Music (only with --data_dir), and a simulated table of 5,000 instances, 200 features and 203 annotators
 with 20,000 labels; `medium` (only if it is named) has 3,000 instances, 100 features and 40
 annotators with 12,000 labels. `seconds` is a fit by the clock without the import of TensorFlow.
 `cpu_seconds` is that of all cores, which a busy machine changes little.
@@ -21,10 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.choice_tables import drawn
 from benchmarks.timing import Clock, flags
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
+from neucrowd_tf.harness import plugins
 
 TABLES = ("labelme", "music", "simulated", "medium")
 
@@ -55,7 +55,9 @@ def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
     elif name == "medium":
         features, annotations = simulated(3000, 100, 40)
     else:
-        features, annotations = drawn(name, options.seed, options.data_dir)[:2]
+        plugins.register(("data",))
+        dataset = registry.dataset(name).load(options.data_dir, options.seed)
+        features, annotations = dataset.features, dataset.annotations
     auto = Auto(seed=options.seed, budget=options.budget)
     with Clock() as clock:
         auto.fit(features, annotations)

@@ -70,13 +70,12 @@ class Auto(CrowdEstimator):
     """Compares methods by cross-validation and fits the average of the better ones.
 
     The crowd's labels seldom show which of two methods is better, because the criterion has the
-    crowd's mistakes too. In the study (`results/choice.md`) no criterion's first choice was safe on
-    every dataset. The geometric mean of the candidates without the worst ones was rarely more than
-    a point below the best of them and often above, so that is fitted. Candidates are ranked by the
-    mean of their ranks in two criteria: the determinant of the table of predicted classes and
-    labels (Kong 2020), and the likelihood of single labels under annotators' matrices from other
-    instances. Three quarters of the weight are shared evenly by the better ones, and a quarter
-    makes the labels of held-out instances likely. Gold labels and validation truth exclude
+    crowd's mistakes too. In a study (`results/choice.md`) no criterion's first choice was safe on
+    every dataset, so the geometric mean of the better candidates is fitted. Candidates are ranked
+    by the mean of their ranks in two criteria: the determinant of the table of predicted classes
+    and labels (Kong 2020), and the likelihood of single labels under annotators' matrices from
+    other instances. Three quarters of the weight are shared evenly by the better ones, and a
+    quarter makes the labels of held-out instances likely. Gold labels and validation truth exclude
     candidates that are clearly worse by them, from 30 labels on. From 200 on they alone rank. In
     the weights they are certain.
 
