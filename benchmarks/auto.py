@@ -3,10 +3,11 @@
     python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
         [--budget=SECONDS] [--json]
 
-The tables are the training instances of LabelMe and Music (only with --data_dir), and a simulated table of 5,000 instances, 200 features and 203 annotators
-with 20,000 labels; `medium` (only if it is named) has 3,000 instances, 100 features and 40
-annotators with 12,000 labels. `seconds` is a fit by the clock without the import of TensorFlow.
-`cpu_seconds` is that of all cores, which a busy machine changes little.
+The tables are the training instances of LabelMe and Music (only with --data_dir), and a simulated
+table of 5,000 instances, 200 features and 203 annotators with 20,000 labels; `medium` (only if it
+is named) has 3,000 instances, 100 features and 40 annotators with 12,000 labels. `seconds` is a fit
+by the clock without the import of TensorFlow. `cpu_seconds` is that of all cores, which a busy
+machine changes little.
 """
 
 from __future__ import annotations
