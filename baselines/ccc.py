@@ -128,7 +128,7 @@ class CCC(AnnotatorEstimator):
             seed = self.seed + _EPOCH_SEEDS * epoch
             groups = [
                 expertise_groups(np.asarray(matrices), self.groups, seed)
-                for matrices in network.head.matrices
+                for matrices in network.model.head.matrices
             ]
             model.start_correcting([second, first], groups)  # each has the other's
             return {}
@@ -137,5 +137,5 @@ class CCC(AnnotatorEstimator):
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
         corners = np.eye(len(self.classes_), dtype=np.float32)
-        logs = np.asarray(network.head([corners, corners]), dtype=np.float32)
+        logs = np.asarray(network.model.head([corners, corners]), dtype=np.float32)
         return np.ascontiguousarray(np.exp(logs).transpose(1, 0, 2))

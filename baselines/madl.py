@@ -68,7 +68,7 @@ class MaDL(SharedFeaturesLayer):
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
-        self.annotator_weights_ = np.asarray(network.head.annotator_weights(), dtype=np.float32)
+        self.annotator_weights_ = np.asarray(network.model.head.annotator_weights(), dtype=np.float32)
 
 
 SelfTrainedMaDL = self_trained("madl", MaDL, "MaDL")

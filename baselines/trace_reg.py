@@ -52,7 +52,7 @@ class TraceRegularised(AnnotatorEstimator):
         return SoftplusConfusionHead(num_annotators, self.trace_weight, name="trace")
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        return np.asarray(network.head.matrices(), dtype=np.float32)
+        return np.asarray(network.model.head.matrices(), dtype=np.float32)
 
 
 SelfTrainedTraceRegularised = self_trained("trace_reg", TraceRegularised, "trace regularisation")

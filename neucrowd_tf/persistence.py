@@ -95,7 +95,9 @@ class Persistent:
     def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
         # An earlier version had the options of a network among the arguments.
         params = nest(cls, {}, params)
-        removed = sorted(set(params) - set(inspect.signature(cls).parameters))
+        accepted = inspect.signature(cls).parameters
+        params = {name: x for name, x in params.items() if name in accepted or x is not None}
+        removed = sorted(set(params) - set(accepted))
         if removed:
             raise RemovedArguments(
                 f"saved by an earlier version of {cls.__name__}, with arguments that were removed:"

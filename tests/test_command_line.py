@@ -194,10 +194,10 @@ def test_changed_input_files_are_reported(tmp_path: Path) -> None:
     settings = {
         **{name: str(path) for name, path in named.items()},
         "digests": {name: digest(path) for name, path in named.items()},
-        "hparams": {"weights": "w.keras", "gold": None},
+        "hparams": {"gold": "g.csv"},
     }
     (folder / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
-    assert input_files(folder) == {**named, "weights": Path("w.keras")}
+    assert input_files(folder) == {**named, "gold": Path("g.csv")}
     assert changed_files(folder, named) == []
     labels.write_text("task,label\n1,x\n")
     (line,) = changed_files(folder, named)

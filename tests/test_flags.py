@@ -63,12 +63,10 @@ def test_values(tmp_path: Path) -> None:
 
 
 def test_flags_for_single_hyper_parameters(tmp_path: Path) -> None:
-    gold, weights = tmp_path / "gold.csv", tmp_path / "1e3"  # a name that reads as a number
-    gold.touch(), weights.touch()
-    options = parse(
-        [*GIVEN, f"--gold={gold}", "--target=balanced", f"--weights={weights}", "--hparam=n=3"]
-    )
-    assert dict(options.hparam) == {"n": 3, "weights": str(weights), "target": "balanced"}
+    gold = tmp_path / "gold.csv"
+    gold.touch()
+    options = parse([*GIVEN, f"--gold={gold}", "--target=balanced", "--hparam=n=3"])
+    assert dict(options.hparam) == {"n": 3, "target": "balanced"}
     assert str(options.gold) == str(gold)
     assert check(options) == options
 
@@ -117,7 +115,7 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
         ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
         ([*GIVEN, "--refit_all"], "--refit_all: only with --export"),
-        ([*GIVEN, "--weights=/no.keras"], "--weights=/no.keras: no such file"),
+        ([*GIVEN, "--gold=/no.csv"], "--gold=/no.csv: no such file"),
         (TABLE[:2], "--dataset=table needs exactly one"),
         ([*TABLE, f"--texts={__file__}"], "--dataset=table needs exactly one"),
         (TABLE[:3], "--annotations is missing"),

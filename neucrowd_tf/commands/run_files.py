@@ -35,7 +35,7 @@ TABLES = (
     *("features", "images", "texts", "annotations", "truth"),
     *("test_features", "test_texts", "test_truth"),
 )
-OF_METHODS = ("weights", "gold")
+OF_METHODS = ("gold",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

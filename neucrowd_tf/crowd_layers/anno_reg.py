@@ -70,5 +70,5 @@ class AnnoReg(AnnotatorEstimator):
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
         if self.normalisation == "row":
-            return np.asarray(network.head.matrices(), dtype=np.float32)
+            return np.asarray(network.model.head.matrices(), dtype=np.float32)
         return super()._confusion_matrices(network, data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import warnings
 from collections.abc import Hashable, Mapping
@@ -61,17 +60,6 @@ def lost_classes(
     swapped = (right < _LOST * named) & (table.max(axis=1) > named / 2)
     swapped &= right[taker] < named[taker] / 2
     return never | swapped
-
-
-@dataclasses.dataclass
-class CrowdNetwork(Network):
-    """A compiled network with annotator heads; see `Network`.
-
-    Attributes:
-        head: the annotator head.
-    """
-
-    head: Any = None
 
 
 @estimator
@@ -160,7 +148,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         options = tuple(self._annotation_model(data)[1].values())
         return (*super()._spec(data, run), *layer, self.annotator_learning_rate, *options)
 
-    def _build(self, data: TrainingData) -> CrowdNetwork:
+    def _build(self, data: TrainingData) -> Network:
         import keras
 
         from neucrowd_tf.crowd_layers.crowd_model import CrowdModel, MatrixModel
@@ -195,7 +183,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
             )
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
-        return CrowdNetwork(model, whole, base, layer, once, head=head)
+        return Network(model, whole, base, layer, once)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)
@@ -265,7 +253,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         import keras
 
         corners = np.eye(len(self.classes_), dtype=np.float32)
-        answers = keras.ops.softmax(network.head(corners), axis=-1)
+        answers = keras.ops.softmax(network.model.head(corners), axis=-1)
         return np.ascontiguousarray(
             np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32).transpose(1, 0, 2)
         )

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.layers import Standardise
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
-from neucrowd_tf.training.state import copy_network, read_variables
+from neucrowd_tf.training.state import copy_network
 
 
 def _dense(
@@ -239,38 +235,20 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     Raises:
         DataError: the classifier does not end in a dense layer.
     """
-    inner = base
-    while True:
-        if isinstance(inner, keras.Sequential):
-            layers = list(inner.layers)
-            while layers and isinstance(
-                layers[-1], (keras.layers.Softmax, keras.layers.Activation)
-            ):
-                layers.pop()
-            if layers and isinstance(layers[-1], keras.Model):
-                inner = layers[-1] if len(layers) == 1 else _joined(inner, layers)
-                continue
-            _check_dense(layers[-1] if layers else None)
-            x = inputs = keras.Input(inner.input_shape[1:], name="features")
-            for layer in layers[:-1]:
-                x = layer(x)
-            return keras.Model(inputs, x, name="extractor")
-        layer, tensor = _source(inner.outputs[0])
-        while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-            layer, tensor = _source(tensor)
-        if isinstance(layer, keras.Model) and tensor is inner.inputs[0]:
-            inner = layer
-            continue
-        _check_dense(layer)
-        return keras.Model(inner.inputs[0], tensor, name="extractor")
-
-
-def _joined(whole: keras.Sequential, layers: list[Any]) -> keras.Sequential:
-    """Returns a sequential model of these layers, the nested one at the end unrolled."""
-    last = layers[-1]
-    if not isinstance(last, keras.Sequential):
-        _check_dense(last)
-    return keras.Sequential([keras.Input(whole.input_shape[1:]), *layers[:-1], *last.layers])
+    layer, tensor = _source(base.outputs[0])
+    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+        layer, tensor = _source(tensor)
+    if isinstance(layer, keras.Model):
+        inner = feature_extractor(layer)
+        if tensor is base.inputs[0]:
+            return inner
+        tensor = inner(tensor)
+    elif not isinstance(layer, keras.layers.Dense):
+        raise DataError(
+            "base: expected a dense last layer, before which the shared features are taken,"
+            f" received {type(layer).__name__}"
+        )
+    return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
 def _source(tensor: Any) -> tuple[Any, Any]:
@@ -278,58 +256,6 @@ def _source(tensor: Any) -> tuple[Any, Any]:
     history = tensor._keras_history
     inputs = history.operation._inbound_nodes[history.node_index].input_tensors
     return history.operation, inputs[0] if inputs else None
-
-
-def _check_dense(layer: Any) -> None:
-    if not isinstance(layer, keras.layers.Dense):
-        raise DataError(
-            "base: expected a dense last layer, before which the shared features are taken,"
-            f" received {type(layer).__name__}"
-        )
-
-
-def load_pretrained(model: keras.Model, path: str | os.PathLike[str]) -> None:
-    """Loads weights from a `.weights.h5` file or a `.keras` model.
-
-    Layers whose shapes differ (another class count) are left out.
-
-    Raises:
-        UsageError: no such file, or another kind of file.
-        DataError: a file that cannot be read, or that holds no weights of such a network.
-    """
-    source = Path(path)
-    if not source.is_file() or not source.name.endswith((".weights.h5", ".keras")):
-        raise UsageError(
-            "weights: expected a .weights.h5 or .keras file, received"
-            f" {source}{'' if source.exists() else ', which does not exist'}"
-        )
-    variables = [variable for variable in model.variables if "float" in str(variable.dtype)]
-    fresh = read_variables(variables)
-    for variable, value in zip(variables, fresh, strict=True):
-        variable.assign(
-            np.full_like(value, np.nan)
-        )  # what is still NaN afterwards was not in the file
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.load_weights(source, skip_mismatch=True)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise DataError(
-            f"weights: {source}: expected Keras weights, received a file that cannot be read:"
-            f" {reason}"
-        ) from None
-    loaded = 0
-    for variable, value, now in zip(variables, fresh, read_variables(variables), strict=True):
-        if np.isnan(now).any():
-            variable.assign(value)
-        else:
-            loaded += 1
-    if not loaded:
-        raise DataError(
-            f"weights: {source}: expected weights of a network like this one, received none that"
-            f" fit its {len(variables)} variables"
-        )
 
 
 def standardised(

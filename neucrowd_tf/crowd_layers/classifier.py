@@ -23,7 +23,6 @@ from neucrowd_tf.arguments import (
     none,
     number,
     one_of,
-    text,
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
@@ -45,7 +44,6 @@ CLASS_WEIGHT = none | Constraint(
         isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
     ),
 )
-_PATH = Constraint("a path", lambda value: isinstance(value, os.PathLike))
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
 
@@ -56,6 +54,7 @@ class Network:
 
     Attributes:
         model: what is trained, an `InstanceModel`.
+        second: what a second phase trains, or None.
         whole: raw features to a dict of outputs, "probabilities" among them; it shares the trained
             weights.
         base: the base classifier, whose Keras losses (weight penalties) `model` counts.
@@ -76,6 +75,7 @@ class Network:
     base: Any
     standardise: Any
     standardised: bool = False
+    second: Any = None
     batches: Any = None
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
@@ -123,12 +123,6 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         ' "square_root" takes their signed square root first.',
     )
     augment: bool = argument(False, flag, "shift and mirror images while training.")
-    weights: str | os.PathLike[str] | None = argument(
-        None,
-        none | text | _PATH,
-        "a file of weights (`.weights.h5` or `.keras`) to start from; layers of another shape stay"
-        " fresh.",
-    )
     schedule: Literal["constant", "cosine"] = argument(
         "constant",
         one_of("constant", "cosine"),
@@ -189,7 +183,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         # Replicas share a batch by its size, which has to be known when it is traced.
         size = None if strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
-        names = "base standardise augment pretrained weights optimizer learning_rate batch_size"
+        names = "base standardise augment pretrained optimizer learning_rate batch_size"
         lazy = isinstance(data.features, DatasetFeatures)
         values = (spelt(getattr(self, name)) for name in names.split())
         return (strategy, size, shape, lazy, *values)
@@ -267,8 +261,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
-            everything = self.pretrained or self.weights is not None
-            network.start = starting_values(network.base, everything)
+            network.start = starting_values(network.base, self.pretrained)
             self._set_batches(network, data, run)
             self._compile(network, run)
         return network
@@ -394,15 +387,11 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         base = configuration("base", self.base, BASES)
         if callable(base):
             if isinstance(base, keras.Model):
-                warn_redrawn(base, "base", self.pretrained or self.weights is not None)
+                warn_redrawn(base, "base", self.pretrained)
             else:
                 base = base(input_shape, num_classes)
-            classifier = bases.copied(base, input_shape, num_classes)
-        else:
-            classifier = bases.build_base(base, input_shape, num_classes, self.seed)
-        if self.weights is not None:
-            bases.load_pretrained(classifier, self.weights)
-        return classifier
+            return bases.copied(base, input_shape, num_classes)
+        return bases.build_base(base, input_shape, num_classes, self.seed)
 
     def _augmentation(self) -> Callable[[Any, Any], Any] | None:
         from neucrowd_tf.crowd_layers.augmentation import crop_and_flip

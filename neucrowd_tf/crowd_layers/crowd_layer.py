@@ -61,7 +61,7 @@ class CrowdLayer(AnnotatorEstimator):
         # .23 of the time at first, and small classes are lost from every seed: of ten-class USPS
         # as pixels two (accuracy .83, with this .93).
         if self.connection == "MW":
-            matrix = network.head.matrix
+            matrix = network.model.head.matrix
             classes = matrix.shape[-1]
             scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))
             matrix.assign(np.broadcast_to(scale * np.eye(classes, dtype=np.float32), matrix.shape))

@@ -5,14 +5,13 @@ The classifiers share features.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
-from neucrowd_tf.crowd_layers.annotator_estimator import CrowdNetwork
+from neucrowd_tf.crowd_layers.classifier import Network
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
@@ -21,19 +20,6 @@ from neucrowd_tf.training.run import Run
 if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
-
-
-@dataclasses.dataclass
-class DoctorNetwork(CrowdNetwork):
-    """Weighted Doctor Net's network; see `CrowdNetwork`.
-
-    Attributes:
-        average: the layer with annotators' weights.
-        weights: the model that trains it.
-    """
-
-    average: Any = None
-    weights: Any = None
 
 
 @registered(
@@ -96,15 +82,17 @@ class WeightedDoctorNet(InstanceLayer):
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         return (*super()._spec(data, run), self.weight_learning_rate)
 
-    def _build(self, data: TrainingData) -> DoctorNetwork:
+    def _build(self, data: TrainingData) -> Network:
         import keras
 
         network = super()._build(data)
         average = network.whole.get_layer("average")
         inputs = network.standardise.output if network.standardised else network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
-        trainer = self._weights_model(answers, average, network.model.features, len(self.classes_))
-        return DoctorNetwork(**vars(network), average=average, weights=trainer)
+        network.second = self._weights_model(
+            answers, average, network.model.features, len(self.classes_)
+        )
+        return network
 
     def _weights_model(self, *parts: Any) -> Any:
         """Returns what trains the average's weights, of the arguments of `DoctorWeights`."""
@@ -114,22 +102,22 @@ class WeightedDoctorNet(InstanceLayer):
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)
-        self._compile_model(network.weights, network.steps, self.weight_learning_rate, run)
+        self._compile_model(network.second, network.steps, self.weight_learning_rate, run)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         from neucrowd_tf.training.state import reinitialise
 
         super()._set_targets(network, data)
-        reinitialise(network.weights, self.seed)
-        network.weights.set_draw_seed(self.seed + 1)
-        network.weights.set_targets(data.annotations.observed().vote_counts())
+        reinitialise(network.second, self.seed)
+        network.second.set_draw_seed(self.seed + 1)
+        network.second.set_targets(data.annotations.observed().vote_counts())
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         history = self._train_phase(network, network.model, self.epochs, data, run.stage("doctors"))
         self.weight_history_ = {}
         if self.weight_epochs:
             self.weight_history_ = self._train_phase(
-                network, network.weights, self.weight_epochs, data, run.stage("weights")
+                network, network.second, self.weight_epochs, data, run.stage("weights")
             ).logs
-        self.annotator_weights_ = np.asarray(network.average.shares(), dtype=np.float32)
+        self.annotator_weights_ = np.asarray(network.second.average.shares(), dtype=np.float32)
         return history

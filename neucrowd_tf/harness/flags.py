@@ -23,7 +23,7 @@ NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
 LAYOUT = ("image_size", "max_pixels", "unmatched", "ignore_columns")
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "data_seed", "weights", "hparam", "keep_annotations"),
+    *("dataset", "method", "seed", "data_seed", "hparam", "keep_annotations"),
     *("target", "gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
     *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
     *("encoder", "bases"),
@@ -80,7 +80,6 @@ class Options(LabelFlags):
         help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
         " one than the papers'. Suites take the papers'.",
     )
-    weights: Path | None = flag(None, help="Keras weights to start from (--hparam=weights=PATH).")
     target: str | None = flag(
         None,
         choices=("as_trained", "balanced"),
@@ -226,7 +225,7 @@ def check(options: Options) -> Options:
         return options
     for problem in _problems(options):
         raise UsageError(problem)
-    names = ("weights", "target", *(["gold"] if "auto" in options.method else []))
+    names = ("target", *(["gold"] if "auto" in options.method else []))
     single = {name: getattr(options, name) for name in names}
     chosen = {name: str(value) for name, value in single.items() if value is not None}
     others = (item for item in options.hparam if item[0] not in chosen)
@@ -278,7 +277,7 @@ def _problems(o: Options) -> Iterator[str]:
     elif tables and not o.suite:
         yield f"--{tables[0]}: only with --dataset=table."
     folders = ("data_dir", "images", "reuse")
-    for name in ("weights", "gold", *tables, *folders):
+    for name in ("gold", *tables, *folders):
         path = getattr(o, name)
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export
             continue

@@ -59,7 +59,7 @@ class ControlledDoctorNet(WeightedDoctorNet):
         super()._compile(network, run)
         if self.weight_schedule == "cyclic":
             # Half a cycle of five epochs, within the two to ten that Smith recommends.
-            network.weights.compile(
+            network.second.compile(
                 optimizer=CyclicSGD(half_cycle=5 * network.steps),
                 steps_per_execution=run.steps_per_call(network.steps),
                 jit_compile=False,
@@ -69,4 +69,4 @@ class ControlledDoctorNet(WeightedDoctorNet):
         super()._set_targets(network, data)
         if self.weight_softmax == "after":
             annotators = data.annotations.num_annotators
-            network.average.weight.assign(np.full(annotators, 1.0 / annotators, np.float32))
+            network.second.average.weight.assign(np.full(annotators, 1.0 / annotators, np.float32))

@@ -8,9 +8,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowd_layers.bases import build_base, load_pretrained
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
-from neucrowd_tf.training.networks import DenseBase, SmallCnn
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -110,7 +108,7 @@ def test_user_bases(crowd):
 
 
 @pytest.mark.ci
-def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
+def test_pretrained_base_starts_from_its_weights(crowd):
     import keras
 
     features, truth, annotations = crowd
@@ -121,13 +119,6 @@ def test_pretrained_base_starts_from_its_weights(crowd, tmp_path):
     base.set_weights([kernel, np.zeros(3)])
     model = CrowdLayer(base, pretrained=True, **frozen).fit(features, annotations)
     assert (model.predict(features) == truth).mean() > 0.9
-    base.save(tmp_path / "base.keras")
-    source = build_base(DenseBase(hidden_units=(4,)), (5,), 3)
-    source.save_weights(tmp_path / "base.weights.h5")
-    loaded = CrowdLayer(
-        {"hidden_units": (4,), "dropout": 0.0}, weights=str(tmp_path / "base.weights.h5"), **frozen
-    ).fit(features, annotations)
-    np.testing.assert_allclose(loaded.predict_proba(features), source(features), atol=1e-5)
 
 
 @pytest.mark.ci
@@ -157,35 +148,6 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
             np.testing.assert_allclose(
                 model.fit(features, annotations).predict_proba(features), once, atol=1e-6
             )
-
-
-def test_weights_of_another_class_count_keep_all_but_the_last_layer(tmp_path):
-    source, model = (
-        build_base(SmallCnn(), (8, 8, 3), classes, seed=classes) for classes in (10, 4)
-    )
-    last = [value.copy() for value in model.layers[-1].get_weights()]
-    source.save_weights(tmp_path / "cnn.weights.h5")
-    load_pretrained(model, tmp_path / "cnn.weights.h5")
-    for ours, theirs in zip(model.layers[:-1], source.layers[:-1], strict=True):
-        for found, expected in zip(ours.get_weights(), theirs.get_weights(), strict=True):
-            if "float" in str(found.dtype):
-                np.testing.assert_array_equal(found, expected)
-    for found, expected in zip(model.layers[-1].get_weights(), last, strict=True):
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_weights_that_do_not_fit_are_one_error(crowd, tmp_path):
-    features, _, annotations = crowd
-    build_base(DenseBase(hidden_units=(3,)), (7,), 6).save_weights(tmp_path / "other.weights.h5")
-    (tmp_path / "broken.weights.h5").write_text("no weights")
-    for name, message in (
-        ("other", "expected weights of a network like this one"),
-        ("broken", "cannot be read"),
-    ):
-        with pytest.raises(DataError, match=message):
-            CrowdLayer(
-                base={"hidden_units": (4,)}, epochs=1, weights=str(tmp_path / f"{name}.weights.h5")
-            ).fit(features, annotations)
 
 
 @pytest.mark.parametrize("width", [2, 4])

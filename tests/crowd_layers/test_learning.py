@@ -138,7 +138,7 @@ def test_second_phase_predicts_observed_labels(skilled):
     model = WeightedDoctorNet(**{**SMALL, "epochs": 1}, weight_epochs=1)
     with model.reused():
         model.fit(features, with_pseudo(annotations))
-        targets = np.asarray(model.network.weights._targets)
+        targets = np.asarray(model.network.second._targets)
     votes = annotations.vote_counts()
     np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
 

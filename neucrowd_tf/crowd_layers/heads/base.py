@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypedDict, Unpack
+from typing import Any, ClassVar, Literal, TypedDict, Unpack, get_args
 
 import keras
 from keras import ops
@@ -12,16 +12,21 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class StackedIdentity(keras.initializers.Initializer):
-    """`[R, C, C]`: the identity matrix times `scale` for each annotator."""
+    """`[R, C, C]`: for each annotator `scale` on the diagonal and `beside` elsewhere."""
 
-    def __init__(self, scale: float = 1.0) -> None:
-        self.scale = scale
+    def __init__(self, scale: float = 1.0, beside: float = 0.0) -> None:
+        self.scale, self.beside = scale, beside
 
     def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        return ops.broadcast_to(self.scale * ops.eye(shape[1], dtype=dtype or "float32"), shape)
+        eye = ops.eye(shape[1], dtype=dtype or "float32")
+        return ops.broadcast_to(self.scale * eye + self.beside * (1.0 - eye), shape)
 
     def get_config(self) -> dict[str, Any]:
-        return {"scale": self.scale}
+        return {"scale": self.scale, "beside": self.beside}
+
+
+# Positions among a batch's instances, and codes of annotators, `[K]` each.
+Cells = tuple[Any, Any]
 
 
 class LayerOptions(TypedDict, total=False):
@@ -59,16 +64,19 @@ class AnnotatorHead(keras.layers.Layer):
         object.__setattr__(self, "_penalties", _Penalties(self._terms, self.dtype_policy))
 
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
-        """Returns a new weight `[R, *shape]`.
+        """Returns a new weight `[R, *shape]`; see `shared_weight`."""
+        return self.shared_weight(name, (self.num_annotators, *shape), initializer)
+
+    def shared_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
+        """Returns a new weight `[*shape]`, which is stored as `self.<name>`.
 
         Every fit draws it anew with its initialiser, which is stored as `self.<name>_initializer`.
-        Store the weight itself as `self.<name>`.
         """
         maker = keras.initializers.get(initializer)
         setattr(self, f"{name}_initializer", maker)
-        return self.add_weight(
-            shape=(self.num_annotators, *shape), initializer=maker, dtype="float32", name=name
-        )
+        weight = self.add_weight(shape=shape, initializer=maker, dtype="float32", name=name)
+        setattr(self, name, weight)
+        return weight
 
     def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
         """Returns the logits `[K, C]` of K cells alone, where annotations are far fewer than cells.
@@ -81,12 +89,17 @@ class AnnotatorHead(keras.layers.Layer):
             rows: `[K]` positions among the inputs.
             annotators: `[K]` codes.
         """
-        logits = self(inputs)
+        return self.take_cells(self(inputs), rows, annotators)
+
+    def take_cells(self, logits: Any, rows: Any, annotators: Any) -> Any:
+        """Returns `[K, C]` of logits `[B, R, C]`."""
         places = rows * self.num_annotators + annotators
         return ops.take(ops.reshape(logits, (-1, logits.shape[-1])), places, axis=0)
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        return (input_shape[0], self.num_annotators, input_shape[-1])
+    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
+        several = isinstance(input_shape[0], (list, tuple))  # class probabilities come first
+        batch, *_, classes = input_shape[0] if several else input_shape
+        return (batch, self.num_annotators, classes)
 
     def __call__(self, inputs: Any, *args: Any, **options: Any) -> Any:
         outputs = super().__call__(inputs, *args, **options)
@@ -122,6 +135,24 @@ class AnnotatorHead(keras.layers.Layer):
         return config | {name: getattr(self, name) for name in sorted(names)}
 
 
+class GatheringHead(AnnotatorHead):
+    """Base of heads whose cells' logits need no other annotators' weights.
+
+    A subclass implements `logits`, one formula for all annotators and for single cells, with
+    `of_instances`, `of_annotators` and `product`.
+    """
+
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns logits `[B, R, C]`, or `[K, C]` of cells."""
+        raise NotImplementedError
+
+    def call(self, inputs: Any) -> Any:
+        return self.logits(inputs, None)
+
+    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+        return self.logits(inputs, (rows, annotators))
+
+
 class _Penalties(keras.layers.Layer):
     """Computes the penalties of a head in the head's dtype."""
 
@@ -137,6 +168,30 @@ class _Penalties(keras.layers.Layer):
 def cell_product(inputs: Any, rows: Any, matrices: Any) -> Any:
     """Returns `[K, C]`: input `[h]` of each of K rows times its own of the matrices `[K, h, C]`."""
     return ops.sum(ops.take(inputs, rows, axis=0)[:, :, None] * matrices, axis=1)
+
+
+def of_instances(values: Any, cells: Cells | None) -> Any:
+    """Returns `[B, 1, h]` of a batch's values `[B, h]`, or `[K, h]` of the cells' instances."""
+    return values[:, None] if cells is None else ops.take(values, cells[0], axis=0)
+
+
+def of_annotators(weights: Any, cells: Cells | None) -> Any:
+    """Returns the weights `[R, ...]` of all annotators, or `[K, ...]` of the cells' ones."""
+    return ops.convert_to_tensor(weights) if cells is None else ops.take(weights, cells[1], axis=0)
+
+
+def product(inputs: Any, matrices: Any, cells: Cells | None) -> Any:
+    """Returns inputs `[B, h]` times matrices that `of_annotators` gave: `[B, R, C]` or `[K, C]`."""
+    if cells is None:
+        return annotator_product(inputs, matrices)
+    return cell_product(inputs, cells[0], matrices)
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raises ValueError unless a value is one of those of a `Literal`."""
+    if value not in get_args(choices):
+        shown = " or ".join(map(repr, get_args(choices)))
+        raise ValueError(f"{name}: expected {shown}, received {value!r}")
 
 
 def annotator_product(rows: Any, matrices: Any) -> Any:

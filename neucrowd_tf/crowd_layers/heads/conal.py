@@ -40,6 +40,12 @@ class ConalHead(AnnotatorHead):
         and the final loss.
     """
 
+    matrix: Any
+    annotator: Any
+    common: Any
+    instance: Any
+    bias: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -50,30 +56,16 @@ class ConalHead(AnnotatorHead):
     ) -> None:
         super().__init__(num_annotators, **layer)
         self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
-        self.matrix: Any = None
-        self.annotator: Any = None
-        self.common: Any = None
-        self.instance: Any = None
-        self.bias: Any = None
-        self.common_initializer = keras.initializers.Identity(2.0)
-        self.instance_initializer = keras.initializers.GlorotUniform(seed)
-        self.bias_initializer = keras.initializers.Zeros()
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
-        self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity(2.0))
+        self.annotator_weight("matrix", (classes, classes), StackedIdentity(2.0))
         # Of one annotator `[1, e]` each, with the fans of a dense layer of one-hot annotators.
-        self.annotator = self.annotator_weight(
-            "annotator", (1, self.embedding_size), HeadsUniform(self.seed + 1)
-        )
-        for name, shape in (
-            ("common", (classes, classes)),
-            ("instance", (width, self.embedding_size)),
-            ("bias", (self.embedding_size,)),
-        ):
-            maker = getattr(self, f"{name}_initializer")
-            weight = self.add_weight(shape=shape, initializer=maker, dtype="float32", name=name)
-            setattr(self, name, weight)
+        size = self.embedding_size
+        self.annotator_weight("annotator", (1, size), HeadsUniform(self.seed + 1))
+        self.shared_weight("common", (classes, classes), keras.initializers.Identity(2.0))
+        self.shared_weight("instance", (width, size), keras.initializers.GlorotUniform(self.seed))
+        self.shared_weight("bias", (size,), "zeros")
 
     def gates(self, features: Any) -> Any:
         """Returns `[B, R]`: the share of the common confusion.
@@ -101,9 +93,6 @@ class ConalHead(AnnotatorHead):
         common = ops.take(ops.matmul(p, self.common), rows, axis=0)
         individual = cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
         return share * common + (1.0 - share) * individual
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
 
     def penalty(self) -> Any:
         """Returns `-lambda` times the distances of annotators' matrices from the common one.

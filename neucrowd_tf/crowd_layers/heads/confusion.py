@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     LayerOptions,
     StackedIdentity,
-    annotator_product,
-    cell_product,
+    check_choice,
+    of_annotators,
+    product,
 )
 
 Normalisation = Literal["row", "column"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class ConfusionHead(AnnotatorHead):
+class ConfusionHead(GatheringHead):
     """Anno-Reg: a softmax makes each annotator's matrix stochastic, and its trace is penalised.
 
     Args:
@@ -34,6 +36,8 @@ class ConfusionHead(AnnotatorHead):
         confusion; DASC, eqs. 10 and 11.
     """
 
+    matrix: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -42,19 +46,16 @@ class ConfusionHead(AnnotatorHead):
         initial: float = 2.0,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        if normalisation not in get_args(Normalisation):
-            raise ValueError(
-                f"normalisation: expected 'row' or 'column', received {normalisation!r}"
-            )
+        check_choice("normalisation", normalisation, Normalisation)
         super().__init__(num_annotators, **layer)
         self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
-        self.matrix: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        self.matrix = self.annotator_weight(
-            "matrix", (classes, classes), StackedIdentity(self.initial)
-        )
+        self.annotator_weight("matrix", (classes, classes), self._start())
+
+    def _start(self) -> StackedIdentity:
+        return StackedIdentity(self.initial)
 
     def matrices(self) -> Any:
         """Returns the stochastic matrices `[R, C true, C observed]`.
@@ -69,14 +70,9 @@ class ConfusionHead(AnnotatorHead):
         # the text speaks of.
         return ops.softmax(weights, axis=-1 if self.normalisation == "row" else -2)
 
-    def call(self, probabilities: Any) -> Any:
-        return self._logits(annotator_product(ops.cast(probabilities, "float32"), self.matrices()))
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        matrices = self._normalised(ops.take(self.matrix, annotators, axis=0))
-        return self._logits(cell_product(ops.cast(inputs, "float32"), rows, matrices))
-
-    def _logits(self, products: Any) -> Any:
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        matrices = self._normalised(of_annotators(self.matrix, cells))
+        products = product(ops.cast(inputs, "float32"), matrices, cells)
         if self.normalisation == "column":
             return products
         # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product

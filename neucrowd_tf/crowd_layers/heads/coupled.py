@@ -8,15 +8,17 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     StackedIdentity,
-    annotator_product,
     cell_product,
+    of_annotators,
+    product,
 )
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class CoupledHead(AnnotatorHead):
+class CoupledHead(GatheringHead):
     """Log answers from what two classifiers say, `[p [B, C], q [B, C]]`.
 
     They are the logarithm of the mean of `softmax(p W_k)` and `softmax(q V_k)`.
@@ -27,11 +29,13 @@ class CoupledHead(AnnotatorHead):
     """
 
     log_probabilities = True
+    first: Any
+    second: Any
 
     def build(self, input_shape: Any) -> None:
         classes = int(input_shape[0][-1])
-        self.first = self.annotator_weight("first", (classes, classes), StackedIdentity())
-        self.second = self.annotator_weight("second", (classes, classes), StackedIdentity())
+        self.annotator_weight("first", (classes, classes), StackedIdentity())
+        self.annotator_weight("second", (classes, classes), StackedIdentity())
 
     @property
     def matrices(self) -> tuple[Any, Any]:
@@ -53,22 +57,9 @@ class CoupledHead(AnnotatorHead):
         )
         return first, second
 
-    def call(self, inputs: Any) -> Any:
-        return _mean_answer(
-            *(
-                annotator_product(ops.cast(p, "float32"), matrices)
-                for p, matrices in zip(inputs, self.matrices, strict=True)
-            )
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        first, second = (
+            product(ops.cast(p, "float32"), of_annotators(matrices, cells), cells)
+            for p, matrices in zip(inputs, self.matrices, strict=True)
         )
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        none = ops.zeros((2, 1, 1, 1))
-        return _mean_answer(*self.member_cells(inputs, rows, annotators, [none[0], none[1]]))
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
-
-
-def _mean_answer(first: Any, second: Any) -> Any:
-    """Returns the logarithm of the mean of two softmaxes."""
-    return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)
+        return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     LayerOptions,
     StackedIdentity,
-    annotator_product,
-    cell_product,
+    check_choice,
+    of_annotators,
+    of_instances,
+    product,
 )
 
 Connection = Literal["MW", "VW", "VB", "VW+B", "SW"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class CrowdConnection(AnnotatorHead):
+class CrowdConnection(GatheringHead):
     """The crowd layer: class probabilities `[B, C]` to each annotator's logits `[B, R, C]`.
 
     Args:
@@ -33,6 +36,10 @@ class CrowdConnection(AnnotatorHead):
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, eq. 8 ("MW").
     """
 
+    matrix: Any = None
+    vector: Any = None
+    bias: Any = None
+
     def __init__(
         self,
         num_annotators: int,
@@ -40,48 +47,30 @@ class CrowdConnection(AnnotatorHead):
         initial: float = 1.0,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        if connection not in get_args(Connection):
-            raise ValueError(
-                f"connection: expected one of {', '.join(get_args(Connection))}, received"
-                f" {connection!r}"
-            )
+        check_choice("connection", connection, Connection)
         super().__init__(num_annotators, **layer)
         self.connection, self.initial = connection, initial
-        self.matrix: Any = None
-        self.vector: Any = None
-        self.bias: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
         if self.connection == "MW":
-            self.matrix = self.annotator_weight(
-                "matrix", (classes, classes), StackedIdentity(self.initial)
-            )
+            self.annotator_weight("matrix", (classes, classes), StackedIdentity(self.initial))
         if self.connection in ("VW", "VW+B", "SW"):
             size = 1 if self.connection == "SW" else classes
-            self.vector = self.annotator_weight("vector", (size,), "ones")
+            self.annotator_weight("vector", (size,), "ones")
         if self.connection in ("VB", "VW+B"):
-            self.bias = self.annotator_weight("bias", (classes,), "zeros")
+            self.annotator_weight("bias", (classes,), "zeros")
 
-    def call(self, probabilities: Any) -> Any:
-        """Returns the logits.
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns the logits of all annotators or of cells.
 
         References:
             DASC, eq. 8.
         """
-        p = ops.cast(probabilities, "float32")
-        if self.connection == "MW":
-            return annotator_product(p, self.matrix)
-        logits = p[:, None, :]
-        if self.vector is not None:
-            logits = logits * self.vector[None]
-        return logits if self.bias is None else logits + self.bias[None]
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
         p = ops.cast(inputs, "float32")
         if self.connection == "MW":
-            return cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
-        logits = ops.take(p, rows, axis=0)
+            return product(p, of_annotators(self.matrix, cells), cells)
+        logits = of_instances(p, cells)
         if self.vector is not None:
-            logits = logits * ops.take(self.vector, annotators, axis=0)
-        return logits if self.bias is None else logits + ops.take(self.bias, annotators, axis=0)
+            logits = logits * of_annotators(self.vector, cells)
+        return logits if self.bias is None else logits + of_annotators(self.bias, cells)

@@ -8,10 +8,11 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     LayerOptions,
-    annotator_product,
-    cell_product,
+    of_annotators,
+    product,
 )
 
 
@@ -34,7 +35,7 @@ class HeadsUniform(keras.initializers.Initializer):
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class DoctorHeads(AnnotatorHead):
+class DoctorHeads(GatheringHead):
     """A linear classifier for each annotator on shared features: `[B, h]` to logits `[B, R, C]`.
 
     Args:
@@ -48,6 +49,9 @@ class DoctorHeads(AnnotatorHead):
         DASC, eq. 5.
     """
 
+    kernel: Any
+    bias: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -58,27 +62,21 @@ class DoctorHeads(AnnotatorHead):
     ) -> None:
         super().__init__(num_annotators, **layer)
         self.num_classes, self.l2, self.seed = num_classes, l2, seed
-        self.kernel: Any = None
-        self.bias: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = int(input_shape[-1])  # type: ignore[arg-type]
         shape = (width, self.num_classes)
-        self.kernel = self.annotator_weight("kernel", shape, HeadsUniform(self.seed))
-        self.bias = self.annotator_weight("bias", (self.num_classes,), "zeros")
+        self.annotator_weight("kernel", shape, HeadsUniform(self.seed))
+        self.annotator_weight("bias", (self.num_classes,), "zeros")
 
-    def call(self, features: Any) -> Any:
-        """Returns the logits.
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns the logits of all annotators or of cells.
 
         References:
             DASC, eq. 5.
         """
-        return annotator_product(ops.cast(features, "float32"), self.kernel) + self.bias[None]
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        kernels = ops.take(self.kernel, annotators, axis=0)
-        logits = cell_product(ops.cast(inputs, "float32"), rows, kernels)
-        return logits + ops.take(self.bias, annotators, axis=0)
+        x, kernels = ops.cast(inputs, "float32"), of_annotators(self.kernel, cells)
+        return product(x, kernels, cells) + of_annotators(self.bias, cells)
 
     def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         return (input_shape[0], self.num_annotators, self.num_classes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import LayerOptions
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions, check_choice
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
 Volume = Literal["F", "W"]
@@ -60,8 +60,7 @@ class GeoCrowdNetHead(ConfusionHead):
         initial: float = 1.0,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        if volume not in get_args(Volume):
-            raise ValueError(f"volume: expected 'F' or 'W', received {volume!r}")
+        check_choice("volume", volume, Volume)
         super().__init__(num_annotators, "row", 0.0, initial, **layer)
         self.volume, self.weight = volume, weight
 

@@ -67,6 +67,8 @@ class InstanceConfusion(AnnotatorHead):
         seed: draws the weights.
     """
 
+    annotator: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -80,7 +82,6 @@ class InstanceConfusion(AnnotatorHead):
         super().__init__(num_annotators, **layer)
         self.num_classes, self.embedding_size = num_classes, embedding_size
         self.eta, self.detached, self.seed = eta, detached, seed
-        self.annotator: Any = None
         self.instances = self._dense(embedding_size, "instances", 1)
         self.output_layer = keras.layers.Dense(
             num_classes**2,
@@ -95,9 +96,7 @@ class InstanceConfusion(AnnotatorHead):
         return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", name=name)
 
     def build(self, input_shape: Any) -> None:
-        self.annotator = self.annotator_weight(
-            "annotator", (1, self.embedding_size), HeadsUniform(self.seed)
-        )
+        self.annotator_weight("annotator", (1, self.embedding_size), HeadsUniform(self.seed))
         self.instances.build((None, int(input_shape[1][-1])))
         self.output_layer.build((None, self.embedding_size))
 
@@ -126,16 +125,10 @@ class InstanceConfusion(AnnotatorHead):
         return ops.logsumexp(p[:, :, None] + matrices, axis=1)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        p, instances = inputs[0], self.embedded(inputs[1])
-        batch = ops.shape(instances)[0]
+        batch = ops.shape(inputs[0])[0]
         rows = ops.repeat(ops.arange(batch), self.num_annotators)
         codes = ops.tile(ops.arange(self.num_annotators), (batch,))
-        logits = self.answers(
-            ops.take(p, rows, axis=0),
-            ops.take(instances, rows, axis=0),
-            ops.take(self.annotators(), codes, axis=0),
-            training,
-        )
+        logits = self.cells(inputs, rows, codes, training)
         return ops.reshape(logits, (-1, self.num_annotators, self.num_classes))
 
     def cells(self, inputs: Any, rows: Any, annotators: Any, training: bool | None = None) -> Any:
@@ -145,9 +138,6 @@ class InstanceConfusion(AnnotatorHead):
             ops.take(self.annotators(), annotators, axis=0),
             training,
         )
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[0][0], self.num_annotators, self.num_classes)
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -201,6 +191,9 @@ class MaDLHead(InstanceConfusion):
         framework for classification, sections 4.1 to 4.3.
     """
 
+    product: Any
+    bandwidth: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -214,11 +207,6 @@ class MaDLHead(InstanceConfusion):
     ) -> None:
         super().__init__(*(num_annotators, num_classes, embedding_size, eta, False, seed), **layer)
         self.alpha, self.beta = alpha, beta
-        self.product: Any = None
-        self.bandwidth: Any = None
-        self.product_initializer = HeadsUniform(seed + 3)
-        # The prior's mode.
-        self.bandwidth_initializer = keras.initializers.Constant(max(0.0, (alpha - 1.0) / beta))
         self.first, self.second = (
             self._dense(128, "first", 4),
             self._dense(embedding_size, "second", 5),
@@ -228,12 +216,9 @@ class MaDLHead(InstanceConfusion):
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         e = self.embedding_size
-        self.product = self.add_weight(
-            shape=(e, e, e), initializer=self.product_initializer, dtype="float32", name="product"
-        )
-        self.bandwidth = self.add_weight(
-            shape=(), initializer=self.bandwidth_initializer, dtype="float32", name="bandwidth"
-        )
+        self.shared_weight("product", (e, e, e), HeadsUniform(self.seed + 3))
+        mode = max(0.0, (self.alpha - 1.0) / self.beta)  # of the prior
+        self.shared_weight("bandwidth", (), keras.initializers.Constant(mode))
         self.first.build((None, 3 * e))
         self.second.build((None, 128))
         for norm, width in zip(self.norms, (128, e), strict=True):

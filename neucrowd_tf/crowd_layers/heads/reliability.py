@@ -8,17 +8,18 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     LayerOptions,
     StackedIdentity,
-    annotator_product,
-    cell_product,
+    of_annotators,
+    product,
 )
 from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class ReliabilityHead(AnnotatorHead):
+class ReliabilityHead(GatheringHead):
     """A crowd layer that also says how reliable an annotation is.
 
     From `[p [B, C], h [B, d]]`, class probabilities and shared features, it gives logits `p W_k`.
@@ -33,6 +34,9 @@ class ReliabilityHead(AnnotatorHead):
         Cao et al. (2023), Learning from crowds with annotation reliability, eqs. 1, 2 and 4.
     """
 
+    matrix: Any
+    expertise: Any
+
     def __init__(
         self,
         num_annotators: int,
@@ -42,11 +46,6 @@ class ReliabilityHead(AnnotatorHead):
     ) -> None:
         super().__init__(num_annotators, **layer)
         self.hidden_units, self.seed = hidden_units, seed
-        self.matrix: Any = None
-        self.expertise: Any = None
-        self.hidden: Any = None
-        self.difficulty: Any = None
-        self.score: Any = None
 
     def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
@@ -54,8 +53,8 @@ class ReliabilityHead(AnnotatorHead):
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
-        self.matrix = self.annotator_weight("matrix", (classes, classes), StackedIdentity())
-        self.expertise = self.annotator_weight("expertise", (1, classes), HeadsUniform(self.seed))
+        self.annotator_weight("matrix", (classes, classes), StackedIdentity())
+        self.annotator_weight("expertise", (1, classes), HeadsUniform(self.seed))
         self.hidden = self._dense(self.hidden_units, 1, activation="sigmoid")
         self.difficulty = self._dense(classes, 2, activation="sigmoid")
         # Expertise above the difficulty never makes an annotation less reliable.
@@ -77,12 +76,6 @@ class ReliabilityHead(AnnotatorHead):
         above = (expertise - difficulty) * ops.take(p, rows, axis=0)
         return ops.sigmoid(self.score(above))[:, 0]
 
-    def call(self, inputs: Any) -> Any:
-        return annotator_product(ops.cast(inputs[0], "float32"), self.matrix)
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        matrices = ops.take(self.matrix, annotators, axis=0)
-        return cell_product(ops.cast(inputs[0], "float32"), rows, matrices)
-
-    def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
-        return (input_shape[0][0], self.num_annotators, input_shape[0][-1])
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        p = ops.cast(inputs[0], "float32")
+        return product(p, of_annotators(self.matrix, cells), cells)

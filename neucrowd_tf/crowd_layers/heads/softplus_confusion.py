@@ -12,20 +12,6 @@ from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class SharpIdentity(StackedIdentity):
-    """`[R, C, C]`: 1 on the diagonals and -5 beside them."""
-
-    def __init__(self) -> None:
-        super().__init__(6.0)
-
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        return super().__call__(shape, dtype) - 5.0
-
-    def get_config(self) -> dict[str, Any]:
-        return {}
-
-
-@keras.saving.register_keras_serializable("neucrowd_tf")
 class SoftplusConfusionHead(ConfusionHead):
     """Confusion matrices whose rows are softplus weights divided by their sum.
 
@@ -45,9 +31,8 @@ class SoftplusConfusionHead(ConfusionHead):
     ) -> None:
         super().__init__(num_annotators, "row", trace_weight, **layer)
 
-    def build(self, input_shape: tuple[int | None, ...]) -> None:
-        classes = int(input_shape[-1])  # type: ignore[arg-type]
-        self.matrix = self.annotator_weight("matrix", (classes, classes), SharpIdentity())
+    def _start(self) -> StackedIdentity:
+        return StackedIdentity(1.0, beside=-5.0)
 
     def _normalised(self, weights: Any) -> Any:
         positive = ops.softplus(weights)

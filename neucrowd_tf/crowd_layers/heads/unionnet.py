@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, get_args
+from typing import Any, Literal, Unpack
 
 import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
-    AnnotatorHead,
+    Cells,
+    GatheringHead,
     LayerOptions,
+    StackedIdentity,
     annotator_product,
-    cell_product,
+    check_choice,
+    of_annotators,
+    product,
 )
 
 Variant = Literal["A", "B"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class NearIdentity(keras.initializers.Initializer):
-    """`[R, C, C]`: `1 - epsilon` on the diagonals, the rest shared by what is beside them."""
-
-    def __init__(self, epsilon: float = 1e-5) -> None:
-        self.epsilon = epsilon
-
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        eye = ops.eye(shape[1], dtype=dtype or "float32")
-        beside = self.epsilon / max(shape[1] - 1, 1)
-        return ops.broadcast_to((1.0 - self.epsilon) * eye + beside * (1.0 - eye), shape)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon}
-
-
-@keras.saving.register_keras_serializable("neucrowd_tf")
-class UnionHead(AnnotatorHead):
+class UnionHead(GatheringHead):
     """The labels of all annotators as one vector, with one transition matrix to it.
 
     The vector has R C entries. Outputs are log-probabilities that sum to one over annotators and
@@ -50,6 +38,7 @@ class UnionHead(AnnotatorHead):
     """
 
     log_probabilities = True
+    matrix: Any
 
     def __init__(
         self,
@@ -58,17 +47,14 @@ class UnionHead(AnnotatorHead):
         epsilon: float = 1e-5,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        if variant not in get_args(Variant):
-            raise ValueError(f"variant: expected 'A' or 'B', received {variant!r}")
+        check_choice("variant", variant, Variant)
         super().__init__(num_annotators, **layer)
         self.variant, self.epsilon = variant, epsilon
-        self.matrix: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        self.matrix = self.annotator_weight(
-            "matrix", (classes, classes), NearIdentity(self.epsilon)
-        )
+        start = StackedIdentity(1.0 - self.epsilon, self.epsilon / max(classes - 1, 1))
+        self.annotator_weight("matrix", (classes, classes), start)
 
     def transition(self) -> Any:
         """Returns variant B's matrices `[R, C true, C observed]`.
@@ -78,20 +64,12 @@ class UnionHead(AnnotatorHead):
         weights = ops.convert_to_tensor(self.matrix)
         return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))
 
-    def call(self, probabilities: Any) -> Any:
-        p = ops.cast(probabilities, "float32")
-        if self.variant == "B":
-            return ops.log(ops.maximum(annotator_product(p, self.transition()), 1e-30))
-        scores = annotator_product(p, self.matrix)
-        return scores - ops.logsumexp(scores, axis=(1, 2), keepdims=True)
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
         p = ops.cast(inputs, "float32")
         if self.variant == "B":
-            matrices = ops.take(self.transition(), annotators, axis=0)
-            return ops.log(ops.maximum(cell_product(p, rows, matrices), 1e-30))
+            matrices = of_annotators(self.transition(), cells)
+            return ops.log(ops.maximum(product(p, matrices, cells), 1e-30))
         # Every annotator's scores are in the sum below the line.
         scores = annotator_product(p, self.matrix)
         scores = scores - ops.logsumexp(scores, axis=(1, 2), keepdims=True)
-        places = rows * self.num_annotators + annotators
-        return ops.take(ops.reshape(scores, (-1, scores.shape[-1])), places, axis=0)
+        return scores if cells is None else self.take_cells(scores, *cells)
