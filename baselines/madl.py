@@ -68,7 +68,8 @@ class MaDL(SharedFeaturesLayer):
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)
-        self.annotator_weights_ = np.asarray(network.model.head.annotator_weights(), dtype=np.float32)
+        weights = network.model.head.annotator_weights()
+        self.annotator_weights_ = np.asarray(weights, dtype=np.float32)
 
 
 SelfTrainedMaDL = self_trained("madl", MaDL, "MaDL")

@@ -8,13 +8,12 @@ downstream classifier.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, flag, number, one_of, whole
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
@@ -22,8 +21,12 @@ from neucrowd_tf.training.representation import (
     EmbeddingData,
     RepresentationEstimator,
 )
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.labels_first import AGGREGATORS, make_aggregator
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
 
 _NAMES = {
     "contrastive": "Siamese network with contrastive loss",
@@ -100,13 +103,9 @@ class MetricLearning(RepresentationEstimator):
         32, whole(1), '"relation_net" only: width of the relation network.'
     )
 
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        aggregator = make_aggregator(self.labels, self.seed, "random").fit(data.annotations)
-        prepared = self._prepare(data, np.asarray(aggregator.labels_, dtype=np.int64))
-        with run.scope():
-            model, batches = self._network(prepared)
-        self._train_embedding(model, batches, prepared, run)
-        self._classify(model, prepared, run)
+    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+        aggregator = make_aggregator(self.labels, self.seed, "random").fit(annotations)
+        return np.asarray(aggregator.labels_, dtype=np.int64)
 
     def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> Any:
         import keras

@@ -22,7 +22,6 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     import data  # noqa: F401  (registers the datasets)
     from neucrowd_tf import registry
     from neucrowd_tf.neucrowd import NeuCrowd
-    from neucrowd_tf.neucrowd.assurance import label_assurance
     from neucrowd_tf.training import Run
     from neucrowd_tf.training.validation import consensus_labels
 
@@ -39,16 +38,15 @@ def build(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
     pair = hotel.validation_pair()
     checked = estimator._check(hotel.features, hotel.annotations, pair, Run())
     prepared = estimator._prepare(checked, consensus_labels(checked.annotations, estimator.seed))
-    estimator.assurance_ = label_assurance(prepared.annotations.vote_counts())
     model, batches = estimator._network(prepared)
-    return estimator._compiled(model, Run(), steps), batches, (estimator, prepared.labels)
+    return estimator._compiled(model, Run(), steps), batches, (estimator, prepared)
 
 
 def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the median time of an epoch in `fit` after warm-up, and how it splits."""
     import keras
 
-    model, batches, (estimator, labels) = build(arguments)
+    model, batches, (estimator, prepared) = build(arguments)
     steps = estimator.steps_per_epoch
 
     class Clock(keras.callbacks.Callback):  # type: ignore[misc]
@@ -59,7 +57,7 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             self.start = time.perf_counter()
-            estimator._sample_safely(model, labels, epoch)
+            estimator._before_epoch(model, prepared, epoch)
             self.safety.append(time.perf_counter() - self.start)
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
@@ -89,7 +87,7 @@ def timed_epochs(arguments: argparse.Namespace) -> dict[str, Any]:
         "batch": arguments.batch,
         "n": arguments.n,
         "pool_factor": arguments.pool_factor,
-        "instances": len(labels),
+        "instances": len(prepared.labels),
         "peak_memory_mb": peak_memory_mb(),
     }
 

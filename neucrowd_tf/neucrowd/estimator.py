@@ -17,18 +17,14 @@ from neucrowd_tf.neucrowd.safety import (
     sampling_probabilities,
 )
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
     SECOND_SEED,
     EmbeddingData,
-    RepresentationEstimator,
+    TupletEstimator,
     adadelta,
-    similarities,
 )
-from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @estimator
-class NeuCrowd(RepresentationEstimator):
+class NeuCrowd(TupletEstimator):
     """Embedding from n-tuplets with robust anchors, safety-aware sampling and a sampling network.
 
     Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
@@ -65,14 +61,7 @@ class NeuCrowd(RepresentationEstimator):
     offset: float = argument(
         2.0, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
     )
-    weight_inside: bool = argument(
-        True,
-        flag,
-        "whether the label assurance multiplies inside the exponent, as published, or outside it.",
-    )
-    similarity: str = argument(
-        "euclidean", similarities, '"euclidean" (section 3.3.3) or "cosine".'
-    )
+    similarity: str = "euclidean"
     safety_aware: bool = argument(True, flag, "definition 3; False leaves it out (-SA).")
     unsafe_weight: float = argument(
         0.3,
@@ -98,22 +87,6 @@ class NeuCrowd(RepresentationEstimator):
     safe_: NDArray[np.bool_] | None = fitted()
     assurance_: NDArray[np.float32] = fitted()
 
-    def _fit(self, data: TrainingData, run: Run) -> None:
-        prepared = self._prepare(data, consensus_labels(data.annotations, self.seed))
-        self.assurance_ = self._assurance(prepared.annotations.vote_counts())  # definition 2
-        self.safe_ = None
-        with run.scope():
-            model, tuplets = self._network(prepared)  # sections 3.3.2 to 3.4
-        self._train_embedding(
-            model,
-            tuplets,
-            prepared,
-            run,
-            lambda epoch: self._sample_safely(model, prepared.labels, epoch),
-            self._watch(model, prepared),
-        )
-        self._classify(model, prepared, run)
-
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
         del data
@@ -123,8 +96,8 @@ class NeuCrowd(RepresentationEstimator):
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
         return label_assurance(votes)
 
-    def _sample_safely(
-        self, model: Any, labels: NDArray[np.int64], epoch: int
+    def _before_epoch(
+        self, model: Any, data: EmbeddingData, epoch: int
     ) -> Mapping[str, float] | None:
         """Finds the safe examples in the current embedding space and draws them more often.
 
@@ -135,7 +108,7 @@ class NeuCrowd(RepresentationEstimator):
             return None
         # Deviation: once an epoch instead of once an iteration; embeddings move little within 20
         # steps.
-        self.safe_ = self._safe_examples(model.embed_instances(), labels)
+        self.safe_ = self._safe_examples(model.embed_instances(), data.labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
@@ -190,41 +163,31 @@ class NeuCrowd(RepresentationEstimator):
         from neucrowd_tf.neucrowd.sampler import SamplingNetwork
         from neucrowd_tf.training.tuplets import uniform_batches
 
+        self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
+        self.safe_ = None
         shape, sampler = data.features.shape[1:], None
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
         encoder = self._make_encoder(shape, self.seed)
-        model = self._model(encoder, sampler, data.features, data.labels, self.assurance_)
+        model = self._model(
+            encoder, data.features, data.labels, self.assurance_, **self._options(sampler)
+        )
         return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
 
-    def _model(
-        self,
-        encoder: Any,
-        sampler: Any,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
-        assurance: NDArray[np.float32],
-    ) -> NeuCrowdModel:
-        """Returns the networks with the instances that they are trained on."""
-        from neucrowd_tf.training.tuplets import TupletIndex
+    @property
+    def _negatives(self) -> int:
+        return self.n - 2
 
-        # Deviation: the posterior's sum leaves the anchor out.
-        return self._model_class()(
-            encoder,
-            features,
-            TupletIndex(labels, self.n - 2),
-            assurance,
-            sampler=sampler,
-            anchor=self.anchor,
-            pool_factor=self.pool_factor,
-            warmup_steps=self.sampler_warmup * self.steps_per_epoch,
-            eta=self.eta,
-            similarity_name=self.similarity,
-            offset=self.offset,
-            weight_inside=self.weight_inside,
-            slot_dropout=self.slot_dropout,
-        )
+    def _options(self, sampler: Any = None) -> dict[str, Any]:
+        """Returns the arguments that `NeuCrowdModel` has beside those of `TupletModel`."""
+        return {
+            "sampler": sampler,
+            "anchor": self.anchor,
+            "pool_factor": self.pool_factor,
+            "warmup_steps": self.sampler_warmup * self.steps_per_epoch,
+            "offset": self.offset,
+        }
 
     def _model_class(self) -> type[NeuCrowdModel]:
         from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel

@@ -11,11 +11,9 @@ from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplet_model import TupletModel
-from neucrowd_tf.training.tuplets import TupletIndex
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 class NeuCrowdModel(TupletModel):
@@ -29,54 +27,28 @@ class NeuCrowdModel(TupletModel):
 
     def __init__(
         self,
-        encoder: keras.Model,
-        features: NDArray[np.float32],
-        index: TupletIndex,
-        assurance: NDArray[np.float32],
-        *,
+        *arguments: Any,
         sampler: SamplingNetwork | None,
         anchor: str,
         pool_factor: int,
         warmup_steps: int,
-        eta: float,
-        similarity_name: str,
-        offset: float,
-        weight_inside: bool,
-        slot_dropout: bool = False,
+        **options: Any,
     ) -> None:
         """Sets up training.
 
         Args:
-            encoder: see `TupletModel`, as `features`, `index`, `eta`, `similarity_name`, `offset`,
-                `weight_inside` and `slot_dropout`.
-            features: `[N, d]`.
-            index: the instances by class.
-            assurance: `[N]` label assurance of each instance.
+            arguments: of `TupletModel`, whose confidence is the label assurance.
             sampler: the sampling network, or None.
             anchor: reduction of the robust anchor, or "none"; see `robust_anchor`.
             pool_factor: candidates that are scored for each tuplet that is trained on.
             warmup_steps: how long the sampling network learns before it selects.
-            eta: smoothing of the softmax.
-            similarity_name: "euclidean" or "cosine".
-            offset: C of the euclidean similarity.
-            weight_inside: whether the assurance multiplies inside the exponent.
-            slot_dropout: whether each slot of a batch has a dropout mask of its own.
+            options: of `TupletModel`.
         """
-        super().__init__(
-            encoder,
-            features,
-            index,
-            assurance,
-            eta=eta,
-            similarity_name=similarity_name,
-            offset=offset,
-            weight_inside=weight_inside,
-            slot_dropout=slot_dropout,
-        )
+        super().__init__(*arguments, **options)
         self.sampler = sampler
         self.robust_anchor = None
         if anchor != "none":
-            self.robust_anchor = RobustAnchor(len(index.classes), anchor)
+            self.robust_anchor = RobustAnchor(len(self.index.classes), anchor)
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
         self.trackers = [

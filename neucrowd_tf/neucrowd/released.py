@@ -76,7 +76,7 @@ class ReleasedNeuCrowd(NeuCrowd):
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: the votes of validation instances are not known here; their labels count fully.
         full = np.ones(len(data.held), np.float32)
-        held = self._model(model.encoder, None, data.held, data.held_labels, full)
+        held = self._model(model.encoder, data.held, data.held_labels, full, **self._options())
         return lambda: {
             "fixed_tuplet_loss": model.fixed_loss(),
             "loss": held.fixed_loss(4096, as_trained=True),

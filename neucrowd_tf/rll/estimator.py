@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import (
-    argument,
-    estimator,
-    fitted,
-    flag,
-    many,
-    none,
-    number,
-    one_of,
-    whole,
-)
+from neucrowd_tf.arguments import argument, estimator, fitted, many, none, number, one_of, whole
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import (
@@ -33,20 +23,16 @@ from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
     EmbeddingData,
-    RepresentationEstimator,
-    similarities,
+    TupletEstimator,
 )
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.training.tuplet_model import TupletModel
-
 
 @estimator
-class RLL(RepresentationEstimator):
+class RLL(TupletEstimator):
     """Embedding from groups of a positive pair and k negatives, weighted by label confidence.
 
     Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
@@ -70,11 +56,6 @@ class RLL(RepresentationEstimator):
         positional=True,
     )
     k: int = argument(3, whole(1), "negatives in a group.")
-    eta: float = argument(10.0, number(least=0), "smoothing of the softmax.")
-    weight_inside: bool = argument(
-        True, flag, "whether the confidence multiplies inside the exponent (eq. 3), or outside it."
-    )
-    similarity: str = argument("cosine", similarities, '"cosine" (section III-A) or "euclidean".')
     class_prior: Sequence[float] | None = argument(
         None,
         none | many(number(), "probabilities"),
@@ -102,14 +83,11 @@ class RLL(RepresentationEstimator):
             drawn = [self.seed, _ANNOTATORS]
             fewer = subsample_annotations(data.annotations, self.annotators_per_instance, drawn)
             data = dataclasses.replace(data, annotations=fewer)
-        prepared = self._prepare(data, consensus_labels(data.annotations, self.seed))
-        self.confidence_, self.prior_ = self._confidence(
-            prepared.annotations.vote_counts(), prepared.labels
-        )
-        with run.scope():
-            model, groups = self._network(prepared)
-        self._train_embedding(model, groups, prepared, run, watch=self._watch(model, prepared))
-        self._classify(model, prepared, run)
+        super()._fit(data, run)
+
+    @property
+    def _negatives(self) -> int:
+        return self.k
 
     def _confidence(
         self, votes: NDArray[np.int32], labels: NDArray[np.int64]
@@ -135,44 +113,16 @@ class RLL(RepresentationEstimator):
         used = parameters[0] / (parameters[0] + parameters[1])
         return bayesian_confidence(votes, labels, parameters), used
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        """Returns what is logged after each epoch."""
-        del model, data
-        return dict
-
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
         from neucrowd_tf.training.tuplets import uniform_batches
 
+        self.confidence_, self.prior_ = self._confidence(
+            data.annotations.vote_counts(), data.labels
+        )
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         model = self._model(encoder, data.features, data.labels, self.confidence_)
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
-
-    def _model(
-        self,
-        encoder: Any,
-        features: NDArray[np.float32],
-        labels: NDArray[np.int64],
-        confidence: NDArray[np.float32],
-    ) -> TupletModel:
-        """Returns the network with the instances that it is trained on."""
-        from neucrowd_tf.training.tuplets import TupletIndex
-
-        return self._model_class()(
-            encoder,
-            features,
-            TupletIndex(labels, self.k),
-            confidence,
-            eta=self.eta,
-            similarity_name=self.similarity,
-            weight_inside=self.weight_inside,
-            slot_dropout=self.slot_dropout,
-        )
-
-    def _model_class(self) -> Callable[..., TupletModel]:
-        from neucrowd_tf.training.tuplet_model import TupletModel
-
-        return TupletModel
 
 
 # Parts the draw of annotations from whatever else the seed draws.

@@ -13,7 +13,16 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, one_of, strengths, whole
+from neucrowd_tf.arguments import (
+    argument,
+    estimator,
+    fitted,
+    flag,
+    number,
+    one_of,
+    strengths,
+    whole,
+)
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
@@ -27,11 +36,13 @@ from neucrowd_tf.training.networks import (
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
-from neucrowd_tf.training.validation import hold_out, validation_figures
+from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
+
+    from neucrowd_tf.training.tuplet_model import TupletModel
 
 # What a search tries for the encoder of all these methods.
 ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
@@ -42,7 +53,6 @@ ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
 # What a dataset asks of the encoder of all these methods alike, whichever the loss. On Syn1's
 # validation rows NeuCrowd has .621 so and .616 by the default 1e-2 (results/neucrowd_choice.csv).
 EQUAL_PRESETS: dict[str, dict[str, Any]] = {"syn1": {"l2": 1e-3}, "syn2": {"l2": 1e-3}}
-similarities = one_of("cosine", "euclidean")
 
 
 def adadelta(learning_rate: float) -> dict[str, Any]:
@@ -102,8 +112,7 @@ class EmbeddingData:
 class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstimator, ChoosesEpoch):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
-    Its `_fit` calls `_prepare`, makes a model with `.encoder` and `.embed` and a pipeline of
-    batches, and hands them to `_train_embedding` and `_classify`.
+    It makes a model with `.encoder` and `.embed` and a pipeline of batches in `_network`.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities", "embedding"}.
@@ -142,7 +151,34 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
 
+    # ----------------------------------------------------------------- what a subclass provides
+
+    def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
+        """Returns the class codes `[N]` that the embedding is trained on."""
+        return consensus_labels(annotations, self.seed)
+
+    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+        """Returns the model that is trained, and its batches."""
+        raise NotImplementedError
+
+    def _before_epoch(
+        self, model: Any, data: EmbeddingData, epoch: int
+    ) -> Mapping[str, float] | None:
+        """Changes the model before an epoch; what it returns is logged."""
+
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns what is logged after each epoch, as `val_<name>`."""
+        del model, data
+        return dict
+
     # ----------------------------------------------------------------- the steps of a fit
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        prepared = self._prepare(data, self._consensus(data.annotations))
+        with run.scope():
+            model, batches = self._network(prepared)
+        self._train_embedding(model, batches, prepared, run)
+        self._classify(model, prepared, run)
 
     def _prepare(self, data: TrainingData, labels: NDArray[np.int64]) -> EmbeddingData:
         """Holds instances out where there is no validation data, and standardises.
@@ -171,24 +207,16 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         )
 
     def _train_embedding(
-        self,
-        model: Any,
-        batches: Callable[[int], Any],
-        data: EmbeddingData,
-        run: Run,
-        epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
-        watch: Callable[[], Mapping[str, float]] = dict,
+        self, model: Any, batches: Callable[[int], Any], data: EmbeddingData, run: Run
     ) -> None:
         """Trains the model and restores the best epoch.
 
         That is the one whose embedding serves a plain logistic regression best on the held-out
         instances.
-
-        Args:
-            watch: what else is logged after each epoch, as `val_<name>`.
         """
         from neucrowd_tf.training.loop import train
 
+        watch = self._watch(model, data)
         rows = len(data.features)
         shown = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
         features, labels = data.features[shown], data.labels[shown]
@@ -213,7 +241,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
             tie_break="log_loss",
             patience=self.patience,
             min_delta=self.min_delta,
-            epoch_start=epoch_start,
+            epoch_start=lambda epoch: self._before_epoch(model, data, epoch),
         )
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_ = history.best_epoch
@@ -306,3 +334,53 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         )
         dense.set_weights(list(head.folded()))
         return model
+
+
+@estimator
+class TupletEstimator(RepresentationEstimator):
+    """Base of methods whose embedding tells a positive example from negatives."""
+
+    eta: float = argument(10.0, number(least=0), "smoothing of the softmax.")
+    weight_inside: bool = argument(
+        True,
+        flag,
+        "whether the confidence in a label (NeuCrowd: its assurance) multiplies inside the"
+        " exponent, as published, or outside it.",
+    )
+    similarity: str = argument(
+        "cosine", one_of("cosine", "euclidean"), 'of embeddings: "cosine" or "euclidean".'
+    )
+
+    @property
+    def _negatives(self) -> int:
+        """How many negatives a tuplet has."""
+        raise NotImplementedError
+
+    def _model(
+        self,
+        encoder: Any,
+        features: NDArray[np.float32],
+        labels: NDArray[np.int64],
+        confidence: NDArray[np.float32],
+        **own: Any,
+    ) -> TupletModel:
+        """Returns the network with the instances that it is trained on; `own` are a class's own."""
+        from neucrowd_tf.training.tuplets import TupletIndex
+
+        # Deviation: the posterior's sum leaves the anchor out.
+        return self._model_class()(
+            encoder,
+            features,
+            TupletIndex(labels, self._negatives),
+            confidence,
+            eta=self.eta,
+            similarity_name=self.similarity,
+            weight_inside=self.weight_inside,
+            slot_dropout=self.slot_dropout,
+            **own,
+        )
+
+    def _model_class(self) -> Callable[..., TupletModel]:
+        from neucrowd_tf.training.tuplet_model import TupletModel
+
+        return TupletModel
