@@ -77,15 +77,7 @@ def convert(flags: Flags) -> list[str]:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")
     if flags.gold is not None and not reading.gold:
         raise UsageError(f"--gold: {flags.input} does not contain true labels. Leave --gold out.")
-    columns = (
-        names[codes].tolist()
-        for names, codes in (
-            (crowd.instance_names, crowd.instances),
-            (crowd.annotator_names, crowd.annotators),
-            (crowd.class_names, crowd.labels),
-        )
-    )
-    rows = ([str(name) for name in row] for row in zip(*columns, strict=True))
+    rows = ([*map(str, row)] for row in crowd.to_frame().itertuples(index=False))
     written = {flags.output: to_csv(COLUMNS, rows)}
     if flags.tasks is not None:
         written[flags.tasks] = to_csv(("task", "text"), texts.items())

@@ -83,15 +83,8 @@ def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
     crowd = read_labels(path, options).annotations
     if not crowd.has_identities:
         raise DataError(f"{path}: vote counts do not name annotators. Merge labels of annotators.")
-    columns = (
-        [str(name) for name in names[codes].tolist()]
-        for names, codes in (
-            (crowd.instance_names, crowd.instances),
-            (crowd.annotator_names, crowd.annotators),
-            (crowd.class_names, crowd.labels),
-        )
-    )
-    return {(item, annotator): label for item, annotator, label in zip(*columns, strict=True)}
+    rows = (map(str, row) for row in crowd.to_frame().itertuples(index=False))
+    return {(item, annotator): label for item, annotator, label in rows}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

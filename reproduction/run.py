@@ -52,7 +52,6 @@ def case_options(options: Options, case: Case) -> Options:
         num_runs=min(case.seeds, options.num_runs or case.seeds),
         hparam=tuple(case.hparams.items()),
         output_dir=case_folder(options.output_dir, case),
-        reuse=None if options.reuse is None else case_folder(options.reuse, case),
         resume=True,
         report=bool(options.report),
         **{"bases": "papers", **case.options},

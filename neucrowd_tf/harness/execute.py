@@ -37,6 +37,7 @@ from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.stopping import check_stopped
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 
 # Errors of the machine: every further run would have them too.
@@ -226,30 +227,27 @@ class _Execution:
         work, timings = self.work, {}
         estimator = self._configured(work.hparams)
         if work.options.tune:
-            from neucrowd_tf.harness.tuning import Search
+            from neucrowd_tf.harness.tuning import Search, candidates
 
             began = time.perf_counter()
+            seed, tune = work.key.seed, work.options.tune
+            settings = candidates(work.space or self.method.space, work.hparams, tune, seed)
             search = Search(
-                self.method,
-                work.hparams,
-                self.dataset,
-                self._annotations(),
-                work.key.seed,
-                work.options.tune_by,
-                self.strategy,
-                work.space,
-                self.encoder,
-                work.options.bases,
+                self._trial, self.dataset, self._annotations(), seed, work.options.tune_by
             )
-            best = search.best(work.options.tune, self.folder / run_files.TUNING)
+            best = search.best(settings, self.folder / run_files.TUNING)
             estimator = self._configured(work.hparams | best)
             timings["tune_seconds"] = time.perf_counter() - began
-        names = {"method": work.key.method, "dataset": work.key.dataset, "seed": work.key.seed}
-        run.hparams(estimator.get_params(deep=False) | names)
         if run.recorder is not None:
             run.recorder.estimator = estimator
         timings["fit_seconds"] = self.fit(estimator, run)
         return estimator, timings
+
+    def _trial(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
+        """Returns an estimator fitted with a setting of --tune."""
+        process.forget_networks()
+        run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
+        return self.estimator(self.work.hparams | setting).fit(features, crowd, pair, run=run)
 
     def fit(self, estimator: Any, run: RecordedRun) -> float:
         """Fits the estimator; returns the seconds."""

@@ -97,9 +97,6 @@ class Options(LabelFlags):
         None, choices=("md", "tex"), help="Prints the summary in this format, and writes it."
     )
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
-    reuse: Path | None = flag(
-        None, help="Another --output_dir, whose finished runs with the same settings are copied."
-    )
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     refit_all: bool = flag(
         False, help="Exports a fit to all annotated items, test items included (with --export)."
@@ -252,7 +249,7 @@ def _problems(o: Options) -> Iterator[str]:
     if o.seeds[-1] > MAX_SEED:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
-        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "reuse", "logical_cpus")
+        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "logical_cpus")
         yield from (
             f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
         )
@@ -276,7 +273,7 @@ def _problems(o: Options) -> Iterator[str]:
             yield "--annotations is missing: --dataset=table needs a file of labels."
     elif tables and not o.suite:
         yield f"--{tables[0]}: only with --dataset=table."
-    folders = ("data_dir", "images", "reuse")
+    folders = ("data_dir", "images")
     for name in ("gold", *tables, *folders):
         path = getattr(o, name)
         if path is None or (name == "annotations" and path.is_dir()):  # SageMaker's export

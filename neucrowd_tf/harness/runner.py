@@ -112,8 +112,8 @@ def _read(options: Options, name: str, seed: int) -> CrowdDataset:
     return whole.replace(annotations=fewer)
 
 
-def plan(options: Options, works: Iterable[Work], report: Report) -> tuple[list[Work], list[Work]]:
-    """Sorts runs into finished ones and ones to make; copies those that --reuse has.
+def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:
+    """Sorts runs into finished ones and ones to make.
 
     Returns:
         the finished runs, and the runs to make: also finished ones that lack a file.
@@ -137,20 +137,16 @@ def plan(options: Options, works: Iterable[Work], report: Report) -> tuple[list[
     check_tables(out)
     finished: list[Work] = []
     to_run: list[Work] = []
-    copied = 0
     for work in works:
         work.check()
-        copied += not work.finished and work.copy_from_reuse()
         (finished if work.finished and not work.lacks() else to_run).append(work)
-    if copied:
-        report(f"{copied} finished runs copied from {options.reuse}")
     return finished, to_run
 
 
 def follow(options: Options, works: Iterable[Work], report: Report) -> dict[RunKey, Outcome]:
     """Trains together with the first worker of --distribute=multi_worker and writes nothing."""
     outcomes = {}
-    for work in plan(options, works, report)[1]:
+    for work in plan(options, works)[1]:
         strategy = process.start(options)
         outcomes[work.key] = outcome = accompany(work, load(work), strategy)
         report(f"{work.key}: {outcome.status}: {outcome.reason}")
@@ -181,7 +177,7 @@ def run_all(
     Returns:
         the rows of results.csv (earlier commands' too), and how each run ended.
     """
-    finished, left = plan(options, works, report)
+    finished, left = plan(options, works)
     alone = len({(work.key.dataset, work.key.method) for work in works}) == 1
     outcomes = keep_finished(finished)
     for work, outcome in make_all(left, options, report, modules, alone=alone):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,8 @@ from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.commands.predictions import read_rows
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
-from neucrowd_tf.harness import process
-from neucrowd_tf.harness.work import preset_name
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
-from neucrowd_tf.registry import Method
-from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,38 +70,19 @@ class Search:
     """A search for the hyper-parameters of one run; it does not use the test split.
 
     Attributes:
-        method: whose space is searched.
-        hparams: what the user set; it holds in every trial.
+        fit: `fit(setting, features, annotations, validation)` returns a fitted estimator.
         dataset: the run's data.
         annotations: what the method trains on.
-        seed: of the draws and of every trial's fit.
+        seed: of folds and ties.
         by: "validation" (the validation split, where there is one) or "crowd" (held-out
             annotations even so).
-        strategy: a `tf.distribute.Strategy`, or None.
-        space: values by hyper-parameter; empty for the method's declared space.
-        encoder: of texts or images, or None.
-        bases: "papers" or "stronger".
     """
 
-    method: Method
-    hparams: dict[str, Any]
+    fit: Callable[[dict[str, Any], Any, Annotations, Any], Any]
     dataset: CrowdDataset
     annotations: Annotations
     seed: int
     by: str = "validation"
-    strategy: Any = None
-    space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
-    encoder: Any = None
-    bases: str = "papers"
-
-    def fit(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
-        """Returns a fitted estimator with these settings."""
-        hparams = {"seed": self.seed, **self.hparams, **setting}
-        preset = preset_name(self.dataset.name, self.encoder)
-        estimator = self.method.make(dataset=preset, bases=self.bases, **hparams)
-        process.forget_networks()
-        run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
-        return estimator.fit(features, crowd, pair, run=run)
 
     def score(self, setting: dict[str, Any]) -> tuple[str, float]:
         """Returns the metric and score of one setting.
@@ -134,12 +111,11 @@ class Search:
         names = sorted({name for name, _ in scores})
         return "/".join(names), float(np.mean([value for _, value in scores]))
 
-    def best(self, trials: int | str, path: Path) -> dict[str, Any]:
-        """Returns the best setting.
+    def best(self, settings: Sequence[dict[str, Any]], path: Path) -> dict[str, Any]:
+        """Returns the best of the settings.
 
         Args:
-            trials: how many settings to try, of which the defaults are the first; "grid" for all
-                of the space.
+            settings: see `candidates`.
             path: of tuning.csv, which contains the finished trials; a resumed run continues it.
 
         Raises:
@@ -147,7 +123,6 @@ class Search:
         """
         done, rows, problem = _finished(path), [], None
         best: tuple[float, dict[str, Any]] | None = None
-        settings = candidates(self.space or self.method.space, self.hparams, trials, self.seed)
         for number, setting in enumerate(settings):
             text = json.dumps(setting, sort_keys=True, default=repr)
             row = done.get(text)
@@ -166,6 +141,6 @@ class Search:
                 best = float(row["score"]), setting
         if best is None:
             raise problem or UnsupportedDataError(
-                f"--tune: none of {len(rows)} settings of {self.method.name} could be scored"
+                f"--tune: none of {len(rows)} settings could be scored"
             )
         return best[1]

@@ -20,9 +20,8 @@ from neucrowd_tf.commands.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
-from neucrowd_tf.harness.flags import NAMES, Options
+from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.json import jsonable
-from neucrowd_tf.io.schema import TableOptions
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
@@ -158,28 +157,6 @@ class Work:
             return True
         return not all((self.folder / name).is_file() for name in names)
 
-    def copy_from_reuse(self) -> bool:
-        """Copies the finished run of the same name and settings from the folder of --reuse.
-
-        Returns:
-            whether there is one.
-        """
-        if self.options.reuse is None:
-            return False
-        options = dataclasses.replace(self.options, output_dir=self.options.reuse)
-        source = dataclasses.replace(self, options=options)
-        if not source.finished:
-            return False
-        with contextlib.suppress(UsageError):
-            source.check_settings()
-            with locked(self.folder):
-                self.prepare()
-                ignore = shutil.ignore_patterns(FINISHED, ".*")
-                shutil.copytree(source.folder, self.folder, ignore=ignore, dirs_exist_ok=True)
-                shutil.copy2(source.folder / FINISHED, self.folder / FINISHED)
-            return True
-        return False
-
     # ----------------------------------------------------------------- continuing a run
 
     def check(self) -> bool:
@@ -188,23 +165,22 @@ class Work:
         Raises:
             UsageError: a finished run without --resume, or a run with other settings.
         """
-        resume = self.options.resume or self.options.reuse is not None
-        if self.finished and not resume:
+        if self.finished and not self.options.resume:
             raise UsageError(
                 f"--output_dir: {self.folder} contains a finished run. Choose another folder, or"
                 " keep it with --resume."
             )
         started = (self.folder / CONFIG).is_file() or self.finished
-        if resume and started:
+        if self.options.resume and started:
             self.check_settings()
-        return resume and started
+        return self.options.resume and started
 
     def check_settings(self) -> None:
         """Raises UsageError if the run in the folder has other settings; names the first."""
         now = jsonable(self.settings())
         path = self.folder / CONFIG
         config = Config.read(path)
-        before = _comparable(config.settings, path)
+        before = dict(config.settings)
         for name, digest in now.get("digests", {}).items():
             if config.digests.get(name, digest) != digest:
                 raise UsageError(
@@ -327,19 +303,6 @@ def preset_name(dataset: str, encoder: Any) -> str | None:
     Presets for images have convolutions, and vectors have no pixels.
     """
     return None if getattr(encoder, "takes", "") == "images" else dataset
-
-
-def _comparable(settings: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Returns settings with the options of tables as this version writes them."""
-    named = {name: settings[name] for name in NAMES if name in settings}
-    models = settings.get("model_annotator")
-    models = ",".join(models) or None if isinstance(models, list) else models
-    try:
-        options = TableOptions.of(**named)
-    except UsageError as error:
-        raise DataError(f"{path}: {error}. {Config.REMEDY}") from None
-    others = {name: value for name, value in settings.items() if name not in named}
-    return {**others, **jsonable(options.changed()), "model_annotator": models}
 
 
 def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:

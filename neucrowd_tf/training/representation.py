@@ -292,7 +292,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         head = self._head(embedded, data.all_labels, (chosen.C_,))
         self.regularisation_ = float(chosen.C_)
         self.model_ = self._inference(model.encoder, head)
-        run.projector("embedding", embedded, self.classes_[data.all_labels])
         run.flush()
 
     def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:

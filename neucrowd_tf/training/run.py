@@ -17,10 +17,8 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.tables.writing import text_cell
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 ANOTHER = "one of another run, other data or another version"
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
-_LONGEST_LABEL = 200
 
 
 def load_or_warn(path: Path, owner: NDArray[np.uint8]) -> dict[str, NDArray[Any]] | None:
@@ -225,48 +222,6 @@ class Run:
         with self._writer().as_default():
             for name, value in values.items():
                 tf.summary.scalar(self.prefix + name, float(value), step=step)
-
-    def hparams(self, values: Mapping[str, Any]) -> None:
-        """Writes hyper-parameters for TensorBoard's HParams page.
-
-        What is not a number, text or truth value is written as text.
-        """
-        if self.tensorboard is None:
-            return
-        from tensorboard.plugins.hparams import api
-
-        plain = {
-            key: value if isinstance(value, (bool, int, float, str)) else repr(value)
-            for key, value in values.items()
-        }
-        with self._writer().as_default():
-            api.hparams(plain)
-
-    def projector(self, name: str, embedding: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Writes an embedding `[N, h]` with labels `[N]` for TensorBoard's projector.
-
-        It writes at most 10,000 rows.
-        """
-        if self.tensorboard is None:
-            return
-        from tensorboard.plugins import projector
-
-        rows = np.linspace(0, len(embedding) - 1, min(len(embedding), 10_000)).astype(int)
-        with atomic_path(self.tensorboard / f"{name}.tsv") as path:
-            np.savetxt(path, embedding[rows], delimiter="\t", fmt="%.6g")
-        with atomic_path(self.tensorboard / f"{name}_labels.tsv") as path:
-            # A line a row, short, and nothing that a spreadsheet takes for a formula.
-            clean = [
-                text_cell(" ".join(str(label).split())[:_LONGEST_LABEL]) or "(empty)"
-                for label in labels[rows].tolist()
-            ]
-            path.write_text("\n".join(clean) + "\n", encoding="utf-8")
-        config = projector.ProjectorConfig()
-        item = config.embeddings.add()
-        item.tensor_name = name
-        item.tensor_path = f"{name}.tsv"
-        item.metadata_path = f"{name}_labels.tsv"
-        projector.visualize_embeddings(str(self.tensorboard), config)
 
     def flush(self) -> None:
         """Writes out what TensorBoard's writer holds back."""

@@ -137,7 +137,7 @@ def without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "start", lambda options: None)
     monkeypatch.setattr(process, "forget_networks", lambda: None)
     monkeypatch.setattr(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
-    for name in ("scalars", "hparams", "flush"):
+    for name in ("scalars", "flush"):
         monkeypatch.setattr(Run, name, lambda *_: None)
 
 

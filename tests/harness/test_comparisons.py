@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,21 +68,17 @@ def test_one_command_compares_and_writes_a_table(
     assert config["machine"]["processor"] and config["machine"]["onednn"]
 
 
-def test_finished_runs_of_another_folder_are_copied(
+def test_finished_runs_that_were_copied_are_kept(
     command: Callable[..., int], tiny: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = ["--dataset=tiny", "--method=mean"]
     assert command(*base, f"--output_dir={tmp_path / 'a'}") == 0
-    reuse = [f"--reuse={tmp_path / 'a'}", f"--output_dir={tmp_path / 'b'}", *base]
-    assert command(*reuse, "--num_runs=2") == 0
-    assert tiny.calls == 2 and "1 finished runs copied from" in capsys.readouterr().err
-    for name in ("metrics.json", "predictions.csv", "config.json"):
-        files = [tmp_path / folder / "tiny/mean/seed-0" / name for folder in "ab"]
-        assert files[0].read_bytes() == files[1].read_bytes()
-    assert command(*reuse, "--num_runs=2") == 0 and tiny.calls == 2
+    shutil.copytree(tmp_path / "a/tiny", tmp_path / "b/tiny")
+    resume = [*base, "--resume", f"--output_dir={tmp_path / 'b'}"]
+    assert command(*resume, "--num_runs=2") == 0 and tiny.calls == 2
     # Other settings are another run.
-    reuse[1] = f"--output_dir={tmp_path / 'c'}"
-    assert command(*reuse, "--hparam=shift=0.4") == 0 and tiny.calls == 3
+    assert command(*resume, "--hparam=shift=0.4") == 2
+    assert "the run began with hparams" in capsys.readouterr().err
 
 
 def test_space_and_grid(

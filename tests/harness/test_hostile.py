@@ -16,7 +16,6 @@ import pytest
 import neucrowd_tf.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.training.run import Run
 
 NAMES = (
     "<script>alert(1)</script>",
@@ -131,19 +130,6 @@ def test_what_goes_out_is_safe(
     assert "<img src=x" not in page
     assert "<b>bold" not in page
     assert "\u202e" not in page and "x" * 1000 not in page and "{{ 7*7 }}" in page
-
-
-def test_the_projectors_labels_are_a_short_line_each(tmp_path: Path) -> None:
-    run = Run(tensorboard=tmp_path)
-    labels = np.array([*NAMES, " ", -3], dtype=object)
-    run.projector("embedding", np.zeros((len(labels), 2)), labels)
-    lines = (tmp_path / "embedding_labels.tsv").read_text(encoding="utf-8").split("\n")
-    assert len(lines) == len(labels) + 1 and lines[-1] == ""
-    _check_cells([[line] for line in lines])
-    assert max(map(len, lines)) <= 201
-    assert lines[2] == "'=1+1"
-    assert lines[8] == "first =1+1"
-    assert lines[-3:-1] == ["(empty)", "-3"]
 
 
 def test_annotations_are_read_back_as_they_were(tmp_path: Path) -> None:

@@ -41,8 +41,13 @@ def test_score_is_auc_or_minus_log_loss() -> None:
 
 def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict[str, Any]:
     dataset = dataclasses.replace(registry.dataset("tiny").load(None, 0), **changes)
-    search = Search(registry.method("mean"), {}, dataset, dataset.annotations, seed=0, by=by)
-    return search.best(4, path / "tuning.csv")
+    method = registry.method("mean")
+
+    def fit(setting: dict[str, Any], features: Any, crowd: Any, pair: Any) -> Any:
+        return method.make(seed=0, **setting).fit(features, crowd, pair)
+
+    search = Search(fit, dataset, dataset.annotations, seed=0, by=by)
+    return search.best(candidates(method.space, {}, 4, 0), path / "tuning.csv")
 
 
 def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:

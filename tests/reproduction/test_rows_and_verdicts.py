@@ -100,9 +100,6 @@ def test_a_suite_of_a_file(
         ("oracle", "4"),
         ("low/mean", "3"),
     ]
-    # Another folder takes the finished runs.
-    other = [f"--suite={file}", f"--output_dir={tmp_path / 'b'}", f"--reuse={out}"]
-    assert command(*other) == 0 and tiny.calls == 2 + 3
     assert command(*base, "--rows=tiny/nothing") == 1
     assert "no such row" in capsys.readouterr().err
     file.write_text(SUITE.replace("mean oracle", "mean absent"))
