@@ -173,102 +173,6 @@ def encoded(
     return encoder.transform(texts)
 
 
-def predict(
-    model: Path,
-    features: Path | None,
-    output: Path,
-    *,
-    texts: Path | None = None,
-    batch_size: int = BATCH,
-    options: TableOptions | None = None,
-    ignore: Sequence[str] = (),
-    max_pixels: int = MAX_PIXELS,
-    encoder: str | None = None,
-) -> int:
-    """Scores items and writes `task,predicted,p_<class>...`; the file is written whole or not.
-
-    Args:
-        model: folder of a SavedModel that a run with `--export` wrote.
-        features: CSV, Parquet or NPY, as for `--dataset=table`; or a folder of images, which are
-            scaled to the size of the training images if that is square.
-        output: CSV to write; `-` for stdout.
-        texts: CSV `task,text` instead of `features`, for a model of texts.
-        batch_size: rows per call of the model.
-        options: how the table is read.
-        ignore: columns that are not features.
-        max_pixels: of an image; larger images are rejected.
-        encoder: the sentence encoder that the model was trained with; None looks for it where it
-            was then.
-
-    Returns:
-        the number of rows.
-
-    Raises:
-        UsageError, DataError: flags or data that cannot be used.
-    """
-    if model.resolve() in output.resolve().parents:
-        raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
-    scorer, tasks, rows = _scored(model, features, texts, options, ignore, max_pixels, encoder)
-    classes = scorer.classes.tolist()
-    labels = [text_cell(name) for name in classes]
-    with _stream(output) as stream:
-        writer = csv_writer(stream)
-        writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
-        done = 0
-        for batch in scorer.batches(rows, batch_size):
-            ids = tasks[done : done + len(batch)].tolist()
-            for task, best, row in zip(
-                ids, batch.argmax(axis=1).tolist(), batch.tolist(), strict=True
-            ):
-                writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
-            done += len(batch)
-    return done
-
-
-@contextlib.contextmanager
-def _stream(output: Path) -> Iterator[TextIO]:
-    if output == STDOUT:
-        with standard_output() as shown:
-            yield shown
-        return
-    with (
-        atomic_path(output) as temporary,
-        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
-    ):
-        yield stream
-
-
-def _scored(
-    model: Path,
-    features: Path | None,
-    texts: Path | None,
-    options: TableOptions | None,
-    ignore: Sequence[str],
-    max_pixels: int,
-    encoder: str | None,
-) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
-    """Returns the model, the items' names, and their texts or features."""
-    if texts is not None:
-        tasks, rows = read_texts(texts, options)
-        scorer = Scorer(model)
-        return scorer, tasks, rows if scorer.takes_texts else encoded(rows, scorer, model, encoder)
-    if features is None:
-        raise UsageError("--features, --texts or --images: name one of them.")
-    names: list[str] = []
-    if features.is_dir():
-        scorer = Scorer(model)
-        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        tasks, rows = read_images(features, height if height == width else None, max_pixels)
-    else:
-        check_regular(features)
-        scorer = Scorer(model)
-        table = read_features(features, options, ignore)
-        tasks, rows, names = table.items, table.rows, table.names
-    if scorer.takes_texts:
-        raise DataError(f"{model}: a model of texts. Use --texts instead.")
-    return scorer, tasks, arrange(rows, names, scorer, features)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flags(TableOptions):
     """Scores items with an exported model.
@@ -299,34 +203,84 @@ class Flags(TableOptions):
     )
 
 
-def score(flags: Flags) -> list[str]:
-    """Scores the items that the flags name and prints where; returns notes for standard error."""
+def predict(flags: Flags) -> list[str]:
+    """Scores the items that the flags name; the file of predictions is written whole or not.
+
+    Returns:
+        notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
     sources = {name: getattr(flags, name) for name in ("features", "texts", "images")}
-    named = [name for name, path in sources.items() if path is not None]
-    if len(named) != 1:
+    inputs = {f"--{name}": path for name, path in sources.items() if path is not None}
+    if len(inputs) != 1:
         raise UsageError("--features, --texts or --images: name one of them.")
-    inputs = {f"--{name}": sources[name] for name in named}
-    check_outputs({"--output": flags.output}, inputs, kinds=IMAGES)
-    size = predict(
-        flags.model,
-        flags.images or flags.features,
-        flags.output,
-        texts=flags.texts,
-        batch_size=flags.batch_size,
-        options=table_options(flags),
-        ignore=flags.ignore_columns,
-        max_pixels=flags.max_pixels,
-        encoder=flags.encoder,
-    )
-    if flags.output == STDOUT:
-        return [f"{size} rows"]
-    say(f"{flags.output}: {size} rows")
+    output = flags.output
+    check_outputs({"--output": output}, inputs, kinds=IMAGES)
+    if flags.model.resolve() in output.resolve().parents:
+        raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
+    scorer, tasks, rows = _scored(flags)
+    classes = scorer.classes.tolist()
+    labels = [text_cell(name) for name in classes]
+    with _stream(output) as stream:
+        writer = csv_writer(stream)
+        writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
+        done = 0
+        for batch in scorer.batches(rows, flags.batch_size):
+            ids = tasks[done : done + len(batch)].tolist()
+            for task, best, row in zip(
+                ids, batch.argmax(axis=1).tolist(), batch.tolist(), strict=True
+            ):
+                writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
+            done += len(batch)
+    if output == STDOUT:
+        return [f"{done} rows"]
+    say(f"{output}: {done} rows")
     return []
+
+
+@contextlib.contextmanager
+def _stream(output: Path) -> Iterator[TextIO]:
+    if output == STDOUT:
+        with standard_output() as shown:
+            yield shown
+        return
+    with (
+        atomic_path(output) as temporary,
+        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
+    ):
+        yield stream
+
+
+def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+    """Returns the model, the items' names, and their texts or features."""
+    model, options = flags.model, table_options(flags)
+    if flags.texts is not None:
+        tasks, rows = read_texts(flags.texts, options)
+        scorer = Scorer(model)
+        if scorer.takes_texts:
+            return scorer, tasks, rows
+        return scorer, tasks, encoded(rows, scorer, model, flags.encoder)
+    source = Path(flags.images or flags.features or "")
+    names: list[str] = []
+    if source.is_dir():
+        scorer = Scorer(model)
+        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
+        tasks, rows = read_images(source, height if height == width else None, flags.max_pixels)
+    else:
+        check_regular(source)
+        scorer = Scorer(model)
+        table = read_features(source, options, flags.ignore_columns)
+        tasks, rows, names = table.items, table.rows, table.names
+    if scorer.takes_texts:
+        raise DataError(f"{model}: a model of texts. Use --texts instead.")
+    return scorer, tasks, arrange(rows, names, scorer, source)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
-    return run_command(Flags, score, "neucrowd predict", argv)
+    return run_command(Flags, predict, "neucrowd predict", argv)
 
 
 if __name__ == "__main__":

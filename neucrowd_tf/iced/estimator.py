@@ -194,11 +194,6 @@ class ICED(EmbeddingEstimator):
         'the feature extractor: "dense", its configuration, a Keras model'
         " `[None, ...] -> [None, h]` (it is copied), or a function of the input shape.",
     )
-    classifier: Any = argument(
-        None,
-        none | a_model,
-        "a Keras model `[None, h] -> [None, C]` logits; one dense layer by default.",
-    )
     decoder: Any = argument(
         None,
         none | a_model,
@@ -320,7 +315,8 @@ class ICED(EmbeddingEstimator):
         networks = build_networks(
             features.shape[1:],
             len(self.classes_),
-            (configuration("encoder", self.encoder, ICED_ENCODERS), self.classifier, self.decoder),
+            configuration("encoder", self.encoder, ICED_ENCODERS),
+            self.decoder,
             seed=self.seed,
             pretrained=self.pretrained,
         )

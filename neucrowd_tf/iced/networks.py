@@ -347,7 +347,8 @@ def _check_image(shape: tuple[int, ...]) -> None:
 def build_networks(
     shape: tuple[int, ...],
     num_classes: int,
-    networks: Sequence[Any],
+    encoder: Any,
+    decoder: Any,
     *,
     seed: int,
     pretrained: bool = False,
@@ -357,8 +358,8 @@ def build_networks(
     Args:
         shape: of an instance, as the encoder takes it.
         num_classes: C.
-        networks: the encoder's configuration, or the user's encoder; and the user's classifier and
-            decoder, or None for default ones. The user's are copied.
+        encoder: its configuration, or the user's, which is copied.
+        decoder: the user's, which is copied, or None for the default one.
         seed: draws their weights.
         pretrained: whether the user's networks keep their trainable weights.
 
@@ -368,27 +369,22 @@ def build_networks(
     References:
         ICED, section 2.2 and figure 1.
     """
-    config = ICEDEncoder() if callable(networks[0]) else networks[0]
-    names, apart = ("encoder", "classifier", "decoder"), (0, _CLASSIFIER, _DECODER)
-    inputs = (shape, None, None)
-    encoder, classifier, decoder = (
-        user_network(network, seed + far, inputs_shape, pretrained=pretrained, argument=name)
-        if callable(network)
-        else None
-        for network, name, far, inputs_shape in zip(networks, names, apart, inputs, strict=True)
-    )
-    if encoder is None:
-        encoder = default_encoder(shape, config, seed)
+    config = ICEDEncoder()
+    if callable(encoder):
+        encoder = user_network(encoder, seed, shape, pretrained=pretrained)
+    else:
+        config, encoder = encoder, default_encoder(shape, encoder, seed)
     units = (*config.hidden_units[:-1], int(encoder.output_shape[-1]))
+    far = seed + _DECODER
     if decoder is None:
-        decoder = default_decoder(shape, units, activation=config.activation, seed=seed + _DECODER)
-    if classifier is None:
-        kernel = _glorot(seed, _CLASSIFIER)
-        logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
-        classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
+        decoder = default_decoder(shape, units, activation=config.activation, seed=far)
+    else:
+        decoder = user_network(decoder, far, pretrained=pretrained, argument="decoder")
+    kernel = _glorot(seed, _CLASSIFIER)
+    logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
+    classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
     for name, network, expected in (
         ("encoder", encoder, (shape, units[-1:])),
-        ("classifier", classifier, (units[-1:], (num_classes,))),
         ("decoder", decoder, (units[-1:], shape)),
     ):
         shapes = (tuple(network.input_shape[1:]), tuple(network.output_shape[1:]))

@@ -143,8 +143,8 @@ def test_images_and_a_user_network() -> None:
     model = ICED(**{**SMALL, "rounds": 1, "encoder": mine}).fit(x, crowd)
     assert model.transform(x).shape == (48, 5)
     assert all(np.array_equal(a, b) for a, b in zip(before, mine.get_weights(), strict=True))
-    with pytest.raises(DataError, match="classifier: expected a network from"):
-        ICED(**{**SMALL, "encoder": mine}, classifier=mine).fit(x, crowd)
+    with pytest.raises(DataError, match="decoder: expected a network from"):
+        ICED(**{**SMALL, "encoder": mine}, decoder=lambda shape: mine).fit(x, crowd)
 
 
 @pytest.mark.parametrize("side", [16, 32])
