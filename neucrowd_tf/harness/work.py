@@ -191,8 +191,8 @@ class Work:
                 if isinstance(settings, dict) and name in config.digests:
                     settings.pop(name, None)  # the same file may be in another folder now
         for name in sorted({*before, *now} - {"digests"}):
-            # A flag that an earlier version did not have was off.
-            if before.get(name) != now.get(name) and (name in before or now.get(name)):
+            # A flag that an earlier version did not have was off, which versions spell differently.
+            if (before.get(name) or None) != (now.get(name) or None):
                 raise UsageError(
                     f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
                     f" {now.get(name)}. {self._remedy}"
