@@ -99,7 +99,7 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
             failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
         label = f"{case.setting}/" if case.setting else ""
         try:
-            finished, left = runner.plan(command, runner.works(command, False, label), report)
+            finished, left = runner.plan(command, runner.works(command, False, label))
         except (UsageError, DataError) as error:
             failures.append(f"{case.folder}: {one_line(error)}")
             report(failures[-1])

@@ -8,7 +8,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.errors import DataError, UsageError
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -59,16 +59,6 @@ def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
         CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features),
         fitted.predict_proba(features),
     )
-
-
-def test_monitor_keeps_the_best_epoch(crowd):
-    features, truth, annotations = crowd
-    model = CrowdLayer(**{**SMALL, "epochs": 5}, monitor="accuracy").fit(
-        features[:80], annotations[:80], (features[80:], truth[80:])
-    )
-    best = max(model.history_["val_accuracy"])
-    assert model.history_["val_accuracy"][model.best_epoch_] == best
-    assert model.score(features[80:], truth[80:]) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("imbalance", ["focal", pytest.param("cb_focal", marks=pytest.mark.slow)])
@@ -203,5 +193,3 @@ def test_bad_arguments(crowd):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):
         CrowdLayer(augment=True).fit(features, annotations)
-    with pytest.raises(IdentitiesError):
-        CrowdLayer().fit(features, Annotations.from_votes(annotations.vote_counts()))

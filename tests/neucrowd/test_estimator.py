@@ -12,7 +12,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.neucrowd import NeuCrowd
 
 TINY: dict[str, Any] = {
@@ -84,34 +83,6 @@ def test_each_option_trains_and_makes_a_difference(
     assert model.score(x, y) >= 0.9
     assert ("sampler_loss" in model.history_) == change.get("sampling_network", True)
     assert ("safe_share" in model.history_) == change.get("safety_aware", True)
-
-
-def test_bad_arguments_and_data() -> None:
-    x, annotations, _ = crowd()
-    with pytest.raises(DataError, match="two classes"):
-        NeuCrowd(**TINY).fit(x, Annotations.from_dense(np.ones((90, 3), int)))
-    broken = x.copy()
-    broken[5, 2] = np.nan
-    with pytest.raises(DataError, match="row 5, column 2"):
-        NeuCrowd(**TINY).fit(broken, annotations)
-
-
-@pytest.mark.ci
-def test_a_users_encoder() -> None:
-    import keras
-
-    x, annotations, y = crowd()
-    layer = keras.layers.Dense(
-        5, activation="tanh", kernel_initializer=keras.initializers.GlorotUniform(seed=1)
-    )
-    encoder = keras.Sequential([keras.Input((6,)), layer])
-    before = encoder.get_weights()[0].copy()
-    model = NeuCrowd(**{**TINY, "epochs": 4, "steps_per_epoch": 10, "encoder": encoder}).fit(
-        x, annotations
-    )
-    np.testing.assert_array_equal(before, encoder.get_weights()[0])
-    assert model.transform(x).shape == (90, 5)
-    assert model.score(x, y) > 0.7
 
 
 MIRRORED = """

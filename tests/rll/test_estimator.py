@@ -89,34 +89,6 @@ def test_objective_is_equation_3() -> None:
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
-@pytest.mark.ci
-def test_equal_seeds_equal_numbers_with_layers_that_keep_no_initialiser() -> None:
-    import keras
-
-    @keras.saving.register_keras_serializable("tests.rll")
-    class Bare(keras.layers.Layer):
-        def build(self, shape: Any) -> None:
-            self.kernel = self.add_weight(
-                shape=(shape[-1], 4), initializer="glorot_uniform", name="kernel"
-            )
-
-        def call(self, inputs: Any) -> Any:
-            return keras.ops.tanh(inputs @ self.kernel)
-
-        def compute_output_shape(self, shape: Any) -> Any:
-            return (shape[0], 4)
-
-    x, crowd, _ = crowd_data(2)
-    encoder = keras.Sequential([keras.Input((6,)), Bare()])
-    fixed = encoder.get_weights()[0].copy()
-    first, second = (
-        RLL(**{**QUICK, "encoder": encoder, "seed": 3}).fit(x, crowd).predict_proba(x)
-        for _ in range(2)
-    )
-    np.testing.assert_allclose(first, second, atol=1e-6)
-    np.testing.assert_array_equal(encoder.get_weights()[0], fixed)
-
-
 @pytest.mark.slow
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)

@@ -107,6 +107,20 @@ def test_a_function_builds_a_network_for_each_fit() -> None:
     assert len(made) == 2
 
 
+def test_weights_without_an_initialiser_start_from_those_that_a_function_drew() -> None:
+    class Bare(keras.layers.Layer):  # type: ignore[misc]
+        def build(self, shape: Any) -> None:
+            self.kernel = self.add_weight(shape=(shape[-1], 4), initializer="glorot_uniform")
+
+        def call(self, inputs: Any) -> Any:
+            return inputs @ self.kernel
+
+    model = keras.Sequential([keras.Input((3,)), Bare()])
+    for seed in (1, 2):
+        copy = user_network(model, seed, (3,))
+        np.testing.assert_array_equal(copy.get_weights()[0], model.get_weights()[0])
+
+
 def test_a_model_without_configuration_is_an_error() -> None:
     class Bare(keras.Model):
         def __init__(self, inner: Any) -> None:

@@ -86,14 +86,14 @@ def test_figures_by_hand() -> None:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("monitor", ["auc", "loss"])
+@pytest.mark.parametrize("monitor", ["accuracy", "auc", "loss"])
 def test_monitors_of_a_crowd_layer(monitor: str) -> None:
     model = CrowdLayer(**{**QUICK, "epochs": 6}, monitor=monitor, patience=2)
     model.fit(X, CROWD)
-    values = model.history_["loss" if monitor == "loss" else "val_auc"]
+    values = model.history_["loss" if monitor == "loss" else f"val_{monitor}"]
     best = min(values) if monitor == "loss" else max(values)
     assert values[model.best_epoch_] == best  # type: ignore[index]
-    assert ("val_accuracy" in model.history_) == (monitor == "auc")
+    assert ("val_accuracy" in model.history_) == (monitor != "loss")
     assert len(model.rows_) == (60 if monitor == "loss" else 48)
     with pytest.raises(UsageError, match="min_delta: without monitor"):
         CrowdLayer(min_delta=0.1).fit(X, CROWD)
