@@ -5,7 +5,6 @@ Recent papers often omit this simple pair from their comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, ClassVar, Literal
 
 from neucrowd_tf import aggregation
@@ -13,7 +12,6 @@ from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
 
 
@@ -50,6 +48,3 @@ class DawidSkeneMixup(DeepLabels):
 
         classes = len(self.classes_)
         return MixupModel(classifier, data.features, classes, self._augmentation(), self.alpha)
-
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self.alpha)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -141,12 +140,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- fit
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        head = self._head(data.annotations.num_annotators, len(self.classes_))
-        config = json.dumps(head.get_config(), sort_keys=True, default=repr)
-        kind = self._imbalance
-        layer = (kind.name, kind.gamma, type(head), config, self._few_cells(data))
-        options = tuple(self._annotation_model(data)[1].values())
-        return (*super()._spec(data, run), *layer, self.annotator_learning_rate, *options)
+        return (*super()._spec(data, run), self._few_cells(data))
 
     def _build(self, data: TrainingData) -> Network:
         import keras

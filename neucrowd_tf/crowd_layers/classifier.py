@@ -44,6 +44,11 @@ CLASS_WEIGHT = none | Constraint(
         isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
     ),
 )
+# Arguments that a compiled network does not depend on.
+_FREE = (
+    *("seed", "epochs", "schedule", "monitor", "patience", "min_delta", "validation_fraction"),
+    *("restarts", "class_weight", "weight_epochs"),
+)
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
 
@@ -183,10 +188,10 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         # Replicas share a batch by its size, which has to be known when it is traced.
         size = None if strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
-        names = "base standardise augment pretrained optimizer learning_rate batch_size"
         lazy = isinstance(data.features, DatasetFeatures)
-        values = (spelt(getattr(self, name)) for name in names.split())
-        return (strategy, size, shape, lazy, *values)
+        arguments = self.get_params(deep=False).items()
+        values = (spelt(value) for name, value in arguments if name not in _FREE)
+        return (type(self), strategy, size, shape, lazy, *values)
 
     def _build(self, data: TrainingData) -> Network:
         import keras

@@ -5,7 +5,6 @@ The classifiers share features.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,9 +77,6 @@ class WeightedDoctorNet(InstanceLayer):
         import keras
 
         return keras.layers.Softmax(dtype="float32")(logits)
-
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self.weight_learning_rate)
 
     def _build(self, data: TrainingData) -> Network:
         import keras

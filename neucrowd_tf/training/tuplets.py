@@ -10,7 +10,7 @@ left, so a tuplet needs exactly n uniform numbers and no rejection.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,16 +28,21 @@ def uniform_batches(seed: int, batch: int, width: int) -> Any:
     They are functions of (seed, step) alone.
     """
 
+    def draw(step: tf.Tensor) -> tf.Tensor:
+        return tf.random.stateless_uniform(
+            [batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64
+        )
+
+    return _pipelines(draw)
+
+
+def _pipelines(draw: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[int], tf.data.Dataset]:
+    """Returns `make(first_step)`, a pipeline of what `draw` gives for each step from there on."""
+    plain = tf.autograph.experimental.do_not_convert(draw)
+
     def make(first_step: int) -> tf.data.Dataset:
         steps = step_numbers(first_step)
-
-        @tf.autograph.experimental.do_not_convert
-        def draw(step: tf.Tensor) -> tf.Tensor:
-            return tf.random.stateless_uniform(
-                [batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64
-            )
-
-        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
+        return prefetch(steps.map(plain, num_parallel_calls=1, deterministic=True))
 
     return make
 
@@ -58,27 +63,22 @@ def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
     pairs = positives * (positives - 1)
     passes = max(1, pairs // batch)
 
-    def make(first_step: int) -> tf.data.Dataset:
-        @tf.autograph.experimental.do_not_convert
-        def draw(step: tf.Tensor) -> tf.Tensor:
-            place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
-            order = tf.constant([seed, pairs], tf.int64)
-            pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
-            # The middle of the interval of an anchor, and of one of the others as its positive.
-            first, second = pair // (positives - 1), pair % (positives - 1)
-            members = [(first, positives), (second, positives - 1)]
-            chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
-            negatives = tf.random.stateless_uniform(
-                [batch, width - 2],
-                seed=tf.stack([tf.constant(seed, tf.int64), step % passes]),
-                dtype=tf.float64,
-            )
-            return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
+    def draw(step: tf.Tensor) -> tf.Tensor:
+        place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
+        order = tf.constant([seed, pairs], tf.int64)
+        pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
+        # The middle of the interval of an anchor, and of one of the others as its positive.
+        first, second = pair // (positives - 1), pair % (positives - 1)
+        members = [(first, positives), (second, positives - 1)]
+        chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
+        negatives = tf.random.stateless_uniform(
+            [batch, width - 2],
+            seed=tf.stack([tf.constant(seed, tf.int64), step % passes]),
+            dtype=tf.float64,
+        )
+        return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
 
-        steps = step_numbers(first_step)
-        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
-
-    return make
+    return _pipelines(draw)
 
 
 def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
@@ -105,7 +105,6 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
     members = [tf.constant(np.flatnonzero(labels == c).astype(np.int32)) for c in classes]
     share = max(2, batch // len(classes))
 
-    @tf.autograph.experimental.do_not_convert
     def draw(step: tf.Tensor) -> tf.Tensor:
         columns = []
         for column, rows in enumerate(members):
@@ -119,11 +118,7 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
             columns.append(tf.gather(rows, place))
         return tf.stack(columns, axis=1)
 
-    def make(first_step: int) -> tf.data.Dataset:
-        steps = step_numbers(first_step)
-        return prefetch(steps.map(draw, num_parallel_calls=1, deterministic=True))
-
-    return make
+    return _pipelines(draw)
 
 
 def step_numbers(first: int, by: int = 1) -> tf.data.Dataset:

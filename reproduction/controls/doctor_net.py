@@ -44,7 +44,7 @@ class ControlledDoctorNet(WeightedDoctorNet):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         length = len(data.features)  # of the cyclic schedule
-        return (*super()._spec(data, run), self.weight_schedule, self.weight_softmax, length)
+        return (*super()._spec(data, run), length)
 
     def _weights_model(self, *parts: Any) -> Any:
         from reproduction.controls.doctor_net_model import RawWeights
