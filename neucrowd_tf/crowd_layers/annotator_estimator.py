@@ -172,9 +172,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         else:
             network = keras.Model(network_input, logits, name="network")
             weighted = self._imbalance.name == "resampling"
-            model = MatrixModel(
-                network, head, data.features, annotators, classes, weighted=weighted, **common
-            )
+            model = MatrixModel(network, head, data.features, classes, weighted=weighted, **common)
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
         return Network(model, whole, base, layer, once)

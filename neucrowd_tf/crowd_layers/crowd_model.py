@@ -20,33 +20,38 @@ from neucrowd_tf.training.state import reset_optimizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Augment = Callable[[Any, Any], Any]
-
 
 class CrowdModel(InstanceModel):
     """A network and an annotator head, trained on the annotations that there are.
 
     Args:
-        parts: what is trained.
+        network: what is trained.
         head: the annotator head, whose `penalty()` is added to the loss.
+        features: `[N, ...]`.
         num_classes: C.
         gamma: of the focal loss; 0 is cross-entropy.
+        augment: as of `InstanceModel`.
     """
 
     def __init__(
         self,
-        parts: list[Any],
+        network: keras.Model,
         head: Any,
         features: NDArray[np.float32],
         num_classes: int,
-        gamma: float,
-        augment: Augment | None,
+        *,
+        gamma: float = 0.0,
+        augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        super().__init__(features, parts, augment)
-        self.network, self.head, self.gamma = parts[0], head, gamma
+        super().__init__(features, [network, *self._further_parts(head)], augment)
+        self.network, self.head, self.gamma = network, head, gamma
         self.num_classes = num_classes
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self._weights = tf.Variable(tf.ones([num_classes]), trainable=False, name="class_weights")
+
+    def _further_parts(self, head: Any) -> list[Any]:
+        """Returns what is trained beside the network."""
+        return []
 
     def set_annotations(
         self,
@@ -96,29 +101,17 @@ class MatrixModel(CrowdModel):
     One product serves all annotators, which is quickest if a good part of the cells has a label.
 
     Args:
-        network: features to logits `[B, R, C]`, through the head.
-        head, features, num_classes, gamma, augment: as of `CrowdModel`.
-        num_annotators: R.
+        arguments: of `CrowdModel`; `network` gives logits `[B, R, C]`, through the head.
         weighted: whether annotations have copies (oversampling).
+        options: of `CrowdModel`.
     """
 
-    def __init__(
-        self,
-        network: keras.Model,
-        head: Any,
-        features: NDArray[np.float32],
-        num_annotators: int,
-        num_classes: int,
-        *,
-        gamma: float = 0.0,
-        weighted: bool = False,
-        augment: Augment | None = None,
-    ) -> None:
-        super().__init__([network], head, features, num_classes, gamma, augment)
-        head.penalised = "batch"  # when the network is called; the others once a step
+    def __init__(self, *arguments: Any, weighted: bool = False, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.head.penalised = "batch"  # when the network is called; the others once a step
         # What processes of a strategy send each other as they make a variable has no int8.
-        small = num_classes <= 127 and not tf.distribute.has_strategy()
-        shape = (0, num_annotators)
+        small = self.num_classes <= 127 and not tf.distribute.has_strategy()
+        shape = (0, self.head.num_annotators)
         self._labels = rows_variable(tf.zeros(shape, tf.int8 if small else tf.int32), "labels")
         self._copies = rows_variable(tf.zeros(shape, tf.uint8), "copies") if weighted else None
 
@@ -151,27 +144,21 @@ class AnnotationModel(CrowdModel):
     memory grow with labels, not with instances times annotators.
 
     Args:
-        network: features to what the head takes.
-        head, features, num_classes, gamma, augment: as of `CrowdModel`.
+        arguments: of `CrowdModel`; `network` gives what the head takes.
+        options: of `CrowdModel`.
     """
 
-    def __init__(
-        self,
-        network: keras.Model,
-        head: Any,
-        features: NDArray[np.float32],
-        num_classes: int,
-        *,
-        gamma: float = 0.0,
-        augment: Augment | None = None,
-    ) -> None:
-        super().__init__([network, head], head, features, num_classes, gamma, augment)
-        head.penalised = "none"
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.head.penalised = "none"
         self._batch_penalty: Any = 0.0
         self._first = rows_variable(tf.zeros([1], tf.int32), "first")
         # Their number differs between rounds of self-training.
         self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
         self._strengths = rows_variable(tf.zeros([0]), "strengths")
+
+    def _further_parts(self, head: Any) -> list[Any]:
+        return [head]
 
     def set_annotations(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions
 from neucrowd_tf.crowd_layers.target_model import TargetModel
 
 if TYPE_CHECKING:
@@ -22,12 +23,9 @@ class AnnotatorAverage(keras.layers.Layer):
     It maps probabilities `[B, R, C]` to `[B, C]`, with weights softmax(w).
     """
 
-    def __init__(
-        self, *, name: str | None = None, trainable: bool = True, dtype: Any = "float32"
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
+    def __init__(self, **layer: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", **layer})
         self.weight_initializer = keras.initializers.Zeros()
-        self.weight: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         annotators = int(input_shape[1])  # type: ignore[arg-type]

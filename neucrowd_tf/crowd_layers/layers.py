@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 from keras import ops
+
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -18,27 +20,15 @@ class Standardise(keras.layers.Layer):
         square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).
     """
 
-    def __init__(
-        self,
-        square_root: bool = False,
-        *,
-        name: str | None = None,
-        trainable: bool = False,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
+    def __init__(self, square_root: bool = False, **layer: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", "trainable": False, **layer})
         self.square_root = square_root
-        self.mean: Any = None
-        self.scale: Any = None
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = (int(input_shape[-1]),)  # type: ignore[arg-type]
-        self.mean = self.add_weight(
-            shape=width, initializer="zeros", trainable=False, dtype="float32", name="mean"
-        )
-        self.scale = self.add_weight(
-            shape=width, initializer="ones", trainable=False, dtype="float32", name="scale"
-        )
+        constant = {"shape": width, "trainable": False, "dtype": "float32"}
+        self.mean = self.add_weight(initializer="zeros", name="mean", **constant)
+        self.scale = self.add_weight(initializer="ones", name="scale", **constant)
 
     def call(self, features: Any) -> Any:
         x = ops.cast(features, "float32")

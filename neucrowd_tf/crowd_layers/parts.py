@@ -6,13 +6,13 @@ instance.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, LayerOptions
 from neucrowd_tf.crowd_layers.heads.conal import ConalHead
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
@@ -111,15 +111,8 @@ class OneAnnotator(keras.layers.Layer):
         head: the annotator head.
     """
 
-    def __init__(
-        self,
-        head: AnnotatorHead,
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
+    def __init__(self, head: AnnotatorHead, **layer: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", **layer})
         self.head = head
 
     def build(self, input_shape: Any, *_: Any) -> None:

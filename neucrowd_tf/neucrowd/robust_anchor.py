@@ -56,24 +56,15 @@ class RobustAnchor(keras.layers.Layer):
     Args:
         num_classes: how many classes are positive in turn.
         reduction: "mean", "sum" or "scaled", see `robust_anchor`.
-        name: of the layer.
-        trainable: of a Keras layer.
-        dtype: float32 also where other layers compute in less, as anchors are sums.
+        options: of a Keras layer.
 
     References:
         NeuCrowd, section 3.3.2 and figure 1 (the robust anchor generation layer).
     """
 
-    def __init__(
-        self,
-        num_classes: int = 1,
-        reduction: str = "mean",
-        *,
-        name: str | None = None,
-        trainable: bool = True,
-        dtype: Any = "float32",
-    ) -> None:
-        super().__init__(name=name, trainable=trainable, dtype=dtype)
+    def __init__(self, num_classes: int = 1, reduction: str = "mean", **options: Any) -> None:
+        # Float32 also where other layers compute in less, as anchors are sums.
+        super().__init__(**{"dtype": "float32", **options})
         self.num_classes, self.reduction = num_classes, reduction
         self.built = True  # it has no weights
 
