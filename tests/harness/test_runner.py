@@ -132,12 +132,6 @@ def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
     assert run(*table("one")) == 0 == run(*table("two"))
     assert run(*table("three", "y")) == 2
     assert "--annotations: the file has changed since the run" in capsys.readouterr().err
-    config = tmp_path / "table" / "mean" / "seed-0" / "config.json"
-    settings = json_of(config)
-    assert settings["settings"]["classes"] == ["x", "y"]
-    settings["settings"]["classes"] = "x,y"  # as earlier versions wrote it
-    config.write_text(json.dumps(settings))
-    assert run(*table("four")) == 0
 
 
 def test_damaged_results_are_made_again(run: Callable[..., int], tmp_path: Path) -> None:
