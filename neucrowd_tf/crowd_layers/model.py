@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import replicas, take_step
 from neucrowd_tf.training.tuplets import prefetch, step_numbers
 
 if TYPE_CHECKING:
@@ -168,12 +168,13 @@ class InstanceModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         rows, features = self.batch(data)
-        replicas = tf.distribute.get_replica_context()
-        count = 1 if replicas is None else replicas.num_replicas_in_sync
+        count = replicas()
         with tf.GradientTape() as tape:
             total, size = self.batch_loss(rows, features)
             if count > 1:
-                size = replicas.all_reduce(tf.distribute.ReduceOp.SUM, size)
+                size = tf.distribute.get_replica_context().all_reduce(
+                    tf.distribute.ReduceOp.SUM, size
+                )
             # Deviation: the papers sum over annotations; the mean keeps the weight penalty's
             # share when pseudo-annotations are added. Replicas' gradients are summed, so each
             # replica adds its share.

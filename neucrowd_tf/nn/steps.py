@@ -38,6 +38,12 @@ def _place() -> int:
     return int(tf.get_static_value(tf.convert_to_tensor(context.replica_id_in_sync_group)))
 
 
+def replicas() -> int:
+    """Returns how many replicas share a step; 1 without a strategy."""
+    context = tf.distribute.get_replica_context()
+    return 1 if context is None else int(context.num_replicas_in_sync)
+
+
 def share_of(data: Any) -> Any:
     """Returns this replica's part of a batch, consecutive rows of it; numbers stay whole.
 

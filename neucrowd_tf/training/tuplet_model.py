@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.similarity import similarity
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import replicas, take_step
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.tuplets import TupletIndex
@@ -109,15 +109,11 @@ class EncoderModel(keras.Model):
 
         Replicas' gradients are summed.
         """
-        replicas = tf.distribute.get_replica_context()
-        count = 1 if replicas is None else replicas.num_replicas_in_sync
-        return tf.reduce_mean(values) / count
+        return tf.reduce_mean(values) / replicas()
 
     def penalty(self, network: keras.Model) -> Any:
         """Returns the network's weight penalties, this replica's share of them."""
-        replicas = tf.distribute.get_replica_context()
-        count = 1 if replicas is None else replicas.num_replicas_in_sync
-        return tf.add_n(network.losses) / count if network.losses else 0.0
+        return tf.add_n(network.losses) / replicas() if network.losses else 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
         with tf.GradientTape() as tape:
