@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,18 +174,10 @@ def synthesise(
 
     Raises:
         DataError: fewer than two candidates.
-        UsageError: an argument out of range.
 
     References:
         ICED, equations 2.3 and 2.5; Chawla et al. (2002), SMOTE.
     """
-    if interpolation not in INTERPOLATIONS:
-        raise UsageError(
-            "interpolation: expected 'certainty', 'printed' or 'uniform', received"
-            f" {interpolation!r}"
-        )
-    if k < 1:
-        raise UsageError(f"k: expected at least 1 neighbour, received {k}")
     if len(rows) < 2:
         raise DataError(f"SMOTE: expected at least two candidates, received {len(rows)}")
     points = embeddings[rows]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.labelling.belief import Belief
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 
@@ -89,13 +88,7 @@ def make_plan(
         costs: `[R]` price of a label of each annotator. Then the budget is money, and the best
             label is the one with the most gain per cost. By default each label costs 1.
         least_gain: labels with less gain per cost are not asked for.
-
-    Raises:
-        UsageError: a number below 1.
     """
-    for name, value in (("budget", budget), ("most_each", most_each), ("per_task", per_task)):
-        if value is not None and value < 1:
-            raise UsageError(f"{name}: expected a whole number from 1, received {value}")
     size = crowd.num_annotators
     can = np.ones(size, dtype=bool) if free is None else free
     price = np.ones(size) if costs is None else costs

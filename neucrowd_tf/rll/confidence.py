@@ -68,8 +68,8 @@ def beta_parameters(
         two `[C]` arrays, for and against the label.
 
     Raises:
-        UsageError: one of alpha and beta alone, or for more than two classes, or numbers that are
-            not positive.
+        UsageError: one of alpha and beta alone, or for more than two classes, or a prior that is
+            no distribution.
     """
     share = np.asarray(prior, dtype=np.float64)
     if (alpha is None) != (beta is None):
@@ -80,13 +80,7 @@ def beta_parameters(
                 f"alpha, beta: expected two classes, received {len(share)}; use class_prior and"
                 " prior_mass"
             )
-        if not (alpha > 0 and beta > 0):
-            raise UsageError(
-                f"alpha, beta: expected positive numbers, received {alpha!r} and {beta!r}"
-            )
         return np.array([beta, alpha], dtype=np.float64), np.array([alpha, beta], dtype=np.float64)
-    if not mass > 0:
-        raise UsageError(f"prior_mass: expected a positive number, received {mass!r}")
     if (
         share.ndim != 1
         or not np.isfinite(share).all()
@@ -141,16 +135,9 @@ def subsample_annotations(
         per_instance: d, at least 1; instances with fewer labels keep what they have.
         seed: draws the labels.
 
-    Raises:
-        UsageError: d is not a whole number from 1.
-
     References:
         RLL, section IV-E.
     """
-    if not isinstance(per_instance, (int, np.integer)) or per_instance < 1:
-        raise UsageError(
-            f"annotators_per_instance: expected a whole number from 1, received {per_instance!r}"
-        )
     draw = np.random.default_rng(seed)
     if not annotations.has_identities:
         left = annotations.vote_counts().astype(np.int64)
