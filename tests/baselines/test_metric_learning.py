@@ -23,6 +23,7 @@ from neucrowd_tf.nn.losses import SemiHardTripletLoss, TripletCenterLoss
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.networks import DenseEncoder
 from neucrowd_tf.training.tuplets import TupletIndex
+from tests.crowds import blobs
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
 QUICK: dict[str, Any] = {
@@ -35,14 +36,8 @@ QUICK: dict[str, Any] = {
 }
 
 
-def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(rows) % classes
-    x = (rng.normal(size=(rows, 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
-    skill = np.array([0.95, 0.9, 0.3, 0.3, 0.3])
-    dense = np.where(
-        rng.random((rows, 5)) < skill, truth[:, None], rng.integers(classes, size=(rows, 5))
-    )
+def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    x, dense, truth = blobs(90, classes, width=6, right=[0.95, 0.9, 0.3, 0.3, 0.3])
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 

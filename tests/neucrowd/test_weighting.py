@@ -16,6 +16,7 @@ from neucrowd_tf.neucrowd import NeuCrowd, ReleasedNeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
+from tests.crowds import blobs
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -121,10 +122,7 @@ def test_an_example_may_be_its_own_neighbour() -> None:
 
 
 def crowd() -> tuple[np.ndarray, Annotations]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(60) % 2
-    x = (rng.normal(size=(60, 5)) + truth[:, None]).astype(np.float32)
-    votes = np.where(rng.random((60, 5)) < 0.75, truth[:, None], rng.integers(2, size=(60, 5)))
+    x, votes, _ = blobs(60, 2, apart=1.5, right=0.75)
     return x, Annotations.from_dense(votes, num_classes=2)
 
 

@@ -14,6 +14,7 @@ from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.neucrowd import ControlledNeuCrowd
+from tests.crowds import blobs
 
 TINY: dict[str, Any] = {
     "epochs": 1,
@@ -24,10 +25,7 @@ TINY: dict[str, Any] = {
 
 
 def crowd() -> tuple[np.ndarray, Annotations]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(60) % 2
-    x = (rng.normal(size=(60, 5)) + truth[:, None]).astype(np.float32)
-    votes = np.where(rng.random((60, 5)) < 0.75, truth[:, None], rng.integers(2, size=(60, 5)))
+    x, votes, _ = blobs(60, 2, apart=1.5, right=0.75)
     return x, Annotations.from_dense(votes, num_classes=2)
 
 

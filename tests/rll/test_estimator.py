@@ -16,6 +16,7 @@ from neucrowd_tf.rll import RLL, ReleasedRLL
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
+from tests.crowds import blobs
 
 QUICK: dict[str, Any] = {
     "epochs": 2,
@@ -27,17 +28,8 @@ QUICK: dict[str, Any] = {
 }
 
 
-def crowd_data(
-    classes: int, rows: int = 90, annotators: int = 5
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(rows) % classes
-    x = (rng.normal(size=(rows, 6)) + 2.5 * np.eye(classes, 6)[truth]).astype(np.float32)
-    dense = np.where(
-        rng.random((rows, annotators)) < 0.8,
-        truth[:, None],
-        rng.integers(classes, size=(rows, annotators)),
-    )
+def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    x, dense, truth = blobs(90, classes, width=6)
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 

@@ -13,6 +13,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.dataset_features import DatasetFeatures, image_folder
 from neucrowd_tf.training.standardise import in_blocks, standardise
 from neucrowd_tf.two_stage import DeepLabels
+from tests.crowds import blobs
 
 QUICK = {
     "base": {"hidden_units": (), "dropout": 0.0},
@@ -25,11 +26,9 @@ QUICK = {
 @pytest.fixture(scope="module")
 def crowd():
     """Features, labels of four annotators, the truth, and the features as a shuffled dataset."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=90)
-    x = (rng.normal(2.0, 1.0, size=(90, 5)) + 4 * np.eye(3, 5)[truth]).astype(np.float32)
-    dense = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.integers(3, size=(90, 4)))
-    order = rng.permutation(90)
+    x, dense, truth = blobs(90, 3, apart=4.0, annotators=4)
+    x += 2.0
+    order = np.random.default_rng(1).permutation(90)
     return x, dense, truth, tf.data.Dataset.from_tensor_slices((x[order], order))
 
 

@@ -7,17 +7,14 @@ import pytest
 from sklearn.base import clone
 
 from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load
+from tests.crowds import blobs
 
 SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
 
 
 @pytest.fixture(scope="module")
 def crowd():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=90)
-    features = (rng.normal(size=(90, 5)) + 3 * np.eye(3, 5)[truth]).astype(np.float32)
-    dense = np.where(rng.random((90, 4)) < 0.8, truth[:, None], rng.integers(3, size=(90, 4)))
-    return features, dense
+    return blobs(90, 3, apart=3.0, annotators=4)[:2]
 
 
 @pytest.fixture(scope="module")

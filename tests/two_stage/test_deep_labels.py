@@ -10,6 +10,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.two_stage.deep_labels import DeepLabels, GoldLabels
+from tests.crowds import blobs
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -21,11 +22,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def crowd():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=90)
-    features = rng.normal(size=(90, 4)).astype(np.float32)
-    features[np.arange(90), truth] += 4.0
-    dense = np.where(rng.random((90, 5)) < 0.8, truth[:, None], rng.integers(3, size=(90, 5)))
+    features, dense, truth = blobs(90, 3, width=4, apart=4.0)
     return features, truth, Annotations.from_dense(dense, num_classes=3)
 
 

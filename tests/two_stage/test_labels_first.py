@@ -13,19 +13,11 @@ from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+from tests.crowds import blobs
 
 
 def crowd_data(classes: int = 2, rows: int = 80) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(rows) % classes
-    x = rng.normal(size=(rows, 5)).astype(np.float32) + 2 * np.eye(classes, 5)[truth].astype(
-        np.float32
-    )
-    dense = np.where(
-        rng.random((rows, 5)) < 0.8, truth[:, None], rng.integers(classes, size=(rows, 5))
-    )
-    dense[rng.random((rows, 5)) < 0.3] = -1
-    dense[np.arange(rows), np.arange(rows) % 5] = truth
+    x, dense, truth = blobs(rows, classes, apart=2.0, missing=0.3)
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 

@@ -9,17 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.two_stage.softprob import SoftProb
+from tests.crowds import blobs
 
 
 def crowd_data(classes: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    truth = np.arange(rows) % classes
-    x = (rng.normal(size=(rows, 4)) + 1.5 * np.eye(classes, 4)[truth]).astype(np.float32)
-    wrong = rng.random((rows, 5)) >= 0.7
-    dense = np.where(wrong, rng.integers(classes, size=(rows, 5)), truth[:, None])
-    dense[rng.random((rows, 5)) < 0.3] = -1
-    dense[:, 0] = truth
-    return x, dense
+    return blobs(rows, classes, width=4, apart=1.5, right=0.7, missing=0.3)[:2]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,33 @@
+"""Small crowds that several tests train on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def blobs(
+    rows: int,
+    classes: int,
+    *,
+    width: int = 5,
+    apart: float = 2.5,
+    annotators: int = 5,
+    right: Any = 0.8,
+    missing: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns features around a corner for each class, labels with -1 for missing ones, and truth.
+
+    `right` is how often annotators know the truth; otherwise they guess. With `missing` labels each
+    instance has a right one.
+    """
+    rng = np.random.default_rng(0)
+    truth = np.arange(rows) % classes
+    x = (rng.normal(size=(rows, width)) + apart * np.eye(classes, width)[truth]).astype(np.float32)
+    shape = (rows, annotators)
+    dense = np.where(rng.random(shape) < right, truth[:, None], rng.integers(classes, size=shape))
+    if missing:
+        dense[rng.random(shape) < missing] = -1
+        dense[np.arange(rows), np.arange(rows) % annotators] = truth
+    return x, dense, truth
