@@ -36,8 +36,8 @@ QUICK: dict[str, Any] = {
 }
 
 
-def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    x, dense, truth = blobs(90, classes, width=6, right=[0.95, 0.9, 0.3, 0.3, 0.3])
+def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    x, dense, truth = blobs(rows, classes, width=6, right=[0.95, 0.9, 0.3, 0.3, 0.3])
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
