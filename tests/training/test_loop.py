@@ -231,7 +231,6 @@ def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path
     weights_after(run.stage("one"))
     assert (tmp_path / "one" / "train.npz").exists()
     assert run.stage("one").stage("two").prefix == "one/two/"
-    run.hparams({"rate": 0.1, "units": (64, 32)})
     run.flush()
     events = EventAccumulator(str(tmp_path), size_guidance={"tensors": 0})
     events.Reload()
