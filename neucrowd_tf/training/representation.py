@@ -361,9 +361,9 @@ class TupletEstimator(RepresentationEstimator):
         features: NDArray[np.float32],
         labels: NDArray[np.int64],
         confidence: NDArray[np.float32],
-        **own: Any,
+        **further: Any,
     ) -> TupletModel:
-        """Returns the network with the instances that it is trained on; `own` are a class's own."""
+        """Returns the network with the instances that it is trained on."""
         from neucrowd_tf.training.tuplets import TupletIndex
 
         # Deviation: the posterior's sum leaves the anchor out.
@@ -376,7 +376,7 @@ class TupletEstimator(RepresentationEstimator):
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
             slot_dropout=self.slot_dropout,
-            **own,
+            **further,
         )
 
     def _model_class(self) -> Callable[..., TupletModel]:
