@@ -191,7 +191,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         lazy = isinstance(data.features, DatasetFeatures)
         arguments = self.get_params(deep=False).items()
         values = (spelt(value) for name, value in arguments if name not in _FREE)
-        return (type(self), strategy, size, shape, lazy, *values)
+        return (id(type(self)), strategy, size, shape, lazy, *values)
 
     def _build(self, data: TrainingData) -> Network:
         import keras

@@ -13,7 +13,9 @@ from tests.crowds import blobs
 
 
 def crowd_data(classes: int, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    return blobs(rows, classes, width=4, apart=1.5, right=0.7, missing=0.3)[:2]
+    x, dense, truth = blobs(rows, classes, width=4, apart=1.5, right=0.7, missing=0.3)
+    dense[:, 0] = truth
+    return x, dense
 
 
 @pytest.mark.parametrize(
