@@ -259,17 +259,13 @@ def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> N
 
 
 def normalise_counts(
-    counts: NDArray[Any], smoothing: float | NDArray[np.float64]
+    counts: NDArray[Any], smoothing: float | NDArray[np.float64] = 0.0, axis: int = -1
 ) -> NDArray[np.float64]:
-    """Returns error matrices from counts `[R, C, C]` plus pseudo-counts.
-
-    A row without any evidence is uniform.
-    """
+    """Returns counts plus pseudo-counts as shares along an axis; even ones without any count."""
     smoothed = counts + smoothing
-    total = smoothed.sum(axis=-1, keepdims=True)
-    return np.divide(
-        smoothed, total, out=np.full_like(smoothed, 1.0 / smoothed.shape[-1]), where=total > 0
-    )
+    total = smoothed.sum(axis=axis, keepdims=True)
+    even = np.full_like(smoothed, 1.0 / smoothed.shape[axis])
+    return np.divide(smoothed, total, out=even, where=total > 0)
 
 
 def expected_skills(
@@ -354,9 +350,9 @@ def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.floa
     They are uniform for instances without any.
     """
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
-    votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes)).toarray()
-    cast = votes.sum(axis=1, keepdims=True)
-    return np.divide(votes, cast, out=np.full_like(votes, 1.0 / num_classes), where=cast > 0)
+    return normalise_counts(
+        sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes)).toarray()
+    )
 
 
 def normalise_log(

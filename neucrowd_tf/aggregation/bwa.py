@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import apply_gold, coin_errors
+from neucrowd_tf.aggregation.base import apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, shares_of
+from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number
 
 if TYPE_CHECKING:
@@ -104,16 +104,11 @@ class BwaModel(LatentModel[Weights]):
 
     def probas(self, beliefs: NDArray[np.float64], parameters: Weights) -> NDArray[np.float64]:
         """Returns the values `[n, C]`, scaled to sum to one."""
-        values = np.maximum(beliefs, 0.0)
-        mass = values.sum(axis=1, keepdims=True)
-        even = np.full_like(values, 1 / values.shape[1])
-        return np.divide(values, mass, out=even, where=mass > 0)
+        return normalise_counts(np.maximum(beliefs, 0.0))
 
     def priors(self, parameters: Weights) -> NDArray[np.float64]:
         """Returns the mean values `[C]`, scaled to sum to one."""
-        means = np.maximum(parameters.means, 0.0)
-        shares: NDArray[np.float64] = means / means.sum()
-        return shares
+        return normalise_counts(np.maximum(parameters.means, 0.0))
 
 
 @estimator
@@ -148,5 +143,5 @@ class BWA(IterativeAggregator):
         size = shard.num_classes
         self.weights_ = result.parameters.precisions
         right = right_counts(shard, result.beliefs.argmax(axis=1))
-        self.skills_ = shares_of(right, 1.0 / size)
+        self.skills_ = skills_of(right, 1.0 / size)
         self.errors_ = coin_errors(self.skills_, size)

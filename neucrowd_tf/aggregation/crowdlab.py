@@ -9,6 +9,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, as_numbers, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.errors import DataError
 
@@ -34,7 +35,8 @@ class Crowdlab(Aggregator):
         quality_: `[N]` the probability that each label is right.
         weights_: `[R]` of the annotators.
         model_weight_: of the classifier.
-    `skills_` are how often an annotator agrees with others who labelled the same instances.
+    `skills_` are how often an annotator agrees with others who labelled the same instances; without
+    such instances it is the annotators' mean.
 
     References:
         Goh, Tkachenko and Mueller (2022), CROWDLAB: supervised learning to infer consensus labels
@@ -75,7 +77,10 @@ class Crowdlab(Aggregator):
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)
-        skills = self.skills_ = mutual_agreement(shard, votes)
+        agreed = leave_one_out_agreement(crowd)
+        others = ~np.isnan(agreed)
+        mean = agreed[others].mean() if others.any() else 1.0 / crowd.num_classes
+        skills = self.skills_ = np.where(others, agreed, mean)
         # Deviation: the package breaks ties that the classifier leaves by the rarest class, by the
         # annotators' agreement and by chance; here `ties` decides.
         vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
@@ -120,20 +125,6 @@ class Crowdlab(Aggregator):
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
         mean: NDArray[np.float64] = (crowd + self.model_weight_ * model) / total[:, None]
         return mean
-
-
-def mutual_agreement(shard: Shard, votes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[R]` how often others who labelled an annotator's instances gave the same label.
-
-    An annotator without such instances gets the mean of the annotators.
-    """
-    size = shard.num_classes
-    same = np.einsum("rcc->r", np.asarray(shard.transposed @ votes).reshape(-1, size, size))
-    own_labels = np.asarray(shard.one_hot.sum(axis=0)).reshape(-1, size).sum(axis=1)
-    others = shard.who.T @ votes.sum(axis=1) - own_labels
-    agreed = np.divide(same - own_labels, others, out=np.full(len(same), np.nan), where=others > 0)
-    scored = ~np.isnan(agreed)
-    return np.where(scored, agreed, agreed[scored].mean() if scored.any() else 1.0 / size)
 
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.float64]:

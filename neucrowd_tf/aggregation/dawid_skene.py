@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import as_numbers, coin_errors, resolve_prior
+from neucrowd_tf.aggregation.base import as_numbers, coin_errors, normalise_counts, resolve_prior
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
@@ -19,7 +19,7 @@ from neucrowd_tf.aggregation.sums import (
     Sums,
     keep_gold_only,
     run,
-    shares_of,
+    skills_of,
 )
 from neucrowd_tf.arguments import argument, estimator, flag
 from neucrowd_tf.errors import DataError, UsageError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.aggregation.base import Prior
+    from neucrowd_tf.annotations import Annotations
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.
@@ -98,8 +99,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         if not self.hard:
             return super().e_step(shard, parameters)
         scores = shard.one_hot @ self.log_errors(parameters) + self.log_priors(parameters)
-        if shard.gold is not None:
-            keep_gold_only(scores, shard.gold)
+        keep_gold_only(scores, shard.gold)
         rows, best = np.arange(len(scores)), scores.argmax(axis=1)
         evidence = scores[rows, best].sum()
         scores[:] = 0.0
@@ -112,11 +112,8 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         smoothed = sums["counts"] + self.pseudo
         size = smoothed.shape[-1]
         if self.one_coin:
-            counts = np.stack([np.einsum("rcc->r", smoothed), smoothed.sum(axis=(1, 2))], axis=1)
-            return Confusion(priors, coin_errors(shares_of(counts, 1.0 / size), size))
-        total = smoothed.sum(axis=1, keepdims=True)
-        even = np.full_like(smoothed, 1.0 / size)
-        return Confusion(priors, np.divide(smoothed, total, out=even, where=total > 0))
+            return Confusion(priors, coin_errors(skills_of(smoothed, 1.0 / size), size))
+        return Confusion(priors, normalise_counts(smoothed, axis=1))
 
     def objective(self, sums: Sums, parameters: Confusion) -> float:
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
@@ -230,7 +227,7 @@ class DawidSkene(IterativeAggregator):
         pseudo = _pseudo_counts(self.smoothing, num_classes, self.one_coin)
         return DawidSkeneModel(pseudo, None, self.one_coin, self.hard)
 
-    def _model(self, shard: Shard) -> DawidSkeneModel:
+    def _model(self, crowd: Annotations, shard: Shard) -> DawidSkeneModel:
         size = shard.num_classes
         self._check_smoothing((shard.num_annotators, size, size))
         prior = resolve_prior(self.prior, self.classes_)

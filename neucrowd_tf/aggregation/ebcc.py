@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from neucrowd_tf.aggregation.base import normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, run
+from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from neucrowd_tf.annotations import Annotations
 
 # A group with less than this many instances is left out of further sums: its share of the prior
 # makes it impossible (a digamma of some hundredth is below -50), so that it stays empty.
@@ -102,8 +104,10 @@ class EBCCModel(LatentModel[Groups]):
             left[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
         classes, members = classes[left], members[left]
         counts = sums["counts"][:, :, left] + self.prior[:, classes]
-        shares = expected_log_shares(classes, members, size, self.groups, self.group_prior)
         whole_mass = mass + self.class_prior
+        # E[log share of a group within its class], which has M groups.
+        total = np.bincount(classes, weights=members, minlength=size) + self.group_prior
+        shares = digamma(self.group_prior / self.groups + members) - digamma(total)[classes]
         return Groups(
             classes,
             members,
@@ -118,9 +122,7 @@ class EBCCModel(LatentModel[Groups]):
         """Returns `[n, K]` beliefs and the log evidence."""
         q = parameters
         scores = shard.one_hot @ q.log_counts.reshape(-1, len(q.classes))
-        if shard.gold is not None:
-            rows = np.flatnonzero(shard.gold >= 0)
-            scores[rows] = np.where(q.classes == shard.gold[rows, None], scores[rows], -np.inf)
+        keep_gold_only(scores, shard.gold, q.classes)
         evidence = normalise_log(scores, q.log_shares + q.log_mass[q.classes], 1024)
         return scores, {"evidence": evidence.sum()}
 
@@ -165,22 +167,6 @@ class EBCCModel(LatentModel[Groups]):
         return mixed.transpose(0, 2, 1)
 
 
-def expected_log_shares(
-    classes: NDArray[np.int64],
-    members: NDArray[np.float64],
-    num_classes: int,
-    groups: int,
-    group_prior: float,
-) -> NDArray[np.float64]:
-    """Returns `[K]` E[log share of a group within its class].
-
-    The M groups of each class have Dirichlet counts `group_prior / M` + members.
-    """
-    total = np.bincount(classes, weights=members, minlength=num_classes) + group_prior
-    logs: NDArray[np.float64] = digamma(group_prior / groups + members) - digamma(total)[classes]
-    return logs
-
-
 @estimator
 class EBCC(IterativeAggregator):
     """Enhanced Bayesian classifier combination.
@@ -212,7 +198,7 @@ class EBCC(IterativeAggregator):
     max_iter: int = 500
     bounds_: NDArray[np.float64] = fitted()
 
-    def _model(self, shard: Shard) -> EBCCModel:
+    def _model(self, crowd: Annotations, shard: Shard) -> EBCCModel:
         size = shard.num_classes
         prior = diagonal_counts(size, self.right, self.wrong)
         votes = np.einsum("nc,n->c", shard.votes(), shard.used)
@@ -223,9 +209,12 @@ class EBCC(IterativeAggregator):
         """Runs every start until it rises slowly, and the best of them to the end."""
         slowly = max(self.tol, SLOWLY)
         # A start with one group is no random one, so that it comes once.
+        several = itertools.cycle(range(min(2, self.groups), self.groups + 1))
         starts = [
             dataclasses.replace(model, seed=self.seed + i, occupied=occupied)
-            for i, occupied in zip(range(self.restarts), self._occupied(), strict=False)
+            for i, occupied in zip(
+                range(self.restarts), itertools.chain([1], several), strict=False
+            )
         ]
         tried = [run(one, shard, max_iter=self.max_iter, tol=slowly) for one in starts]
         self.bounds_ = np.array([fit.history[-1] for fit in tried])
@@ -237,8 +226,3 @@ class EBCC(IterativeAggregator):
         ]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))
-
-    def _occupied(self) -> Iterator[int]:
-        yield 1
-        while True:
-            yield from range(min(2, self.groups), self.groups + 1)

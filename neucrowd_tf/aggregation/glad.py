@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.base import (
     resolve_prior,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.glad_integrated import IntegratedGladModel
+from neucrowd_tf.aggregation.glad_integrated import MEAN, IntegratedGladModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 # conjugate gradients to the end of each M-step; EM climbs as long as the M-step does.
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
-# Mean and standard deviation of a_r, and of b_i, the logarithm of the inverse difficulty.
-ABILITY = EASINESS = (1.0, 1.0)
 
 
 def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,13 +50,7 @@ class _Model:
     These are the abilities and the log inverse difficulties.
     """
 
-    def __init__(
-        self,
-        crowd: Annotations,
-        gold: NDArray[np.int64] | None,
-        ability: tuple[float, float],
-        easiness: tuple[float, float],
-    ) -> None:
+    def __init__(self, crowd: Annotations, gold: NDArray[np.int64] | None = None) -> None:
         order = np.argsort(crowd.instances, kind="stable")
         self.instances = crowd.instances[order].astype(np.intp)
         self.annotators = crowd.annotators[order].astype(np.intp)
@@ -67,18 +59,11 @@ class _Model:
         self.cells = self.instances * crowd.num_classes + crowd.labels[order]
         self.gold = gold
         self.log_others = float(np.log(max(crowd.num_classes - 1, 1)))
-        sizes = [crowd.num_annotators, crowd.num_instances]
-        self.mean = np.repeat([ability[0], easiness[0]], sizes)
-        self.precision = np.repeat([ability[1] ** -2.0, easiness[1] ** -2.0], sizes)
         # The curvature of an ability grows with the annotator's labels; in these units L-BFGS needs
         # half the steps.
         self.units = np.concatenate(
             [1.0 / np.sqrt(1.0 + crowd.labels_per_annotator()), np.ones(crowd.num_instances)]
         )
-
-    def log_prior(self, theta: NDArray[np.float64]) -> float:
-        """Returns the log density of the normal priors, up to a constant."""
-        return float(-0.5 * np.sum(self.precision * (theta - self.mean) ** 2))
 
     def strengths(
         self, theta: NDArray[np.float64]
@@ -103,12 +88,11 @@ class _Model:
             self.cells, weights=x + self.log_others, minlength=self.num_instances * self.num_classes
         )
         scores = sums.astype(np.float64, copy=False).reshape(self.num_instances, self.num_classes)
-        if self.gold is not None:
-            keep_gold_only(scores, self.gold)
+        keep_gold_only(scores, self.gold)
         with np.errstate(divide="ignore"):
             evidence = normalise_log(scores, np.log(np.maximum(priors, TINY)))
         wrong = np.sum(_log_wrong(x) - self.log_others)
-        return scores, float(evidence.sum() + wrong) + self.log_prior(theta)
+        return scores, float(evidence.sum() + wrong) - 0.5 * float(np.sum((theta - MEAN) ** 2))
 
     def expected(
         self, theta: NDArray[np.float64], right: NDArray[np.float64]
@@ -124,8 +108,8 @@ class _Model:
         # d/dx; the logistic function by tanh, which is the fastest.
         residual = right - 0.5 * (1.0 + np.tanh(0.5 * x))
         residual *= inverse
-        offset = theta - self.mean
-        gradient = self.precision * offset
+        gradient = theta - MEAN
+        distance = 0.5 * np.sum(gradient**2)
         gradient[: self.num_annotators] -= np.bincount(
             self.annotators, weights=residual, minlength=self.num_annotators
         )
@@ -133,7 +117,7 @@ class _Model:
         gradient[self.num_annotators :] -= np.bincount(
             self.instances, weights=residual, minlength=self.num_instances
         )
-        return float(0.5 * np.sum(self.precision * offset**2) - value), gradient
+        return float(distance - value), gradient
 
     def m_step(
         self, theta: NDArray[np.float64], right: NDArray[np.float64], steps: int
@@ -203,7 +187,7 @@ class Glad(IterativeAggregator):
     def latent_model(self, num_classes: int) -> IntegratedGladModel:
         """Returns the method with integrated easiness as sums, under a uniform class prior."""
         even = np.full(num_classes, 1.0 / num_classes)
-        return IntegratedGladModel(num_classes, ABILITY, EASINESS, even)
+        return IntegratedGladModel(num_classes, even)
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         prior = resolve_prior(self.prior, crowd.class_names)
@@ -247,8 +231,8 @@ class Glad(IterativeAggregator):
 
         Returns parameters, posteriors, class prior and the last change of the objective.
         """
-        model = _Model(crowd, gold, ABILITY, EASINESS)
-        theta, size = model.mean.copy(), crowd.num_classes
+        model, size = _Model(crowd, gold), crowd.num_classes
+        theta = np.full(crowd.num_annotators + crowd.num_instances, MEAN)
         priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
         history: list[float] = []

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neucrowd_tf.aggregation.base import coin_errors, normalise_log
-from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums
+from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums, keep_gold_only
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Deviation: difficulties are averaged over, in the paper they are parameters.
 POINTS = 9
+# Mean of the abilities and of the easiness, which have standard deviation 1.
+MEAN = 1.0
 CLIMBS = 10
 
 
@@ -35,26 +37,22 @@ class IntegratedGladModel(LatentModel[Abilities]):
 
     Attributes:
         num_classes: C.
-        ability_prior, easiness_prior: mean and standard deviation.
         prior: `[C]` class prior to hold, or None to estimate it.
     """
 
     num_classes: int
-    ability_prior: tuple[float, float]
-    easiness_prior: tuple[float, float]
-    prior: NDArray[np.float64] | None
+    prior: NDArray[np.float64] | None = None
     parameters_type = Abilities
 
     def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns Gauss and Hermite's points `[G]` of the easiness b, and their weights."""
         points, weights = np.polynomial.hermite_e.hermegauss(POINTS)
-        mean, deviation = self.easiness_prior
-        return mean + deviation * points, weights / weights.sum()
+        return MEAN + points, weights / weights.sum()
 
     def start(self, shard: Shard) -> NDArray[np.float64]:
         """Returns the beliefs under the prior's mean ability, as GLAD begins."""
         even = np.full(self.num_classes, 1.0 / self.num_classes)
-        abilities = np.full(shard.num_annotators, self.ability_prior[0])
+        abilities = np.full(shard.num_annotators, MEAN)
         priors = even if self.prior is None else self.prior
         return self.e_step(shard, Abilities(abilities, priors))[0]
 
@@ -69,10 +67,7 @@ class IntegratedGladModel(LatentModel[Abilities]):
         classes = np.arange(size)
         table[:, classes, classes, :] += (x + others)[:, None, :]
         scores = shard.one_hot @ table.reshape(-1, size * POINTS)
-        if shard.gold is not None:
-            rows = np.flatnonzero(shard.gold >= 0)
-            right = np.repeat(classes, POINTS) == shard.gold[rows, None]
-            scores[rows] = np.where(right, scores[rows], -np.inf)
+        keep_gold_only(scores, shard.gold, np.repeat(classes, POINTS))
         prior = np.log(np.maximum(parameters.priors, TINY))[:, None] + np.log(weights)
         evidence = normalise_log(scores, prior.reshape(-1), 1024)
         return scores, {"evidence": evidence.sum()}
@@ -93,23 +88,20 @@ class IntegratedGladModel(LatentModel[Abilities]):
 
         It is concave; its curvature is at most a quarter, which makes the steps safe.
         """
-        mean, deviation = self.ability_prior
         slope = np.exp(self.grid()[0])
         right, labels = sums["right"], sums["labels"]
-        abilities = np.full(len(right), mean) if parameters is None else parameters.abilities.copy()
-        curvature = 0.25 * labels @ slope**2 + deviation**-2
+        abilities = np.full(len(right), MEAN) if parameters is None else parameters.abilities.copy()
+        curvature = 0.25 * labels @ slope**2 + 1.0
         for _ in range(CLIMBS):
             chance = 0.5 * (1.0 + np.tanh(0.5 * abilities[:, None] * slope))
-            gradient = (right - labels * chance) @ slope - (abilities - mean) / deviation**2
+            gradient = (right - labels * chance) @ slope - (abilities - MEAN)
             abilities += gradient / curvature
         priors = self.prior if self.prior is not None else sums["mass"] / sums["instances"]
         return Abilities(abilities, priors)
 
     def objective(self, sums: Sums, parameters: Abilities) -> float:
         """Returns the log likelihood, easiness integrated out, plus the abilities' log prior."""
-        mean, deviation = self.ability_prior
-        offset = (parameters.abilities - mean) / deviation
-        return float(sums["evidence"] - 0.5 * (offset**2).sum())
+        return float(sums["evidence"] - 0.5 * ((parameters.abilities - MEAN) ** 2).sum())
 
     def probas(self, beliefs: NDArray[np.float64], parameters: Abilities) -> NDArray[np.float64]:
         """Returns `[n, C]`, the beliefs summed over the grid."""

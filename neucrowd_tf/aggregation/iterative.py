@@ -52,7 +52,7 @@ class IterativeAggregator(Aggregator):
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
-        model = self._model(shard)
+        model = self._model(crowd, shard)
         result = self._run(shard, model)
         self.history_, self.n_iter_ = result.history, len(result.history)
         self.converged_ = result.converged
@@ -63,7 +63,7 @@ class IterativeAggregator(Aggregator):
         if not result.converged:
             warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 
-    def _model(self, shard: Shard) -> LatentModel[Any]:
+    def _model(self, crowd: Annotations, shard: Shard) -> LatentModel[Any]:
         return self.latent_model(shard.num_classes)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Any]:

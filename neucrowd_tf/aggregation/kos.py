@@ -8,7 +8,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import Shard, right_counts, shares_of
+from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.arguments import argument, estimator, whole
 
 if TYPE_CHECKING:
@@ -18,20 +18,16 @@ if TYPE_CHECKING:
 
 
 def messages(
-    instances: NDArray[np.integer],
-    annotators: NDArray[np.integer],
+    crowd: Annotations,
     signs: NDArray[np.float64],
-    shape: tuple[int, int],
     reliabilities: NDArray[np.float64],
     max_iter: int,
 ) -> NDArray[np.float64]:
     """Returns `[N]` whose sign is the instance's label, from labels +1 and -1.
 
     Args:
-        instances: `[A]` codes.
-        annotators: `[A]` codes.
+        crowd: the instance and the annotator of each label.
         signs: `[A]` labels.
-        shape: (N, R).
         reliabilities: `[A]` messages from annotators to begin with.
         max_iter: rounds.
 
@@ -39,6 +35,7 @@ def messages(
         Karger, Oh and Shah (2014), Budget-optimal task allocation for reliable crowdsourcing
         systems, algorithm 1.
     """
+    (instances, annotators), shape = (crowd.instances, crowd.annotators), crowd.shape
     for _ in range(max_iter):
         to_instances = signs * reliabilities
         beliefs = np.bincount(instances, to_instances, shape[0])[instances] - to_instances
@@ -81,9 +78,7 @@ class Kos(Aggregator):
         above = np.zeros((crowd.num_instances, max(size - 1, 0)), dtype=bool)
         for threshold in range(size - 1):
             signs = np.where(crowd.labels > threshold, 1.0, -1.0)
-            sums = messages(
-                crowd.instances, crowd.annotators, signs, crowd.shape, begin, self.max_iter
-            )
+            sums = messages(crowd, signs, begin, self.max_iter)
             # No evidence either way: what most annotators say.
             votes = np.bincount(crowd.instances, signs, crowd.num_instances)
             above[:, threshold] = np.where(sums != 0.0, sums, votes) > 0.0
@@ -95,5 +90,5 @@ class Kos(Aggregator):
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         shard = Shard(crowd.one_hot(), size)
-        self.skills_ = shares_of(right_counts(shard, self.labels_), 1.0 / size)
+        self.skills_ = skills_of(right_counts(shard, self.labels_), 1.0 / size)
         self.errors_ = coin_errors(self.skills_, size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, Ties, apply_gold, normalise_counts
-from neucrowd_tf.aggregation.sums import shares_of
+from neucrowd_tf.aggregation.sums import skills_of
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.errors import UsageError
@@ -84,5 +84,4 @@ class MajorityVote(Aggregator):
         if crowd.has_identities:
             counts = annotator_confusion(crowd, self.labels_)
             self.errors_ = normalise_counts(counts, 0.0)
-            right = np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
-            self.skills_ = shares_of(right, 1.0 / crowd.num_classes)
+            self.skills_ = skills_of(counts, 1.0 / crowd.num_classes)

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    Aggregator,
-    apply_gold,
-    vote_shares,
-    without_convergence_warnings,
-)
-from neucrowd_tf.aggregation.dawid_skene import DawidSkene
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.aggregation.base import without_convergence_warnings
+from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
+from neucrowd_tf.aggregation.iterative import IterativeAggregator
+from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,14 +35,13 @@ def average_confusion(crowd: Annotations, shares: NDArray[np.float64]) -> NDArra
 
 
 @estimator
-class ShrunkDawidSkene(Aggregator):
+class ShrunkDawidSkene(IterativeAggregator):
     """Dawid-Skene EM whose confusion matrices are shrunk to the crowd's average matrix.
 
     The average is computed once, from vote shares. If it were estimated again in each iteration,
     sparse crowds would collapse onto one class.
 
-    Attributes: see `Aggregator`, and
-        n_iter_, history_, converged_: as in `DawidSkene`.
+    Attributes: see `IterativeAggregator`; there is no ConvergenceWarning.
 
     Example:
         >>> from neucrowd_tf.datasets.bundled import load_cancer
@@ -57,24 +53,11 @@ class ShrunkDawidSkene(Aggregator):
     strength: float = argument(
         4.0, number(least=0), "labels of the average annotator added for each true class."
     )
-    max_iter: int = argument(100, whole(1), "most EM iterations.")
-    n_iter_: int = fitted()
-    history_: NDArray[np.float64] = fitted()
-    converged_: bool = fitted()
 
     def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
-        shares = apply_gold(vote_shares(crowd.one_hot(), crowd.num_classes), gold)
-        pseudo_counts = self.strength * average_confusion(crowd, shares) + LEAST_COUNT
-        model = DawidSkene(
-            smoothing=pseudo_counts,
-            max_iter=self.max_iter,
-            tol=1e-6,
-            ties=self.ties,
-            seed=self.seed,
-        )
         with without_convergence_warnings():
-            model.fit(crowd, gold)
-        for name in ("probas_", "priors_", "errors_", "skills_", "labels_"):
-            setattr(self, name, getattr(model, name))
-        self.history_, self.n_iter_ = model.history_, model.n_iter_
-        self.converged_ = model.converged_
+            super()._fit(crowd, gold)
+
+    def _model(self, crowd: Annotations, shard: Shard) -> DawidSkeneModel:
+        average = average_confusion(crowd, shard.votes()).T
+        return DawidSkeneModel((self.strength * average + LEAST_COUNT)[None])

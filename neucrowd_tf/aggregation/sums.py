@@ -231,8 +231,7 @@ class ConfusionModel(LatentModel[Parameters]):
     def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
         """Returns `[n, C]` posteriors and their log evidence."""
         scores = shard.one_hot @ self.log_errors(parameters)
-        if shard.gold is not None:
-            keep_gold_only(scores, shard.gold)
+        keep_gold_only(scores, shard.gold)
         evidence = normalise_log(scores, self.log_priors(parameters))
         return scores, {"evidence": evidence.sum()}
 
@@ -248,26 +247,36 @@ class ConfusionModel(LatentModel[Parameters]):
         }
 
 
-def keep_gold_only(scores: NDArray[np.float64], gold: NDArray[np.int64]) -> None:
-    """Makes every class but the gold one impossible, in place, where there is a gold label."""
+def keep_gold_only(
+    scores: NDArray[np.float64],
+    gold: NDArray[np.int64] | None,
+    classes: NDArray[np.int64] | None = None,
+) -> None:
+    """Makes every class but the gold one impossible, in place, where there is a gold label.
+
+    Args:
+        scores: `[n, K]` log likelihoods.
+        gold: `[n]` class codes, -1 if unknown; None without any.
+        classes: `[K]` the class of each column; by default its number.
+    """
+    if gold is None:
+        return
+    classes = np.arange(scores.shape[1]) if classes is None else classes
     rows = np.flatnonzero(gold >= 0)
-    right = scores[rows, gold[rows]]
-    scores[rows] = -np.inf
-    scores[rows, gold[rows]] = right
+    scores[rows] = np.where(classes == gold[rows, None], scores[rows], -np.inf)
 
 
 def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Returns `[R, 2]`: an annotator's labels that are `labels` `[n]`, and all of them.
+    """Returns counts `[R, C, C]` of an annotator's labels against `labels` `[n]`.
 
     Instances with -1 are left out.
     """
     size = shard.num_classes
     chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
-    counts = np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
-    return np.stack([np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))], axis=1)
+    return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
 
 
-def shares_of(counts: NDArray[np.float64], default: float) -> NDArray[np.float64]:
-    """Returns `[R]` the share of right labels from `right_counts`; `default` without any label."""
-    right, total = counts.T
+def skills_of(counts: NDArray[Any], default: float) -> NDArray[np.float64]:
+    """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without any."""
+    right, total = np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))
     return np.divide(right, total, out=np.full(len(counts), default), where=total > 0)

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors, warn_not_converged
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    apply_gold,
+    coin_errors,
+    normalise_counts,
+    warn_not_converged,
+)
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import Shard, right_counts, shares_of
+from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.errors import DataError
 
@@ -20,10 +26,12 @@ if TYPE_CHECKING:
 
 
 def weighted_votes(shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns `[n, C]` the sum of the weights `[R]` of those who gave each label."""
-    size = shard.num_classes
-    votes: NDArray[np.float64] = shard.one_hot @ np.kron(weights[:, None], np.eye(size))
-    return votes
+    """Returns `[n, C]` the sum of the weights `[R]` of those who gave each label.
+
+    If it is below zero for a class, it is counted from the least of the row.
+    """
+    votes = shard.one_hot @ np.kron(weights[:, None], np.eye(shard.num_classes))
+    return np.asarray(votes - np.minimum(votes.min(axis=1, keepdims=True), 0.0))
 
 
 @estimator
@@ -43,9 +51,9 @@ class WeightedVote(Aggregator):
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         self.weights_, self.skills_ = self._weigh(shard)
         votes = weighted_votes(shard, self.weights_)
-        votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
         cast = votes.sum(axis=1, keepdims=True)
-        self.priors_ = self._priors(votes, cast)
+        shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0)
+        self.priors_ = normalise_counts(shares.sum(axis=0))
         none = (cast == 0) & self.annotated_[:, None]
         even = np.where(none, 1.0 / crowd.num_classes, self.priors_)
         self.probas_ = np.divide(votes, cast, out=even, where=cast > 0)
@@ -53,15 +61,9 @@ class WeightedVote(Aggregator):
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
-    def _priors(self, votes: NDArray[np.float64], cast: NDArray[np.float64]) -> NDArray[np.float64]:
-        shares = np.divide(votes, cast, out=np.zeros_like(votes), where=cast > 0).sum(axis=0)
-        size = len(shares)
-        return shares / shares.sum() if shares.sum() > 0 else np.full(size, 1.0 / size)
-
     def _labels(self, shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """Returns `[n]` the labels that a weighted vote gives; -1 for an instance without any."""
         votes = weighted_votes(shard, weights)
-        votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
         # Weights that cancel are a tie of all classes, not an instance without votes.
         votes[(votes.max(axis=1) == 0) & (shard.used > 0)] = 1.0
         labels = majority_labels(votes, self.ties, self.seed)
@@ -86,7 +88,7 @@ class Wawa(WeightedVote):
 
     def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         labels = self._labels(shard, np.ones(shard.num_annotators))
-        skills = shares_of(right_counts(shard, labels), 1.0 / shard.num_classes)
+        skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
         return skills, skills
 
 
@@ -111,7 +113,7 @@ class ZeroBasedSkill(WeightedVote):
             if step % self.halve_every == 0:
                 rate /= 2.0
             labels = self._labels(shard, skills)
-            moved = shares_of(right_counts(shard, labels), start) - skills
+            moved = skills_of(right_counts(shard, labels), start) - skills
             skills = skills + rate * moved
         return skills, skills
 
@@ -132,12 +134,12 @@ class GoldMajorityVote(WeightedVote):
     def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if shard.gold is None or not (shard.gold >= 0).any():
             labels = self._labels(shard, np.ones(shard.num_annotators))
-            skills = shares_of(right_counts(shard, labels), 1.0 / shard.num_classes)
+            skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
             return np.ones_like(skills), skills
         counts = right_counts(shard, shard.gold)
-        if not counts[:, 1].any():
+        if not counts.any():
             raise DataError("gold labels: expected one that an annotator labelled, received none")
-        skills = shares_of(counts, counts[:, 0].sum() / counts[:, 1].sum())
+        skills = skills_of(counts, np.einsum("rcc->", counts) / counts.sum())
         return skills, skills
 
 
@@ -163,7 +165,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
         self.converged_ = False
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
-            skills = shares_of(right_counts(shard, labels), 1.0 / size)
+            skills = skills_of(right_counts(shard, labels), 1.0 / size)
             weights = size * skills - 1.0
             if size == 1 or not weights.any():
                 weights = np.ones_like(weights)

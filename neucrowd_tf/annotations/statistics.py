@@ -213,6 +213,19 @@ def annotator_accuracy(
         return np.where(labels > 0, correct / labels, np.nan), labels
 
 
+def leave_one_out_agreement(annotations: Annotations) -> NDArray[np.float64]:
+    """Returns `[R]` the share of the other labels on an annotator's instances that equal its own.
+
+    NaN if there is no other label.
+    """
+    votes, size = annotations.vote_counts(), annotations.num_annotators
+    same = votes[annotations.instances, annotations.labels] - 1
+    others = votes.sum(axis=1)[annotations.instances] - 1
+    agreed = np.bincount(annotations.annotators, weights=same, minlength=size)
+    met = np.bincount(annotations.annotators, weights=others, minlength=size)
+    return np.divide(agreed, met, out=np.full(size, np.nan), where=met > 0)
+
+
 def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:
     """Returns counts `[R, C, C]` with axes (annotator, true class, observed class).
 

@@ -22,19 +22,6 @@ HEADER = (
 )
 
 
-def leave_one_out_agreement(crowd: Annotations) -> NDArray[np.float64]:
-    """Returns `[R]` the share of the other labels on an annotator's instances that equal its own.
-
-    NaN if there is no other label.
-    """
-    votes = crowd.vote_counts()
-    same = votes[crowd.instances, crowd.labels] - 1
-    others = votes.sum(axis=1)[crowd.instances] - 1
-    agreed = np.bincount(crowd.annotators, weights=same, minlength=crowd.num_annotators)
-    met = np.bincount(crowd.annotators, weights=others, minlength=crowd.num_annotators)
-    return np.divide(agreed, met, out=np.full(len(met), np.nan), where=met > 0)
-
-
 def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     """Ranks annotators from best to worst by how well they agree with the others.
 
@@ -44,7 +31,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     Returns:
         one row per annotator (index `annotator`), the best first, with the columns
         - num_labels, and overlap, the number of these that another annotator's label checks;
-        - agreement: see `leave_one_out_agreement`;
+        - agreement: see `annotations.statistics.leave_one_out_agreement`;
         - beyond_chance: the order of the rows, see `certainty.skills.relative_agreement`: 1 is the
         crowd's mean, 0 is chance, however imbalanced the classes are;
         - rank: from 1.
@@ -60,7 +47,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     columns: dict[str, Any] = {
         "num_labels": crowd.labels_per_annotator(),
         "overlap": overlap.astype(int),
-        "agreement": leave_one_out_agreement(crowd),
+        "agreement": statistics.leave_one_out_agreement(crowd),
         "beyond_chance": relative,
     }
     table = pd.DataFrame(columns, index=pd.Index(crowd.annotator_names, name="annotator"))
@@ -101,7 +88,7 @@ def annotators_csv(
         "skill_high": skills.high,
         "note": skills.note,
         "agreement_consensus": statistics.annotator_accuracy(crowd, labels)[0],
-        "agreement_others": leave_one_out_agreement(crowd),
+        "agreement_others": statistics.leave_one_out_agreement(crowd),
         "agreement_model": np.full(size, np.nan)
         if predicted is None
         else statistics.annotator_accuracy(crowd, predicted)[0],

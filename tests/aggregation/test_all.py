@@ -157,7 +157,7 @@ def _models(shard: Shard) -> dict[str, LatentModel[Any]]:
         "ebcc": EBCCModel(prior, np.ones(size), 1, 0.1, 0, 1),
         "mace": MaceModel(np.full(2, 0.5), 10.0, True, size, 0),
         "mace_em": MaceModel(np.full(2, 0.01), 0.01, False, size, 0),
-        "glad": IntegratedGladModel(size, (1.0, 1.0), (1.0, 1.0), None),
+        "glad": IntegratedGladModel(size),
         "bwa": BwaModel(15.0, 1.0, True),
     }
 

@@ -16,10 +16,6 @@ from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
 
 
-def _model(crowd: Annotations, gold: np.ndarray | None = None) -> _Model:
-    return _Model(crowd, gold, (1.0, 1.0), (1.0, 1.0))
-
-
 def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> np.ndarray:
     """`[N, C]` joint probabilities by loops over annotations and classes, straight from the model's
     definition.
@@ -39,7 +35,7 @@ def test_posterior_by_hand() -> None:
     # 1/17; evidence (17/240) / 3.
     crowd = Annotations([0, 0, 0], [0, 1, 2], [0, 1, 0], num_classes=3)
     theta = np.array([np.log(2), np.log(4), 0.0, 0.0])
-    probas, objective = _model(crowd).posterior(theta, np.full(3, 1 / 3))
+    probas, objective = _Model(crowd).posterior(theta, np.full(3, 1 / 3))
     np.testing.assert_allclose(probas, [[8 / 17, 8 / 17, 1 / 17]])
     prior = -0.5 * np.sum((theta - 1.0) ** 2)
     assert objective == pytest.approx(np.log(17 / 720) + prior)
@@ -50,7 +46,7 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     theta = np.random.default_rng(0).normal(0.5, 0.8, 36)
     priors = np.array([0.5, 0.3, 0.2])
     joint = _naive_joint(crowd, theta, priors)
-    model = _model(crowd)
+    model = _Model(crowd)
     probas, objective = model.posterior(theta, priors)
     np.testing.assert_allclose(probas, joint / joint.sum(axis=1, keepdims=True))
     normal = stats.norm.logpdf(theta, 1.0, 1.0).sum() + 36 * 0.5 * np.log(2 * np.pi)
@@ -66,19 +62,13 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
     assert -value == pytest.approx(expected + normal)
 
 
-def test_priors_of_the_parameters_are_normal_with_the_given_mean_and_deviation() -> None:
-    # Of ability 3 +- 2 and easiness -1 +- .5; the objective has the log likelihood of one label
-    # too: log(1/2) for ability 0.
-    crowd = Annotations([0], [0], [1], num_classes=2)
-    model = _Model(crowd, None, (3.0, 2.0), (-1.0, 0.5))
-    theta = np.array([0.0, 0.3])
-    expected = -0.5 * (3.0 / 2.0) ** 2 - 0.5 * (1.3 / 0.5) ** 2
-    assert model.log_prior(theta) == pytest.approx(expected)
+def test_priors_of_the_parameters_are_standard_normal_around_one() -> None:
+    # The objective has the log likelihood of one label too: log(1/2) for ability 0.
+    model, theta = _Model(Annotations([0], [0], [1], num_classes=2)), np.array([0.0, 0.3])
+    expected = -0.5 * 1.0**2 - 0.5 * 0.7**2
     assert model.posterior(theta, np.array([0.5, 0.5]))[1] == pytest.approx(expected + np.log(0.5))
-    # Without a label that speaks for it, a parameter's gradient is its prior's: (theta - mean) /
-    # deviation^2.
-    gradient = model.expected(theta, np.array([0.5]))[1]
-    np.testing.assert_allclose(gradient, [-3.0 / 4.0, 1.3 / 0.25])
+    # Without a label that speaks for it, a parameter's gradient is its prior's.
+    np.testing.assert_allclose(model.expected(theta, np.array([0.5]))[1], [-1.0, -0.7])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -120,7 +110,7 @@ def test_skills_are_averaged_over_annotated_instances_and_ties_drawn_by_the_seed
 def test_gradient_agrees_with_finite_differences(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(2, instances=20, annotators=5, labels_each=4)
     rng = np.random.default_rng(0)
-    model, right, theta = _model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
+    model, right, theta = _Model(crowd), rng.random(80), rng.normal(0, 1.5, 25)
     numeric = optimize.approx_fprime(theta, lambda t: model.expected(t, right)[0], 1e-6)
     np.testing.assert_allclose(model.expected(theta, right)[1], numeric, rtol=1e-4, atol=1e-4)
 
@@ -143,7 +133,7 @@ def test_finds_abilities_difficulties_and_labels() -> None:
 
 def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(6, instances=12, annotators=4, classes=3, labels_each=3)
-    model = IntegratedGladModel(3, (1.0, 1.0), (0.5, 0.7), None)
+    model = IntegratedGladModel(3)
     shard = Shard(crowd.one_hot(), 3)
     abilities, priors = np.array([0.2, 1.5, -0.4, 2.0]), np.array([0.5, 0.3, 0.2])
     beliefs, section = model.e_step(shard, Abilities(abilities, priors))
@@ -154,7 +144,7 @@ def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callabl
             for g in range(9):
                 p = priors[c] * weights[g] / weights.sum()
                 for row in np.flatnonzero(crowd.instances == i):
-                    strength = np.exp(0.5 + 0.7 * points[g])
+                    strength = np.exp(1.0 + points[g])
                     right = expit(abilities[crowd.annotators[row]] * strength)
                     p *= right if crowd.labels[row] == c else (1 - right) / 2
                 joint[i, c, g] = p

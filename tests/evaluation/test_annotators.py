@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.annotations.simulation import from_skills, simulate
 from neucrowd_tf.certainty.skills import agreement_beyond_chance, near_chance
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
-from neucrowd_tf.evaluation.annotators import annotators_csv, leave_one_out_agreement
+from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
 
 
@@ -63,7 +63,7 @@ def test_agreement_by_hand() -> None:
     crowd = Annotations.from_dense([[0, 0, 1, -1], [1, 1, 1, -1], [-1, -1, -1, 0]], num_classes=2)
     # Annotator 0: 1 of 2 others agree, then 2 of 2: 3/4; annotator 2: 0 of 2, 2 of 2; annotator 3
     # has nobody beside it.
-    np.testing.assert_allclose(leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
+    np.testing.assert_allclose(statistics.leave_one_out_agreement(crowd), [0.75, 0.75, 0.5, np.nan])
     # The others' shares of class 0 and 1 are (.5, .5), (0, 1) for annotator 0, whose labels are
     # half 0: chance is .25 * .5 + .75 * .5. Annotator 2 gives one class: as by chance.
     beyond, shared = agreement_beyond_chance(crowd, np.ones(4))
