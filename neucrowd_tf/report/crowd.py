@@ -20,7 +20,7 @@ from neucrowd_tf.evaluation.agreement import (
     agreement,
     model_codes,
 )
-from neucrowd_tf.evaluation.annotators import annotators_csv, leave_one_out_agreement
+from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.labelling.belief import belief_of
@@ -233,7 +233,7 @@ def _annotator_rows(
         "rank": np.argsort(np.argsort(-np.nan_to_num(skills.skill, nan=-1.0), kind="stable")) + 1,
         "num_labels": crowd.labels_per_annotator(),
         **{name: getattr(skills, name) for name in ("skill", "low", "high", "note")},
-        "agreement": leave_one_out_agreement(crowd),
+        "agreement": statistics.leave_one_out_agreement(crowd),
         "actual": [None] * crowd.num_annotators
         if truth is None
         else statistics.annotator_accuracy(crowd, truth)[0],
