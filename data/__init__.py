@@ -8,7 +8,7 @@ from data import (
     gsad,
     hotel,
     labelme,
-    md_agreement,
+    lewidi,
     music,
     rte_text,
     synthetic,

@@ -1,4 +1,4 @@
-"""MD-Agreement (Leonardelli et al., 2021): tweets, offensive or not, five labels each."""
+"""LeWiDi's tweets of 2023: MD-Agreement, HS-Brexit and ArMIS, with all labels of each text."""
 
 from __future__ import annotations
 
@@ -16,26 +16,22 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.registry import register_dataset
 
-FILES = tuple(f"MD-Agreement_{split}.json" for split in ("train", "dev", "test"))
+SPLITS = ("train", "dev", "test")
 
 
-@register_dataset(
-    "md_agreement", summary="6,592 tweets, offensive or not, 5 labels each, 670 annotators"
-)
-def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads LeWiDi's files of 2023 as texts; `seed` changes nothing.
+def _load(name: str, title: str, data_dir: Path | None) -> CrowdDataset:
+    """Loads LeWiDi's files of 2023 as texts.
 
-    True labels are the majority of a tweet's five labels, also those of the training tweets.
+    True labels are the majority of a text's labels, also those of the training texts.
 
     Raises:
         DataError: a file is missing, or it is not LeWiDi's.
     """
-    folder = locate("md_agreement", FILES, data_dir, catalogue.source("md_agreement"))
-    crowd, train = _part(folder / FILES[0])
-    _, validation = _part(folder / FILES[1])
-    _, test = _part(folder / FILES[2])
+    files = [f"{title}_{split}.json" for split in SPLITS]
+    folder = locate(name, files, data_dir, catalogue.source(name))
+    (crowd, train), (_, validation), (_, test) = (_part(folder / file) for file in files)
     return CrowdDataset(
-        name="md_agreement",
+        name=name,
         features=train.features,
         annotations=crowd,
         truth=train.labels,
@@ -43,12 +39,32 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         test=test,
         validation_is_truth=False,
         test_is_truth=False,
-        card=catalogue.card("md_agreement"),
+        card=catalogue.card(name),
     )
 
 
+@register_dataset(
+    "md_agreement", summary="6,592 tweets, offensive or not, 5 labels each, 670 annotators"
+)
+def load_md_agreement(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads MD-Agreement; `seed` changes nothing."""
+    return _load("md_agreement", "MD-Agreement", data_dir)
+
+
+@register_dataset("hs_brexit", summary="784 tweets on Brexit, hate speech or not, 6 annotators")
+def load_hs_brexit(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads HS-Brexit; `seed` changes nothing."""
+    return _load("hs_brexit", "HS-Brexit", data_dir)
+
+
+@register_dataset("armis", summary="657 tweets in Arabic, misogynist or not, 3 annotators")
+def load_armis(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads ArMIS; `seed` changes nothing."""
+    return _load("armis", "ArMIS", data_dir)
+
+
 def _part(path: Path) -> tuple[Annotations, Split]:
-    """Returns a file's annotations, and its tweets with the majority of these."""
+    """Returns a file's annotations, and its texts with the majority of these."""
     crowd = read_annotations(path, TableOptions(duplicates="first"), report=lambda _: None)
     names = crowd.annotations.instance_names
     entries = json.loads(path.read_text("utf-8"))
