@@ -71,7 +71,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 
 types: $(STAMP)
-	$(BIN)/mypy neucrowd_tf baselines data reproduction run_experiment.py
+	$(BIN)/mypy neucrowd_tf baselines data reproduction benchmarks run_experiment.py
 
 # The site in build/site: pages, RESULTS.md and the API reference. A broken link is an error.
 docs: $(STAMP)

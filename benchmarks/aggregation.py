@@ -1,26 +1,23 @@
-"""Speed of truth inference, beside crowd-kit's in the same run when that is installed.
+"""Speed of truth inference, beside crowd-kit's in the same run if that is installed.
 
-    python -m benchmarks.aggregation [--json] [--quick] [--seed=0]
+    python -m benchmarks.aggregation [--json] [--quick]
 
-Dawid-Skene: seconds an iteration at 1,000,000 annotations (200,000 tasks, 2,000 annotators, 5
-classes); GLAD: seconds to the end at 24,945 annotations (8,315 tasks, 176 annotators, 2 classes),
-with the accuracy that both reach. With --json one JSON object goes to stdout and the table goes to
-stderr. --quick takes a tenth of each size, to try the benchmark out. Larger crowds:
+Dawid-Skene: seconds per iteration at 1,000,000 annotations (200,000 items, 2,000 annotators, 5
+classes). GLAD: seconds to the end at 24,945 annotations (8,315 items, 176 annotators, 2 classes),
+with the accuracy that both reach. --quick takes a tenth of each size. Larger crowds:
 benchmarks.scale.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Clock, flags, peak_memory_mb
+from benchmarks.timing import Clock, arguments, peak_memory_mb, show
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 
@@ -86,78 +83,68 @@ def per_iteration(fit: Callable[[int], Any], iterations: int, repeats: int) -> f
     ) / iterations
 
 
-def bench_dawid_skene(sizes: dict[str, int], seed: int) -> dict[str, Any]:
-    """Seconds an iteration, ours and crowd-kit's."""
+def bench_dawid_skene(sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
+    """Returns the seconds of an iteration, ours and crowd-kit's."""
     crowd, truth = simulate(seed, **sizes)
-    result: dict[str, Any] = {f"dawid_skene_{name}": size for name, size in sizes.items()}
-    result["dawid_skene_annotations"] = crowd.num_annotations
-    result["dawid_skene_seconds_per_iteration"] = per_iteration(
+    ours = per_iteration(
         lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3
     )
     outcome = DawidSkene()
-    result["dawid_skene_fit_seconds"] = seconds(lambda: outcome.fit(crowd))
-    result["dawid_skene_fit_iterations"] = outcome.n_iter_
-    result["dawid_skene_accuracy"] = float(np.mean(outcome.labels_ == truth))
-    result["dawid_skene_crowdkit_seconds_per_iteration"] = result["dawid_skene_speedup"] = None
+    result: dict[str, Any] = {
+        **sizes,
+        "annotations": crowd.num_annotations,
+        "seconds_per_iteration": ours,
+        "fit_seconds": seconds(lambda: outcome.fit(crowd)),
+        "fit_iterations": outcome.n_iter_,
+        "accuracy": float(np.mean(outcome.labels_ == truth)),
+        "crowdkit_seconds_per_iteration": None,
+        "speedup": None,
+    }
     if crowdkit is not None:
         frame = crowd.to_frame()
         theirs = per_iteration(
             lambda n: crowdkit.DawidSkene(n_iter=n, tol=-np.inf).fit(frame), THEIR_ITERATIONS, 2
         )
-        result["dawid_skene_crowdkit_seconds_per_iteration"] = theirs
-        result["dawid_skene_speedup"] = theirs / result["dawid_skene_seconds_per_iteration"]
-    return result
+        result |= {"crowdkit_seconds_per_iteration": theirs, "speedup": theirs / ours}
+    return {f"dawid_skene_{name}": value for name, value in result.items()}
 
 
-def bench_glad(sizes: dict[str, int], seed: int) -> dict[str, Any]:
-    """Seconds to the end, ours and crowd-kit's, with the accuracy of both, each with its own
-    defaults.
-    """
+def bench_glad(sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
+    """Returns the seconds to the end and the accuracy, ours and crowd-kit's, each by default."""
     crowd, truth = simulate(seed, **sizes)
-    result: dict[str, Any] = {f"glad_{name}": size for name, size in sizes.items()}
-    result["glad_annotations"] = crowd.num_annotations
     outcome = Glad()
-    result["glad_seconds"] = seconds(lambda: outcome.fit(crowd), 3)
-    result["glad_iterations"] = outcome.n_iter_
-    result["glad_accuracy"] = float(np.mean(outcome.labels_ == truth))
-    result["majority_vote_accuracy"] = float(np.mean(MajorityVote().fit(crowd).labels_ == truth))
-    result["glad_crowdkit_seconds"] = result["glad_crowdkit_accuracy"] = result["glad_speedup"] = (
-        None
-    )
+    ours = seconds(lambda: outcome.fit(crowd), 3)
+    result: dict[str, Any] = {
+        **sizes,
+        "annotations": crowd.num_annotations,
+        "seconds": ours,
+        "iterations": outcome.n_iter_,
+        "accuracy": float(np.mean(outcome.labels_ == truth)),
+        "crowdkit_seconds": None,
+        "crowdkit_accuracy": None,
+        "speedup": None,
+    }
     if crowdkit is not None:
         theirs, frame = crowdkit.GLAD(), crowd.to_frame()
-        result["glad_crowdkit_seconds"] = seconds(lambda: theirs.fit(frame))
-        result["glad_crowdkit_iterations"] = len(theirs.loss_history_)
-        result["glad_crowdkit_accuracy"] = float(
-            np.mean(theirs.labels_.loc[crowd.instance_names].to_numpy() == truth)
-        )
-        result["glad_speedup"] = result["glad_crowdkit_seconds"] / result["glad_seconds"]
-    return result
+        took = seconds(lambda: theirs.fit(frame))
+        labels = theirs.labels_.loc[crowd.instance_names].to_numpy()
+        result |= {"crowdkit_seconds": took, "crowdkit_iterations": len(theirs.loss_history_)}
+        result |= {"crowdkit_accuracy": float(np.mean(labels == truth))}
+        result |= {"speedup": took / ours}
+    figures = {f"glad_{name}": value for name, value in result.items()}
+    votes = MajorityVote().fit(crowd).labels_
+    return figures | {"majority_vote_accuracy": float(np.mean(votes == truth))}
 
 
-def show(result: dict[str, Any]) -> None:
-    """Prints the table to stderr."""
-    for key, value in result.items():
-        text = "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
-        print(f"{key:<46} {text:>14}", file=sys.stderr)
-
-
-def main() -> int:
-    """Runs what the command line asks for."""
-    parser = flags(__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of each size")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+def main() -> None:
+    """Measures both methods."""
+    options = arguments(__doc__, quick=False)
     warnings.simplefilter("ignore")  # iterations are cut short on purpose
-    divisor = 10 if arguments.quick else 1
+    divisor = 10 if options.quick else 1
     small, other = ({**sizes, "tasks": sizes["tasks"] // divisor} for sizes in (DAWID_SKENE, GLAD))
-    result = bench_dawid_skene(small, arguments.seed) | bench_glad(other, arguments.seed)
-    result["peak_memory_mb"] = peak_memory_mb()
-    show(result)
-    if arguments.json:
-        print(json.dumps(result))
-    return 0
+    figures = bench_dawid_skene(small) | bench_glad(other)
+    show(options, figures | {"peak_memory_mb": peak_memory_mb()})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

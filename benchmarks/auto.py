@@ -1,7 +1,6 @@
 """The duration of `auto`, and of each candidate's cross-validation.
 
-    python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--seed=1]
-        [--budget=SECONDS] [--json]
+    python -m benchmarks.auto [--tables=labelme,music,simulated] [--data_dir=DIR] [--json]
 
 The tables are the training instances of LabelMe and Music (only with --data_dir), and a simulated
 table of 5,000 instances, 200 features and 203 annotators with 20,000 labels; `medium` (only if it
@@ -13,21 +12,20 @@ machine changes little.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.timing import Clock, flags
+from benchmarks.timing import Clock, arguments, data_folder, show
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
 from neucrowd_tf.harness import plugins
 
 TABLES = ("labelme", "music", "simulated", "medium")
+SEED = 1
 
 
 def simulated(
@@ -57,9 +55,9 @@ def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
         features, annotations = simulated(3000, 100, 40)
     else:
         plugins.register(("data",))
-        dataset = registry.dataset(name).load(options.data_dir, options.seed)
+        dataset = registry.dataset(name).load(options.data_dir, SEED)
         features, annotations = dataset.features, dataset.annotations
-    auto = Auto(seed=options.seed, budget=options.budget)
+    auto = Auto(seed=SEED)
     with Clock() as clock:
         auto.fit(features, annotations)
     return {
@@ -76,24 +74,18 @@ def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Times the tables."""
-    parser = flags("How long auto takes.")
-    parser.add_argument("--tables", default=",".join(TABLES[:3]))
-    parser.add_argument("--data_dir", type=Path)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--budget", type=float)
-    options = parser.parse_args()
+    options = arguments(__doc__, tables=",".join(TABLES[:3]), data_dir=data_folder())
     import tensorflow as tf  # not counted
 
     tf.get_logger().setLevel("ERROR")
     results: dict[str, Any] = {}
     for name in options.tables.split(","):
         if name not in TABLES:
-            parser.error(f"--tables: expected {', '.join(TABLES)}, received {name!r}")
+            sys.exit(f"--tables: expected {', '.join(TABLES)}, received {name!r}")
         if name in TABLES[2:] or options.data_dir is not None:
             results[name] = timed(name, options)
             print(name, results[name], file=sys.stderr, flush=True)
-    if options.json:
-        print(json.dumps(results))
+    show(options, results, "")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ Validation data reaches methods only with --validation. Rows that the file has a
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.timing import Clock, data_folder
+from benchmarks.timing import Clock, arguments, data_folder
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.metrics import classification_metrics
 
+COLUMNS = ("dataset", "validation", "target", "method", "accuracy (seeds)", "`auto` minus it")
 KEY = ("dataset", "method", "seed", "validation", "target")
-FIELDS = (*KEY, "accuracy", "balanced_accuracy", "cpu_seconds", "fits")
 
 
 def fitted(name: str, key: dict[str, Any], data: Any) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def fitted(name: str, key: dict[str, Any], data: Any) -> dict[str, Any]:
 def collect(options: argparse.Namespace) -> None:
     """Appends the missing rows to the file."""
     path: Path = options.output
-    rows = list(csv.DictReader(path.open())) if path.exists() else []
-    done = {tuple(row[name] for name in KEY) for row in rows}
+    rows = pd.read_csv(path, dtype=str) if path.exists() else pd.DataFrame(columns=list(KEY))
+    done = set(rows[list(KEY)].itertuples(index=False, name=None))
     for seed in range(options.seed, options.seed + options.num_runs):
         for dataset in options.datasets.split(","):
             data = registry.dataset(dataset).load(options.data_dir, seed)
@@ -74,26 +74,21 @@ def collect(options: argparse.Namespace) -> None:
                 key = dict(zip(KEY, values, strict=True))
                 if tuple(map(str, values)) in done:
                     continue
-                row = fitted(method, key, data)
-                with path.open("a", newline="") as stream:
-                    writer = csv.DictWriter(stream, FIELDS, lineterminator="\n")
-                    if stream.tell() == 0:
-                        writer.writeheader()
-                    writer.writerow(row)
+                row = pd.DataFrame([fitted(method, key, data)])
+                row.to_csv(path, mode="a", header=not path.exists(), index=False)
 
 
-def table(rows: pd.DataFrame) -> Iterator[str]:
-    """Yields the lines of a Markdown table of means over seeds."""
-    yield "| dataset | validation | target | method | accuracy (seeds) | `auto` minus it |"
-    yield "|---|---|---|---|---|---|"
-    for group, part in rows.groupby(["dataset", "validation", "target"], sort=False):
+def cells(rows: pd.DataFrame) -> Iterator[tuple[str, ...]]:
+    """Yields the rows of a table of means over seeds."""
+    for (dataset, validation, target), part in rows.groupby(
+        ["dataset", "validation", "target"], sort=False
+    ):
         scores = part.pivot(index="seed", columns="method", values="accuracy")
         for method in scores.columns:
-            both = scores.dropna(subset=["auto"]) if "auto" in scores else scores[:0]
-            gain = (both["auto"] - both[method]).dropna() if len(both) else []
+            gain = (scores["auto"] - scores[method]).dropna() if "auto" in scores else scores[:0]
             shown = "" if method == "auto" else _interval(gain, "+")
-            place = " | ".join(map(str, (group[0], ("no", "yes")[group[1]], group[2], method)))
-            yield f"| {place} | {_interval(scores[method].dropna())} | {shown} |"
+            place = dataset, "yes" if validation else "no", target, method
+            yield (*map(str, place), _interval(scores[method].dropna()), shown)
 
 
 def _interval(values: Any, sign: str = "") -> str:
@@ -106,20 +101,19 @@ def _interval(values: Any, sign: str = "") -> str:
 
 def main() -> None:
     """Makes rows, or the page."""
-    parser = argparse.ArgumentParser(description="The test accuracy of auto by seed.")
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--data_dir", type=Path, default=data_folder())
-    parser.add_argument("--datasets", default="music,labelme")
-    parser.add_argument("--methods", default="auto")
-    parser.add_argument("--seed", type=int, default=20_000)
-    parser.add_argument("--num_runs", type=int, default=10)
-    parser.add_argument("--target", default="as_trained")
-    parser.add_argument("--validation", action="store_true")
-    parser.add_argument("--page", type=Path)
-    options = parser.parse_args()
+    runs: dict[str, Any] = {
+        "methods": "auto",
+        "seed": 20_000,
+        "num_runs": 10,
+        "target": "as_trained",
+    }
+    options = arguments(
+        __doc__, output=Path, data_dir=data_folder(), datasets="music,labelme", **runs,
+        validation=False, page=None,
+    )  # fmt: skip
     if options.page:
-        lines = [*HEAD, *table(pd.read_csv(options.output)), ""]
-        write_text(options.page, "\n".join(lines))
+        table = markdown_table(COLUMNS, cells(pd.read_csv(options.output)))
+        write_text(options.page, "\n".join([*HEAD, *table, ""]))
         return
     import tensorflow as tf
 

@@ -15,25 +15,26 @@ interrupted run goes on.
 
 from __future__ import annotations
 
+import importlib
 import itertools
-import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from benchmarks.timing import flags
+from benchmarks.timing import arguments, data_folder, show
 from data import truth_inference as published
 from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
 from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json, write_json
-from neucrowd_tf.io.tables.writing import number_cell
+from neucrowd_tf.io.tables.writing import markdown_table
 
 # -1 is always EBCC, infinity never.
 DECISIVE = (-1.0, 0.0, 2.0, 5.0, 10.0, 20.0, float("inf"))
@@ -87,9 +88,10 @@ def evidence(data: Benchmark, seed: int = 0) -> dict[str, Any]:
     return {"gain": gain, "rules": rules, "alone": {**alone, "consensus": rules[DEFAULT]}}
 
 
-def halved(data: Benchmark, seed: int) -> Benchmark:
+def halved(name: str, data_dir: Path) -> Benchmark:
     """Returns half of a benchmark's annotations."""
-    return Benchmark(simulation.remove_annotations(data.annotations, 0.5, seed), data.truth)
+    data = published.load(data_dir, name)
+    return Benchmark(simulation.remove_annotations(data.annotations, 0.5, 0), data.truth)
 
 
 def simulated(kind: str, seed: int, tasks: int) -> Benchmark:
@@ -97,14 +99,13 @@ def simulated(kind: str, seed: int, tasks: int) -> Benchmark:
     rng = np.random.default_rng([seed, 17])
     classes, annotators, each, others = SIMULATED[kind]
     truth = rng.integers(classes, size=tasks)
-    matrices = simulation.confusion_annotators(annotators - others, classes, seed, accuracy=0.7)
-    if kind == "spammers":
-        matrices = np.concatenate([matrices, simulation.spammers(others, classes, seed)])
-    if kind == "adversaries":
-        matrices = np.concatenate([matrices, simulation.adversaries(others, classes, seed)])
+    groups = [simulation.confusion_annotators(annotators - others, classes, seed, accuracy=0.7)]
+    if kind in ("spammers", "adversaries"):
+        groups.append(getattr(simulation, kind)(others, classes, seed))
     if kind == "copies":
         one = simulation.confusion_annotators(1, classes, seed + 1, accuracy=0.6)
-        matrices = np.concatenate([matrices, np.repeat(one, others, axis=0)])
+        groups.append(np.repeat(one, others, axis=0))
+    matrices = np.concatenate(groups)
     crowd = simulation.simulate(truth, matrices, seed, rates=each / annotators)
     if kind == "copies":
         source = simulation.simulate(truth, matrices[-1:], seed + 2).to_dense()[:, 0]
@@ -123,47 +124,32 @@ def simulated(kind: str, seed: int, tasks: int) -> Benchmark:
 def crowds(data_dir: Path, quick: bool) -> tuple[Crowds, Crowds]:
     """Returns the makers of the benchmarks that the rule was chosen on, and of other crowds."""
     names = published.names(data_dir)[: 2 if quick else None]
-    seen: Crowds = {name: lambda name=name: published.load(data_dir, name) for name in names}
-    unseen: Crowds = {
-        f"half of {name}": lambda name=name: halved(published.load(data_dir, name), 0)
-        for name in names
-    }
-    if not quick:
-        unseen |= {
-            name: lambda name=name: _real(name, data_dir)
-            for name in ("labelme", "music", "cifar10n")
-            if (data_dir / name).is_dir()
-        }
+    seen: Crowds = {name: partial(published.load, data_dir, name) for name in names}
+    unseen: Crowds = {f"half of {name}": partial(halved, name, data_dir) for name in names}
+    for name in () if quick else ("labelme", "music", "cifar10n"):
+        if (data_dir / name).is_dir():
+            unseen[name] = partial(_real, name, data_dir)
     for kind, seed in itertools.product(SIMULATED, range(1 if quick else 2)):
-        unseen[f"simulated, {kind}, {seed}"] = lambda kind=kind, seed=seed: simulated(
-            kind, seed, 60 if quick else 400
-        )
+        unseen[f"simulated, {kind}, {seed}"] = partial(simulated, kind, seed, 60 if quick else 400)
     return seen, unseen
 
 
 def _real(name: str, data_dir: Path) -> Benchmark:
-    from data import cifar10n, labelme, music
-
-    if name == "cifar10n":
-        dataset = cifar10n.load(data_dir, size=2_000)
-    else:
-        dataset = {"labelme": labelme.load, "music": music.load}[name](data_dir)
+    module = importlib.import_module(f"data.{name}")
+    dataset = module.load(data_dir, **({"size": 2_000} if name == "cifar10n" else {}))
     return Benchmark(dataset.annotations, np.asarray(dataset.truth))
 
 
 def gathered(makers: Crowds, parts: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each crowd's figures, from its file where it was done before."""
+    """Yields each crowd's figures, from its file if it was done before."""
     for name, make in makers.items():
-        path = (
-            None if parts is None else parts / f"{name.replace(', ', '_').replace(' ', '_')}.json"
-        )
-        if path is not None and path.exists():
-            yield name, read_json(path)
-            continue
-        result = evidence(make())
+        file = f"{name.replace(', ', '_').replace(' ', '_')}.json"
+        path = None if parts is None else parts / file
+        result = read_json(path) if path is not None and path.exists() else evidence(make())
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, result)
+        print(name, f"{result['alone']['consensus']:.4f}", file=sys.stderr, flush=True)
         yield name, result
 
 
@@ -185,45 +171,45 @@ def left_out(seen: dict[str, dict[str, Any]]) -> dict[str, tuple[str, float]]:
 def tables(seen: dict[str, Any], unseen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the page's tables and what --json prints."""
     chosen = left_out(seen)
-    lines = [
-        "| benchmark | EBCC's gain | rule from the others | its accuracy | the default's |",
-        "|---|---|---|---|---|",
+    default = {name: one["rules"][DEFAULT] for name, one in seen.items()}
+    rows: list[tuple[str, ...]] = [
+        (name, f"{seen[name]['gain']:.1f}", rule, f"{accuracy:.4f}", f"{default[name]:.4f}")
+        for name, (rule, accuracy) in chosen.items()
     ]
-    for name, (rule, accuracy) in chosen.items():
-        one = seen[name]
-        cells = (f"{one['gain']:.1f}", rule, f"{accuracy:.4f}", f"{one['rules'][DEFAULT]:.4f}")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
     mean = {
         "left_out": float(np.mean([accuracy for _, accuracy in chosen.values()])),
-        "default": float(np.mean([one["rules"][DEFAULT] for one in seen.values()])),
+        "default": float(np.mean(list(default.values()))),
     }
-    lines.append(f"| mean | | | {mean['left_out']:.4f} | {mean['default']:.4f} |")
+    rows.append(("mean", "", "", *(f"{value:.4f}" for value in mean.values())))
+    head = "benchmark", "EBCC's gain", "rule from the others", "its accuracy", "the default's"
     over = np.mean([list(one["rules"].values()) for one in seen.values()], axis=0)
-    lines += [
+    alone = pd.DataFrame({name: one["alone"] for name, one in unseen.items()}).T[list(ALONE)]
+    groups = {"mean": "", "mean of halves": "half of", "mean of simulated": "simulated"}
+    means = pd.DataFrame(
+        {title: alone[alone.index.str.startswith(start)].mean() for title, start in groups.items()}
+    ).T.dropna()
+    gaps = alone.rsub(alone.max(axis=1), axis=0)
+    behind = pd.DataFrame({"on average": gaps.mean(), "at most": gaps.max()}).T
+
+    def shown(table: pd.DataFrame, corner: str) -> list[str]:
+        cells = (
+            (str(name), *(f"{value:.4f}" for value in row)) for name, *row in table.itertuples()
+        )
+        return markdown_table((corner, *ALONE), cells)
+
+    lines = [
+        *markdown_table(head, rows),
         "",
         f"Of {len(over)} rules {(over >= 0.85).sum()} have a mean of .850 or more; the median is"
         f" {np.median(over):.4f}, the best {over.max():.4f}, the worst {over.min():.4f}.",
+        "",
+        *shown(pd.concat([means, alone]), "crowd"),
+        "",
+        "Behind the best of these eight, which nobody knows without truth:",
+        "",
+        *shown(behind, ""),
     ]
-    lines += ["", f"| crowd | {' | '.join(ALONE)} |", "|---" * (len(ALONE) + 1) + "|"]
-    groups = {"mean": list(unseen.values())}
-    for title, head in (("mean of halves", "half of"), ("mean of simulated", "simulated")):
-        groups[title] = [one for name, one in unseen.items() if name.startswith(head)]
-    means: dict[str, dict[str, float]] = {}
-    for title, rows in groups.items():
-        if rows:
-            means[title] = {k: float(np.mean([row["alone"][k] for row in rows])) for k in ALONE}
-    for name, accuracies in {
-        **means,
-        **{name: one["alone"] for name, one in unseen.items()},
-    }.items():
-        lines.append(f"| {name} | {' | '.join(f'{accuracies[k]:.4f}' for k in ALONE)} |")
-    best = {name: max(one["alone"].values()) for name, one in unseen.items()}
-    lines += ["", "Behind the best of these eight, which nobody knows without truth:", ""]
-    lines += [f"| | {' | '.join(ALONE)} |", "|---" * (len(ALONE) + 1) + "|"]
-    for title, reduce in (("on average", np.mean), ("at most", np.max)):
-        cells = [reduce([best[name] - unseen[name]["alone"][k] for name in best]) for k in ALONE]
-        lines.append(f"| {title} | {' | '.join(f'{cell:.4f}' for cell in cells)} |")
-    return "\n".join(lines) + "\n", {**mean, "unseen": means}
+    return "\n".join([*lines, ""]), {**mean, "unseen": means.T.to_dict()}
 
 
 def page(body: str) -> str:
@@ -242,28 +228,15 @@ def page(body: str) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = flags(__doc__.split("\n\n")[0])
-    parser.add_argument("--data_dir", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true", help="two benchmarks, small crowds")
-    parser.add_argument("--parts", type=Path, help="a folder for each crowd's figures")
-    parser.add_argument("--output", type=Path, help="a Markdown file")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    """Scores the rules on all crowds."""
+    options = arguments(__doc__, data_dir=data_folder(), quick=False, parts=None, output=None)
     warnings.simplefilter("ignore")  # not converged, on small sets
     makers = crowds(options.data_dir, options.quick)
     if not makers[0]:
         sys.exit(f"consensus: expected benchmarks in {options.data_dir}/{published.FOLDER}")
-    seen = dict(gathered(makers[0], options.parts))
-    unseen: dict[str, Any] = {}
-    for name, one in gathered(makers[1], options.parts):
-        unseen[name] = one
-        print(name, number_cell(round(one["alone"]["consensus"], 4)), file=sys.stderr, flush=True)
-    body, result = tables(seen, unseen)
-    print(body, file=sys.stderr)
-    if options.output is not None:
-        write_text(options.output, page(body))
-    if options.json:
-        print(json.dumps(result))
+    body, result = tables(*(dict(gathered(some, options.parts)) for some in makers))
+    show(options, result, page(body))
 
 
 if __name__ == "__main__":

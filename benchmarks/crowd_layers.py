@@ -1,9 +1,7 @@
 """How long an epoch of CrowdLayer takes, and what memory a fit, on a large simulated crowd.
 
-    python -m benchmarks.crowd_layers [--json] [--instances=200000] [--features=50]
-        [--labels=1000000] [--annotators=2000] [--classes=5] [--epochs=3] [--threads=2]
-
-With --json one JSON object goes to stdout and the table to stderr.
+python -m benchmarks.crowd_layers [--json] [--instances=200000] [--features=50]
+    [--labels=1000000] [--annotators=2000] [--classes=5] [--epochs=3] [--threads=2]
 """
 
 from __future__ import annotations

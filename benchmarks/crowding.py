@@ -9,9 +9,6 @@ them with the first one's tracing. `growth_mb` is by how much the process grows 
 fit and the last one of one estimator, each with another seed. Processor seconds are those of all
 threads together. One thread, as `run_experiment.py` gives a run: two wait for each other in
 operations as small as these, and take a third more processor time.
-
-With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
-looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.timing import Clock, memory_mb, peak_memory_mb, run
+from benchmarks.timing import Clock, memory_mb, peak_memory_mb, run, timed_calls
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -33,18 +30,9 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     model = registry.method("crowding").make(
         dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0
     )
-    stages: dict[str, Clock] = {}
-    train = loop.train
-
-    def timed(trained: Any, *args: Any, **kwargs: Any) -> Any:
-        with stages.setdefault(kwargs["run"].prefix, Clock()):
-            return train(trained, *args, **kwargs)
-
-    loop.train = timed
-    with Clock() as whole:
+    with timed_calls(loop, "train") as stages, Clock() as whole:
         model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
-    loop.train = train
-    game, first = stages["game/"], model.n_iter_
+    game, first = stages[-1], model.n_iter_
     accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
     peak = peak_memory_mb()
     before = memory_mb()

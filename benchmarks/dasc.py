@@ -3,8 +3,7 @@
     python -m benchmarks.dasc [--data_dir=DIR] [--json] [--rounds=5] [--seed=0] [--threads=1]
 
 One thread, as `run_experiment.py` gives a run: two wait for each other in networks as small as
-these. With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the
-data is looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
+these.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Clock, peak_memory_mb, run
+from benchmarks.timing import Clock, peak_memory_mb, run, timed_calls
 
 
 def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -28,19 +27,9 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     model = registry.method("dasc_crowd_layer").make(
         dataset="labelme", seed=arguments.seed, rounds=arguments.rounds
     )
-    seconds: list[float] = []
-    fit = CrowdLayer.fit
-
-    def timed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with Clock() as clock:
-            fit(self, *args, **kwargs)
-        seconds.append(clock.seconds)
-        return self
-
-    CrowdLayer.fit = timed  # type: ignore[method-assign]
-    with Clock() as whole:
+    with timed_calls(CrowdLayer, "fit") as clocks, Clock() as whole:
         model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
-    CrowdLayer.fit = fit  # type: ignore[method-assign]
+    seconds = [clock.seconds for clock in clocks]
     return {
         "fit_seconds": whole.seconds,
         "cpu_seconds": whole.cpu_seconds,

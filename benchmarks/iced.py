@@ -3,8 +3,6 @@
     python -m benchmarks.iced [--data_dir=DIR] [--json] [--rounds=20] [--seed=0]
 
 `fit_seconds` is a whole fit after imports: building, tracing, auto-encoder, warm-up and all rounds.
-With --json one JSON object goes to stdout and the table to stderr. Without --data_dir the data is
-looked for in $NEUCROWD_DATA and in ../shared/data, then in the cache.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import flags
+from benchmarks.timing import arguments, show
 from neucrowd_tf.training.run import Run
 
 SETTINGS = ("optimizer", "learning_rate", "epochs", "batch_size")
@@ -119,18 +119,15 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
 
 def main() -> None:
     """Compares one process with two."""
-    parser = flags("Speed of training on several machines.")
-    parser.add_argument("--images", type=int, default=512)
-    parser.add_argument("--base", default="resnet18")
-    parser.add_argument("--data_dir", type=Path)
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch_size", type=int, default=64)
     # Adam's first steps are the gradient's sign, which rounding turns where it is about 0.
-    parser.add_argument("--optimizer", default="sgd")
-    parser.add_argument("--learning_rate", type=float, default=0.01)
-    parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.output is not None:
+    train: dict[str, Any] = {
+        "epochs": 3,
+        "batch_size": 64,
+        "optimizer": "sgd",
+        "learning_rate": 0.01,
+    }
+    options = arguments(__doc__, images=512, base="resnet18", data_dir=None, **train, output=None)
+    if options.output is not None:  # in one of the processes
         print(json.dumps(fit(options)))
         return
     with tempfile.TemporaryDirectory() as name:
@@ -153,7 +150,7 @@ def main() -> None:
         "loss": one[0]["loss"],
         "loss_of_two": two[0]["loss"],
     }
-    print(json.dumps(result) if options.json else result)
+    show(options, result, "" if options.json else str(result))
 
 
 if __name__ == "__main__":

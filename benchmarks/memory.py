@@ -4,15 +4,13 @@
 
 Each method (by default one for each class of estimators) has a process of its own. What is measured
 is what the process holds after the tenth fit and after the last one: `megabytes_a_fit` is the
-difference, divided by the fits between them. With --json one object goes to stdout, and the table
-to stderr.
+difference, divided by the fits between them.
 """
 
 from __future__ import annotations
 
 import gc
 import itertools
-import json
 import multiprocessing
 import sys
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import flags, memory_mb
+from benchmarks.timing import arguments, memory_mb, show
 from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.harness import plugins
 
@@ -80,12 +78,10 @@ def grown(name: str, fits: int) -> float:
 
 
 def main() -> int:
-    parser = flags(__doc__)
-    parser.add_argument("--methods", default="")
-    parser.add_argument("--fits", type=int, default=50)
-    options = parser.parse_args()
+    """Measures the methods; returns 1 if one of them grows by more than `LIMIT`."""
+    options = arguments(__doc__, methods="", fits=50)
     if options.fits <= FIRST:
-        parser.error(f"--fits: expected more than {FIRST}")
+        sys.exit(f"--fits: expected more than {FIRST}")
     plugins.register(("baselines", "data"))
     import_tensorflow()
     import tensorflow_probability  # noqa: F401
@@ -96,8 +92,7 @@ def main() -> int:
         with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as child:
             growth[name] = round(child.submit(grown, name, options.fits).result(), 3)
         print(f"{name:28} {growth[name]:8.2f} MB a fit", file=sys.stderr, flush=True)
-    if options.json:
-        print(json.dumps({"fits": options.fits, "megabytes_a_fit": growth}))
+    show(options, {"fits": options.fits, "megabytes_a_fit": growth}, "")
     return int(not all(size <= LIMIT for size in growth.values()))
 
 

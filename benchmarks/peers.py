@@ -13,17 +13,18 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.timing import Clock, flags, tell
+from benchmarks.timing import Clock, arguments, show
 from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.tables.writing import markdown_table
 from reproduction.truth_inference import crowd_kit
 
 Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
@@ -73,8 +74,7 @@ def verdict(difference: float, otherwise: str) -> tuple[str, str]:
 
 def with_crowd_kit() -> Iterator[Row]:
     """Compares truth inference with crowd-kit's, and shows that its MACE depends on row order."""
-    from crowdkit import aggregation
-
+    aggregation: Any = importlib.import_module("crowdkit.aggregation")
     dense, _ = crowd()
     rows, annotators = np.nonzero(dense >= 0)
     table = pd.DataFrame({"task": rows, "worker": annotators, "label": dense[rows, annotators]})
@@ -85,19 +85,14 @@ def with_crowd_kit() -> Iterator[Row]:
         ours = make_aggregator(name).fit(labels).probas_
         same = float((ours.argmax(axis=1) == probas.argmax(axis=1)).mean())
         yield "crowd-kit", name, *verdict(np.abs(ours - probas).max(), f"{ITERATIONS}: {same:.1%}")
-    shuffled = table.sample(frac=1, random_state=1)
-    kind = {"n_restarts": 1, "n_iter": 5, "random_state": 0}
-    first, second = (
-        aggregation.MACE(**kind).fit(data).probas_.sort_index() for data in (table, shuffled)
-    )
+    kind: dict[str, Any] = {"n_restarts": 1, "n_iter": 5, "random_state": 0}
+    tables = table, table.sample(frac=1, random_state=1)
+    first, second = (aggregation.MACE(**kind).fit(data).probas_.sort_index() for data in tables)
     change = np.abs(first - second[first.columns]).to_numpy().max()
     yield "crowd-kit", "MACE, rows in another order", *verdict(change, "their fault: order counts")
-    order = np.random.default_rng(1).permutation(len(rows))
-    ours, again = (
-        make_aggregator("mace").fit(Annotations(rows[i], annotators[i], dense[rows, annotators][i]))
-        for i in (np.arange(len(rows)), order)
-    )
-    change = np.abs(ours.probas_ - again.probas_).max()
+    crowds = (Annotations(*data.to_numpy().T) for data in tables)
+    ours, again = (make_aggregator("mace").fit(crowd).probas_ for crowd in crowds)
+    change = np.abs(ours - again).max()
     yield "here", "MACE, rows in another order", *verdict(change, "our fault: order counts")
 
 
@@ -231,9 +226,9 @@ def _installed(name: str) -> bool:
     return True
 
 
-def timed(data_dir: Path, benchmarks: Sequence[str], peer: bool) -> Iterator[dict[str, Any]]:
+def timed(data_dir: Path, peer: bool) -> Iterator[dict[str, Any]]:
     """Yields accuracy and seconds of each benchmark's methods, ours and crowd-kit's."""
-    for name in benchmarks:
+    for name in BENCHMARKS:
         data = published.load(data_dir, name)
         for method, kind in TIMED.items():
             for package in ("here", "crowd-kit")[: 1 + (peer and bool(kind))]:
@@ -250,7 +245,7 @@ def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, 
     """Returns the tables as Markdown."""
     lines = ["## Agreement with other packages", "", "`make peers`", ""]
     lines += [f"Not installed: {', '.join(missing)}.", ""] if missing else []
-    lines += _table(HEAD, rows)
+    lines += markdown_table(HEAD, rows)
     lines += ["", "Checks of scikit-learn that are left out:", ""]
     lines += [f"- `{name}`: {why}." for name, why in EXCEPTIONS.items()]
     if times:
@@ -258,28 +253,21 @@ def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, 
             [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row.values()]
             for row in times
         )
-        lines += ["", "## Accuracy and seconds of a whole fit", "", *_table(TIMES, cells)]
+        lines += ["", "## Accuracy and seconds of a whole fit", "", *markdown_table(TIMES, cells)]
     return "\n".join([*lines, ""])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = flags(__doc__)
-    parser.add_argument("--data_dir", type=Path, help="with truth_inference/")
-    parser.add_argument("--benchmarks", nargs="*", default=BENCHMARKS)
-    parser.add_argument("--output", type=Path, help="a Markdown file")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    """Compares with the packages that are installed."""
+    options = arguments(__doc__, data_dir=None, output=None)
     warnings.simplefilter("ignore")
     missing = [name for name in PEERS if not _installed(name)]
     agreement = sorted(row for name in PEERS if name not in missing for row in PEERS[name]())
     times: list[dict[str, Any]] = []
     if options.data_dir is not None:
-        times += timed(options.data_dir, options.benchmarks, "crowdkit" not in missing)
+        times += timed(options.data_dir, "crowdkit" not in missing)
     figures = {"rows": times, "missing": missing, "agreement": agreement}
-    tell(options, figures, page(agreement, missing, times))
+    show(options, figures, page(agreement, missing, times))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python -m benchmarks.relabel [--data_dir=D] [--crowds=rte,...] [--json]
         [--output=results/relabel.md]
 
-Every crowd of `benchmarks.certainty` with more labels is thinned to two and three labels per item.
+Every crowd of `benchmarks.crowds` with more labels is thinned to two and three labels per item.
 A tenth and three tenths of the items each get one of the other labels, and the consensus is
 inferred again. They are the items (and labels) with the highest expected gain of `neucrowd
 relabel`; three tenths are also drawn at random, by the entropy of the consensus, and by ActiveLab's
@@ -18,22 +18,24 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import entr
 
-from benchmarks.certainty import FAMILY, read_crowds, thinned
-from benchmarks.timing import data_folder, flags, tell
+from benchmarks.crowds import FAMILY, read_crowds, thinned
+from benchmarks.timing import arguments, data_folder, show
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
+from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import belief_of
 from neucrowd_tf.labelling.gain import expected_gain
 
 SHARES = (0.1, 0.3)
 OTHERS = ("random", "entropy", "activelab")
+HEAD = ("crowd", "labels per item", "labelled again", "accuracy")
 
 
 def scores(
@@ -64,7 +66,7 @@ def rises(
         one.instances.astype(np.int64) * crowd.num_annotators + one.annotators
         for one in (crowd, start)
     ]
-    shown = np.isin(*pairs)
+    shown = np.isin(pairs[0], pairs[1])
     first = infer(start)
     rows = np.flatnonzero((truth != -1) & start.annotated)
     belief = belief_of(start, first.probas)
@@ -89,14 +91,10 @@ def rises(
         yield row
 
 
-def reached_part(rows: Sequence[dict[str, Any]]) -> tuple[float, float, float]:
+def reached_part(rows: pd.DataFrame) -> tuple[float, float, float]:
     """Returns the part of the gains that is reached: mean, 10% and 90% quantiles over families."""
-    ratios: dict[str, list[float]] = {}
-    for row in rows:
-        family = FAMILY.get(row["crowd"], row["crowd"])
-        ratios.setdefault(family, []).append(row["reached"] / row["expected"])
-    values = np.concatenate(list(ratios.values()))
-    weights = np.concatenate([np.full(len(each), 1 / len(each)) for each in ratios.values()])
+    values = (rows["reached"] / rows["expected"]).to_numpy()
+    weights = 1.0 / rows.groupby("family")["family"].transform("size").to_numpy()
     order = np.argsort(values)
     places = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     low, high = np.interp([0.1, 0.9], places, values[order])
@@ -110,31 +108,33 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     the share of their 80% intervals that contain it, `spread` the standard error of the mean part
     over families. Strategies have the mean reached rise. A single family is measured by itself.
     """
-    families = {row["crowd"]: FAMILY.get(row["crowd"], row["crowd"]) for row in rows}
+    table = pd.DataFrame(rows)
+    table = table.assign(family=[FAMILY.get(name, name) for name in table["crowd"]])
     means, errors, covered = [], [], []
-    for family in dict.fromkeys(families.values()):
-        mine = [row for row in rows if families[row["crowd"]] == family]
-        others = [row for row in rows if families[row["crowd"]] != family]
-        mean, low, high = reached_part(others or mine)
+    for family, mine in table.groupby("family", sort=False):
+        others = table[table["family"] != family]
+        mean, low, high = reached_part(others if len(others) else mine)
         means.append(reached_part(mine)[0])
-        expected, reached = (
-            np.array([row[key] for row in mine]) for key in ("expected", "reached")
-        )
-        errors.append(np.abs(mean * expected - reached).mean())
-        covered.append(((low * expected <= reached) & (reached <= high * expected)).mean())
-    mean, low, high = reached_part(rows)
+        expected, reached = mine["expected"], mine["reached"]
+        errors.append((mean * expected - reached).abs().mean())
+        covered.append(reached.between(low * expected, high * expected).mean())
+    mean, low, high = reached_part(table)
     spread = float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0
     found = {"mean": mean, "low": low, "high": high, "spread": spread}
     found |= {"error": float(np.mean(errors)), "covered": float(np.mean(covered))}
-    for strategy in ("reached", *OTHERS):
-        some = [row[strategy] for row in rows if strategy in row and OTHERS[0] in row]
-        found[f"{strategy}_rise"] = float(np.mean(some)) if some else float("nan")
-    return found
+    most = table.reindex(columns=[*table.columns, *(set(OTHERS) - set(table.columns))])
+    rise = most.dropna(subset=[OTHERS[0]])[["reached", *OTHERS]].mean()
+    return found | {f"{strategy}_rise": float(value) for strategy, value in rise.items()}
 
 
 def markdown(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
     """Returns the page of results."""
     columns = ("expected", "reached", *OTHERS)
+    cells = (
+        [row["crowd"], str(row["labels"]), f"{row['share']:.0%}", f"{row['accuracy']:.3f}"]
+        + [f"{row[key]:.4f}" if key in row else "" for key in columns]
+        for row in rows
+    )
     lines = [
         "# What further labels bring",
         "",
@@ -149,27 +149,18 @@ def markdown(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
         " {reached_rise:.4f}, random {random_rise:.4f}, entropy {entropy_rise:.4f}, ActiveLab"
         " {activelab_rise:.4f}.".format(**found),
         "",
-        f"| crowd | labels per item | labelled again | accuracy | {' | '.join(columns)} |",
-        "|---|--:|--:|--:|" + "--:|" * len(columns),
+        *markdown_table(HEAD + columns, cells),
     ]
-    for row in rows:
-        cells = " | ".join(f"{row[key]:.4f}" if key in row else "" for key in columns)
-        head = "| {crowd} | {labels} | {share:.0%} | {accuracy:.3f} | ".format(**row)
-        lines.append(f"{head}{cells} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, ""])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the study."""
-    parser = flags(__doc__)
-    parser.add_argument("--data_dir", type=Path, default=data_folder(), help="the published data")
-    parser.add_argument("--crowds", help="names of crowds, separated by commas; all by default")
-    parser.add_argument("--output", type=Path, help="a page to write")
-    arguments = parser.parse_args(argv)
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures the crowds."""
+    options = arguments(__doc__, argv, data_dir=data_folder(), crowds="", output=None)
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
-    for name, crowd, truth in read_crowds(Path(arguments.data_dir)):
-        if arguments.crowds and name not in arguments.crowds.split(","):
+    for name, crowd, truth in read_crowds(options.data_dir):
+        if options.crowds and name not in options.crowds.split(","):
             continue
         mean = crowd.num_annotations / crowd.annotated.sum()
         for labels in (2, 3):
@@ -177,9 +168,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 rows += rises(name, crowd, truth, labels)
                 print(rows[-1], file=sys.stderr)
     found = summary(rows)
-    tell(arguments, {"reached": found, "rows": rows}, markdown(rows, found))
-    return 0
+    show(options, {"reached": found, "rows": rows}, markdown(rows, found))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,18 +2,16 @@
 its own.
 
     python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--engine=local] [--kill] [--json]
-        [--method=dawid_skene] [--iterations=10] [--annotators=100000] [--folder=DIR]
-        [--drawn=DIR [--draw]]
+        [--method=dawid_skene] [--iterations=10] [--drawn=DIR]
 
 Processor seconds are reported with those of the clock, for busy machines. --drawn keeps the crowds
-in a folder for the next time, and --draw only draws them, from where it stopped.
+in a folder for the next time.
 
 Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
 `growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both
 with the most workers and without the time to load Python's modules; `speedup` is of the most
 workers over the fewest at the largest size. --kill ends one of Dask's workers by SIGKILL in the
-middle and compares the labels with those of the undisturbed fit. With --json one JSON object goes
-to stdout and the tables go to stderr.
+middle and compares the labels with those of the undisturbed fit.
 """
 
 from __future__ import annotations
@@ -29,6 +27,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.timing import flags, peak_memory_mb
+from benchmarks.timing import arguments, peak_memory_mb, show
 from neucrowd_tf.io.files.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 CLASSES, LABELS_EACH = 5, 10
 BLOCK = 500_000  # rows that are drawn at a time
 FILE = 100_000_000  # rows of a file
+ANNOTATORS = 100_000  # at most; small crowds have one for each hundred labels
 
 
 def write_crowd(folder: Path, annotations: int, annotators: int, seed: int = 0) -> None:
@@ -88,49 +89,47 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Fits in this process, and returns seconds and memory."""
     from neucrowd_tf.aggregation.engine.fit import Request, fit
 
-    engine: Any
     if options.engine == "dask":
         from neucrowd_tf.aggregation.engine.dask import Dask
 
-        engine = Dask(workers=options.worker)
+        engine: Any = Dask(workers=options.worker)
         pids = list(engine.client.run(os.getpid).values())
     else:
         from neucrowd_tf.aggregation.engine.local import Local
 
         engine, pids = Local(options.worker), []
-
     clocks: list[float] = []
+
+    def others(function: Callable[[], float]) -> float:
+        """Returns the sum of a figure over Dask's workers."""
+        return sum(engine.client.run(function).values()) if pids else 0.0
 
     def report(line: str) -> None:
         print(f"    {line}", file=sys.stderr, flush=True)
         if line.startswith("iteration"):
-            others = engine.client.run(time.process_time).values() if pids else ()
-            clocks.append(time.process_time() + sum(others))
+            clocks.append(time.process_time() + others(time.process_time))
         if options.kill and line.startswith("iteration 2"):
             threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
 
+    request = Request(
+        options.source, options.method, options.output, options.iterations, 0.0, report=report
+    )
     began = time.perf_counter()
     try:
-        request = Request(
-            options.source, options.method, options.output, options.iterations, 0.0, report=report
-        )
         outcome = fit(request, engine)
         seconds = time.perf_counter() - began
-        cpu = time.process_time()
-        peak = peak_memory_mb()
-        if options.engine == "dask":
-            peaks = engine.client.run(peak_memory_mb)
-            peak += sum(peaks.values())
-            cpu += sum(engine.client.run(time.process_time).values())
+        cpu = time.process_time() + others(time.process_time)
+        peak = peak_memory_mb() + others(peak_memory_mb)
     finally:
         engine.close()
+    spent = outcome["seconds"]
     return {
         "workers": options.worker,
         "annotations": outcome["num_annotations"],
         "seconds": round(seconds, 2),
-        "seconds_per_iteration": round(outcome["seconds"]["iterate"] / outcome["n_iter"], 3),
-        "read_seconds": round(outcome["seconds"]["read"], 2),
-        "write_seconds": round(outcome["seconds"]["write"], 2),
+        "seconds_per_iteration": round(spent["iterate"] / outcome["n_iter"], 3),
+        "read_seconds": round(spent["read"], 2),
+        "write_seconds": round(spent["write"], 2),
         "peak_memory_mb": round(peak),
         "cpu_seconds_per_iteration": round((clocks[-1] - clocks[0]) / max(len(clocks) - 1, 1), 3),
         "cpu_seconds": round(cpu, 2),
@@ -152,69 +151,37 @@ def digest(output: Path) -> str:
 
 
 def main() -> None:
-    """Measures every size with every number of workers."""
-    parser = flags("Speed of truth inference out of core.")
-    parser.add_argument("--sizes", default="1e6,1e7", help="annotations")
-    parser.add_argument("--workers", default="1,2")
-    parser.add_argument("--engine", choices=("local", "dask"), default="local")
-    parser.add_argument("--method", default="dawid_skene")
-    parser.add_argument("--iterations", type=int, default=10)
-    parser.add_argument("--annotators", type=int, default=100_000)
-    parser.add_argument("--kill", action="store_true", help="--engine=dask: end a worker midway")
-    parser.add_argument("--folder", type=Path, help="for sources and outputs, which are removed")
-    parser.add_argument("--drawn", type=Path, help="a folder of crowds, which are kept")
-    parser.add_argument("--draw", action="store_true", help="--drawn: only draw what is not there")
-    parser.add_argument("--source", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--output", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    """Measures every size with every number of workers, each in a process of its own."""
+    sweep: dict[str, Any] = {"sizes": "1e6,1e7", "workers": "1,2", "drawn": None}
+    how: dict[str, Any] = {
+        "engine": "local",
+        "method": "dawid_skene",
+        "iterations": 10,
+        "kill": False,
+    }
+    # Of the processes: what to fit, and where its labels go.
+    options = arguments(__doc__, **sweep, **how, source=None, output=None, worker=1)
     if options.source is not None:
         print(json.dumps(measure(options)))
         return
     if options.kill and options.engine != "dask":
-        parser.error("--kill: expected --engine=dask with it")
-    if options.draw:
-        if options.drawn is None:
-            parser.error("--draw: expected --drawn=DIR with it")
-        for size in _sizes(options):
-            _draw(options, options.drawn, size)
-        return
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        rows = _all(options, Path(folder))
-    result = summary(rows)
-    if options.json:
-        print(json.dumps(result))
-    else:
-        print({key: value for key, value in result.items() if key != "runs"})
-
-
-def _sizes(options: argparse.Namespace) -> list[int]:
-    return [int(float(text)) for text in options.sizes.split(",")]
-
-
-def _draw(options: argparse.Namespace, folder: Path, size: int) -> Path:
-    """Returns the folder of a crowd, drawn where it is not there."""
-    source, began = folder / str(size), time.perf_counter()
-    write_crowd(source, size, min(options.annotators, max(size // 100, LABELS_EACH)))
-    print(f"{size:.0e} drawn: {time.perf_counter() - began:.1f} s", file=sys.stderr)
-    return source
-
-
-def _all(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+        sys.exit("--kill: expected --engine=dask with it")
     rows = []
-    for size in _sizes(options):
-        source = _draw(options, options.drawn or folder, size)
-        for worker in (int(text) for text in options.workers.split(",")):
-            for kill in (False, True) if options.kill else (False,):
-                rows.append(_one(options, source, folder / "out", worker, kill))
+    with tempfile.TemporaryDirectory() as folder:
+        for size in (int(float(text)) for text in options.sizes.split(",")):
+            source = (options.drawn or Path(folder)) / str(size)
+            write_crowd(source, size, min(ANNOTATORS, max(size // 100, LABELS_EACH)))
+            for worker, kill in product(options.workers.split(","), {False, options.kill}):
+                rows.append(_one(options, source, Path(folder) / "out", worker, kill))
                 print(rows[-1], file=sys.stderr, flush=True)
-        if options.drawn is None:
-            shutil.rmtree(source)
-    return rows
+            if options.drawn is None:
+                shutil.rmtree(source)
+    result = summary(rows)
+    show(options, result, str({key: result[key] for key in result if key != "runs"}))
 
 
 def _one(
-    options: argparse.Namespace, source: Path, output: Path, worker: int, kill: bool
+    options: argparse.Namespace, source: Path, output: Path, worker: str, kill: bool
 ) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.scale", f"--source={source}", f"--output={output}"]
     command += [f"--worker={worker}", f"--engine={options.engine}", f"--method={options.method}"]
@@ -222,8 +189,7 @@ def _one(
     outcome = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     shutil.rmtree(output)
     row: dict[str, Any] = json.loads(outcome.stdout)
-    row["killed"] = kill
-    return row
+    return row | {"killed": kill}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.timing import Clock, flags
+from benchmarks.crowds import thinned
+from benchmarks.timing import Clock, arguments, show
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.encoders import SentenceEncoder
@@ -40,31 +41,10 @@ def texts_and_crowd(path: Path) -> tuple[NDArray[Any], Annotations]:
     return np.array([entries[name]["text"] for name in order], object), crowd
 
 
-def drawn(crowd: Annotations, each: int, seed: int) -> Annotations:
-    """Returns at most `each` labels of every instance, at random."""
-    order = np.random.default_rng(seed).permutation(crowd.num_annotations)
-    order = order[np.argsort(crowd.instances[order], kind="stable")]
-    starts = np.searchsorted(crowd.instances[order], crowd.instances[order])
-    rows = order[np.arange(len(order)) - starts < each]
-    return Annotations(
-        crowd.instances[rows],
-        crowd.annotators[rows],
-        crowd.labels[rows],
-        instance_names=crowd.instance_names,
-        annotator_names=crowd.annotator_names,
-        class_names=crowd.class_names,
-    )
-
-
 def main() -> None:
     """Prints the accuracy of each run."""
-    parser = flags("TF-IDF and a sentence encoder on texts with few labels each.")
-    for name in ("encoder", "train", "test"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--labels", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=20_000)
-    parser.add_argument("--num_runs", type=int, default=5)
-    options = parser.parse_args()
+    files: dict[str, Any] = dict.fromkeys(("encoder", "train", "test"), Path)
+    options = arguments(__doc__, **files, labels=2, seed=20_000, num_runs=5)
     plugins.register()
     texts, crowd = texts_and_crowd(options.train)
     test_texts, test_crowd = texts_and_crowd(options.test)
@@ -80,7 +60,8 @@ def main() -> None:
         "runs": [],
     }
     for seed in range(options.seed, options.seed + options.num_runs):
-        few, row = drawn(crowd, options.labels, seed), {"seed": seed}
+        few = thinned(crowd, options.labels, np.random.default_rng(seed))
+        row: dict[str, float] = {"seed": seed}
         for method in METHODS:
             for name, used in (("tfidf", None), ("encoder", encoder)):
                 model = registry.method(method).make(seed=seed)
@@ -89,8 +70,7 @@ def main() -> None:
                 row[f"{method} {name}"] = float((right == votes[clear].argmax(axis=1)).mean())
         results["runs"].append(row)
         print(row, file=sys.stderr, flush=True)
-    if options.json:
-        print(json.dumps(results))
+    show(options, results, "")
 
 
 if __name__ == "__main__":

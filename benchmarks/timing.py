@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,23 @@ class Clock:
         self.cpu_seconds = time.process_time() - self._began[1]
 
 
+@contextlib.contextmanager
+def timed_calls(owner: Any, name: str) -> Iterator[list[Clock]]:
+    """Yields the clocks of all calls of a function of a module or a class, which it measures."""
+    function, clocks = getattr(owner, name), []
+
+    def timed(*arguments: Any, **options: Any) -> Any:
+        with Clock() as clock:
+            clocks.append(clock)
+            return function(*arguments, **options)
+
+    setattr(owner, name, timed)
+    try:
+        yield clocks
+    finally:
+        setattr(owner, name, function)
+
+
 def memory_mb() -> float:
     """Returns the memory that this process holds now, without garbage and without what the
     allocator keeps free: that goes up to the most there ever was between two collections.
@@ -49,10 +66,11 @@ def memory_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def data_folder() -> str | None:
+def data_folder() -> Path | None:
     """Returns where the published data lies, or None for the cache."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return os.environ.get("NEUCROWD_DATA") or (str(beside) if beside.is_dir() else None)
+    folder = Path(os.environ.get("NEUCROWD_DATA") or beside)
+    return folder if folder.is_dir() else None
 
 
 def simulated(
@@ -82,53 +100,71 @@ def simulated(
     return features, truth, crowd
 
 
-def flags(description: str | None) -> argparse.ArgumentParser:
-    """Returns a parser with --json and the module's docstring as --help."""
+def arguments(
+    description: str | None,
+    argv: Sequence[str] | None = None,
+    *,
+    commands: Sequence[str] = (),
+    **flags: Any,
+) -> argparse.Namespace:
+    """Returns the values of a command's flags, `json` among them.
+
+    Args:
+        description: the module's docstring, shown by --help.
+        argv: of the command; those of the process by default.
+        commands: what the first argument may be; it becomes `command`.
+        flags: the default of each flag. False makes a switch, None a path without a default, and a
+            type a required value.
+    """
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
-    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
-    return parser
+    if commands:
+        parser.add_argument("command", choices=commands)
+    for name, value in {"json": False, **flags}.items():
+        if value is False:
+            parser.add_argument(f"--{name}", action="store_true")
+        elif isinstance(value, type):
+            parser.add_argument(f"--{name}", type=value, required=True)
+        else:
+            kind = Path if value is None else type(value)
+            parser.add_argument(f"--{name}", type=kind, default=value)
+    return parser.parse_args(argv)
 
 
-def tell(arguments: argparse.Namespace, figures: Any, page: str) -> None:
-    """Prints a page of results to stderr, writes it where --output says, and prints its figures
-    where --json asks for them.
+def show(options: argparse.Namespace, figures: Any, page: str | None = None) -> None:
+    """Prints a page, by default a line per figure, and writes it to --output if that is a flag.
+
+    With --json the figures go to stdout as one object, and the page to stderr.
     """
     from neucrowd_tf.io.files.atomic import write_text
 
-    print(page, file=sys.stderr)
-    if arguments.output is not None:
-        write_text(arguments.output, page)
-    if arguments.json:
+    if page is None:
+        shown = (
+            "-" if v is None else f"{v:,.4f}" if isinstance(v, float) else f"{v:,}"
+            for v in figures.values()
+        )
+        page = "\n".join(f"{k:<46}{v:>14}" for k, v in zip(figures, shown, strict=True))
+    if page:
+        print(page, file=sys.stderr if options.json else sys.stdout)
+    if getattr(options, "output", None) is not None:
+        write_text(options.output, page)
+    if options.json:
         print(json.dumps(figures))
 
 
 def run(
-    description: str | None,
-    measure: Callable[[argparse.Namespace], dict[str, Any]],
-    **more: int | str,
+    description: str | None, measure: Callable[[argparse.Namespace], dict[str, Any]], **flags: Any
 ) -> None:
-    """Measures what the command line asks for, and tells it: a line a figure, with --json one
-    object on stdout and the lines on stderr.
+    """Measures what the flags of the command say, and shows the figures.
 
     Args:
-        description: the module's docstring, of which --help shows the first line.
-        measure: takes the flags and returns figures by name.
-        more: further flags with their defaults.
+        description: the module's docstring.
+        measure: takes the flags' values and returns figures by name.
+        flags: as in `arguments`; all such commands have --data_dir and --threads too.
     """
-    parser = flags((description or "").split("\n")[0])
-    parser.add_argument("--data_dir", default=data_folder())
-    for name, value in {"threads": 2, **more}.items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
-    arguments = parser.parse_args()
+    options = arguments(description, **{"data_dir": data_folder(), "threads": 2, **flags})
     import tensorflow as tf
 
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(arguments.threads)
-    result = measure(arguments)
-    out = sys.stderr if arguments.json else sys.stdout
-    for name, value in result.items():
-        shown = f"{value:>14,.4f}" if isinstance(value, float) else f"{value:>14,}"
-        print(f"{name:<30}{shown}", file=out)
-    if arguments.json:
-        print(json.dumps(result))
+    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(options.threads)
+    show(options, measure(options))

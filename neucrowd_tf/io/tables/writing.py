@@ -83,3 +83,8 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     writer.writerow(header)
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    """Returns the lines of a table in Markdown."""
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
