@@ -109,7 +109,6 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         "None trains all epochs of DL-CL; else it keeps the best by validation data, or by the"
         " majority votes of a fifth that is held out where `fit` gets none.",
     )
-    seed: int = argument(0, whole(0), "draws everything that is random.")
 
     classifier_: CrowdLayer = fitted()
     completed_: Annotations = fitted()

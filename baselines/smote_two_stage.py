@@ -106,7 +106,6 @@ class SmoteTwoStage(LabelsFirst):
     standardise: bool = argument(
         True, flag, "whether SMOTE's distances and the network are on standardised features."
     )
-    seed: int = argument(0, whole(0), "draws everything that is random.")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._infer(data.annotations, "SMOTE")

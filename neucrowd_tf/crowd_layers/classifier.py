@@ -140,7 +140,6 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         'None trains all epochs; "accuracy", "log_loss" or "auc" keeps the best epoch on validation'
         ' data, "loss" that with the least training loss.',
     )
-    seed: int = argument(0, whole(0), "draws weights, dropout, batches and augmentation.")
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()

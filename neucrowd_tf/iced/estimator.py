@@ -12,14 +12,15 @@ import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, text, whole
+from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, whole
 from neucrowd_tf.arguments import network as a_model
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
-from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration, network
+from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration
+from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.standardise import standardise
 
@@ -89,7 +90,7 @@ _register = functools.partial(
     summary="ICED: label inference and synthetic instances of rare classes that improve each other",
 )
 @estimator
-class ICED(EmbeddingEstimator):
+class ICED(EmbeddingEstimator, NetworkEstimator):
     """True-label inference and synthetic minority data that improve each other.
 
     Works for two classes (as in the paper) and for more. An auto-encoder is trained first; its
@@ -188,12 +189,6 @@ class ICED(EmbeddingEstimator):
         "stop when a round changes at most this share of the inferred labels; None does all"
         " rounds.",
     )
-    encoder: Any = argument(
-        "dense",
-        network(ICED_ENCODERS),
-        'the feature extractor: "dense", its configuration, a Keras model'
-        " `[None, ...] -> [None, h]` (it is copied), or a function of the input shape.",
-    )
     decoder: Any = argument(
         None,
         none | a_model,
@@ -206,18 +201,7 @@ class ICED(EmbeddingEstimator):
         "whether each fit starts from the trainable weights that these networks come with, and does"
         " not draw them from the seed; frozen weights and other state are always kept.",
     )
-    optimizer: str = argument("adam", text, "of all three trainings.")
-    learning_rate: float = argument(1e-3, number(above=0), "of all three trainings.")
-    batch_size: int = argument(32, whole(), "of all three trainings.")
-    standardise: bool = argument(
-        True,
-        flag,
-        "whether features (the channels of images) are standardised on the training instances.",
-    )
-    seed: int = argument(0, whole(0), "draws everything that is random.")
-
-    def _check_together(self) -> None:
-        configuration("encoder", self.encoder, ICED_ENCODERS)
+    batch_size: int = 32
 
     # ----------------------------------------------------------------- the algorithm
 
