@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
-import subprocess
-import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
+
+from tests.processes import python
 
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
@@ -307,14 +307,7 @@ def test_imports_without_tensorflow(repository: Path) -> None:
         "    if found:\n"
         "        sys.exit(f'{statement}: {found}')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python(repository, "-c", code)
     assert done.returncode == 0, done.stderr
 
 

@@ -5,7 +5,6 @@ for byte.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+
+from tests.processes import python
 
 KILLED = -signal.SIGKILL
 SMALL = (
@@ -41,15 +42,8 @@ MOMENTS = (
 
 
 def drive(repository: Path, moments: list[tuple[str, int]], *flags: str) -> list[int]:
-    done = subprocess.run(
-        [sys.executable, "tests/kill_driver.py", json.dumps(moments), *flags],
-        cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
+    arguments = ("tests/kill_driver.py", json.dumps(moments), *flags)
+    done = python(repository, *arguments, timeout=600, check=True)
     codes: list[int] = json.loads(done.stdout.strip().splitlines()[-1])
     return codes
 

@@ -14,6 +14,7 @@ import pytest
 
 import neucrowd_tf
 from neucrowd_tf.__main__ import console_main
+from tests.processes import python
 
 SMALL = (
     "--hparam=epochs=2",
@@ -24,14 +25,7 @@ SMALL = (
 
 
 def command(repository: Path, *flags: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "run_experiment.py", *flags],
-        cwd=repository,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    return python(repository, "run_experiment.py", *flags, timeout=timeout)
 
 
 @pytest.mark.slow
@@ -114,16 +108,8 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
 
 
 @pytest.mark.ci
-def test_the_installed_command_knows_the_library(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "neucrowd_tf", "--list"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env=_library_path(),
-    )
+def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Path) -> None:
+    done = python(repository, "-m", "neucrowd_tf", "--list", cwd=tmp_path, env=_library_path())
     assert done.returncode == 0 and "  neucrowd " in done.stdout and "Suites:" not in done.stdout
 
 

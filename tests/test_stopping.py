@@ -15,6 +15,7 @@ from neucrowd_tf.aggregation.engine import fit
 from neucrowd_tf.commands import command_line
 from neucrowd_tf.report import __main__ as report
 from neucrowd_tf.stopping import Stopped, check_stopped, stoppable
+from tests.processes import python
 
 # Stops a process when it begins to import a module, as `sitecustomize` of Python's own.
 AT_IMPORT = """
@@ -67,15 +68,12 @@ def test_a_command_that_is_stopped_while_it_loads(
     (folder / "sitecustomize.py").write_text(text)
     if command[0].endswith(".py"):
         command = [str(repository / command[0]), *command[1:]]
-    done = subprocess.run(
-        [sys.executable, *command],
+    done = python(
+        repository,
+        *command,
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{repository}"},
         preexec_fn=_heed_sigint,  # which a shell's background jobs ignore, and the tests with them
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
     )
     said = "stopped (SIGTERM)\n" if number == signal.SIGTERM else "interrupted\n"
     assert (done.returncode, done.stderr) == (128 + number, said)
@@ -174,14 +172,8 @@ sys.exit(run(command))
 
 
 @pytest.mark.ci
-def test_what_does_not_end_is_ended(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", STUCK, str(tmp_path / "labels.csv")],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+def test_what_does_not_end_is_ended(repository: Path, tmp_path: Path) -> None:
+    done = python(repository, "-c", STUCK, str(tmp_path / "labels.csv"), timeout=30)
     assert (done.returncode, done.stderr) == (143, "stopped (SIGTERM)\n")
     assert not list(tmp_path.iterdir())
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
+from tests.processes import python
 
 
 def test_positions_cover_each_epoch():
@@ -215,12 +214,5 @@ print("mirrored works")
 @pytest.mark.slow
 def test_two_replicas_do_what_one_does(repository):
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        cwd=repository,
-        timeout=300,
-        check=False,
-    )
+    done = python(repository, "-c", code)
     assert "mirrored works" in done.stdout, done.stderr[-2000:]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
+from tests.processes import python
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -120,7 +119,5 @@ print("mirrored works")
 @pytest.mark.slow
 def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, timeout=300
-    )
+    done = python(repository, "-c", code)
     assert "mirrored works" in done.stdout, done.stderr[-2000:]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +18,7 @@ from reproduction.controls import crowding_game, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
 from tests.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.crowding.test_game import LAMBDA, SmallGame, make_game
+from tests.processes import python
 
 LABELS = np.array([0, 2, 1, 1])
 AUTHENTIC = np.array([True, False, True, False])
@@ -263,14 +261,8 @@ def test_the_released_game_resumes_in_a_new_process_with_the_same_bytes(
     """Stopped before the game's first epoch and before its last one."""
 
     def fit(name: str, stop: int = 0) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", _RESUMED, str(tmp_path / name), str(stop)],
-            cwd=repository,
-            env={**os.environ, "PYTHONPATH": str(repository)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        arguments = ("-c", _RESUMED, str(tmp_path / name), str(stop))
+        done = python(repository, *arguments, check=True)
         return done.stdout.split()
 
     saves, answers = fit("whole")

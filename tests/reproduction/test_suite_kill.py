@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.processes import python
+
 
 def _drive(repository: Path, *moments: tuple[str, str]) -> list[list[int]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.reproduction.suite_driver", json.dumps(moments)],
-        cwd=repository,
-        env={**os.environ, "PYTHONPATH": str(repository)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    arguments = ("-m", "tests.reproduction.suite_driver", json.dumps(moments))
+    done = python(repository, *arguments, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

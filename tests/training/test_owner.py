@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.run import owner_of
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+from tests.processes import python
 
 DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -71,8 +70,7 @@ from neucrowd_tf.training.run import owner_of
 given = Given(seed=np.int64(3), act=np.tanh, each=[len, Given], other=object(), one={"a": 1.5})
 print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+    done = python(repository, "-c", program, check=True)
     exec(program, {})
     assert capsys.readouterr().out == done.stdout
 
