@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from tests.crowd_layers.heads import HEADS
+from tests.processes import python
 
 
 def softmax(x, axis=-1):
@@ -338,7 +338,7 @@ def test_a_fresh_process_loads_every_head(repository, tmp_path):
     orders = {"import keras, neucrowd_tf": paths, "import neucrowd_tf, keras": paths[:1]}
     for imported, files in orders.items():
         code = [sys.executable, "-c", LOAD.format(imported=imported), *files]
-        done = subprocess.run(code, cwd=repository, capture_output=True, text=True, check=False)
+        done = python(repository, "-c", LOAD.format(imported=imported), *files)
         assert done.returncode == 0, done.stderr[-2000:]
 
 
