@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -337,7 +336,6 @@ def test_a_fresh_process_loads_every_head(repository, tmp_path):
         keras.Model(given, make()(given)).save(paths[-1])
     orders = {"import keras, neucrowd_tf": paths, "import neucrowd_tf, keras": paths[:1]}
     for imported, files in orders.items():
-        code = [sys.executable, "-c", LOAD.format(imported=imported), *files]
         done = python(repository, "-c", LOAD.format(imported=imported), *files)
         assert done.returncode == 0, done.stderr[-2000:]
 
