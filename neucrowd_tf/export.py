@@ -52,7 +52,7 @@ def export_saved_model(
 
     target = _free(Path(path))
     model = estimator.inference_model()
-    vectors = estimator.text_layer() if hasattr(estimator, "text_layer") else None
+    vectors: Any = estimator.text_layer() if hasattr(estimator, "text_layer") else None
 
     def serve(features: Any) -> dict[str, Any]:
         outputs = model(features, training=False)
