@@ -28,9 +28,9 @@ from benchmarks.timing import arguments, data_folder, show
 from data import truth_inference as published
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import agreement_coefficients
 from neucrowd_tf.certainty import Calibration, Certainty, annotator_skills, skills
 from neucrowd_tf.certainty import recalibration as learned
-from neucrowd_tf.certainty.coefficients import coefficients
 from neucrowd_tf.evaluation.intervals import wilson_interval
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table

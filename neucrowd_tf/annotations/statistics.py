@@ -18,6 +18,8 @@ from neucrowd_tf.errors import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+COEFFICIENTS = ("observed", "fleiss", "krippendorff", "gwet")
+
 
 def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
     """Returns vote counts `[N, C]` as int64, from annotations or from counts."""
@@ -155,32 +157,40 @@ def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
     return float(chance_corrected(observed, (shares**2).sum()))
 
 
-def krippendorff_alpha(annotations: Annotations | ArrayLike) -> float:
-    """Returns Krippendorff's alpha for nominal labels with missing data: `1 - D_o / D_e`.
-
-    From the coincidence matrix over instances with two votes or more: `D_o` is the share of
-    disagreeing pairs within instances (each instance's pairs weighted by `1 / (n_i - 1)`), `D_e`
-    that of pairs drawn from all labels without replacement.
+def agreement_coefficients(votes: ArrayLike, weights: ArrayLike) -> dict[str, float]:
+    """Returns observed agreement and three coefficients of vote counts.
 
     Args:
-        annotations: annotations, or vote counts `[N, C]`.
+        votes: `[N, C]`; instances may have different numbers of labels.
+        weights: `[C, C]` how much two labels agree, such as the identity.
 
     Returns:
-        alpha, at most 1; NaN when no instance has two votes or all votes are for one class.
+        `observed`, `fleiss`, `krippendorff` and `gwet` (AC1 if only equal labels agree, otherwise
+        AC2), each at most 1; NaN if no instance has two labels.
 
     References:
-        Krippendorff (2011), Computing Krippendorff's alpha-reliability, section C.
+        Gwet (2014), Handbook of inter-rater reliability, chapters 4 to 6; Krippendorff (2011),
+        Computing Krippendorff's alpha-reliability, section C.
     """
-    counts = _counts(annotations)
-    votes = counts.sum(axis=1)
-    counts, votes = counts[votes >= 2], votes[votes >= 2]
-    total = float(votes.sum())
-    if not total:
-        return float("nan")
-    observed = float(((votes**2 - (counts**2).sum(axis=1)) / (votes - 1)).sum()) / total
-    by_class = counts.sum(axis=0).astype(np.float64)
-    expected = (total**2 - float((by_class**2).sum())) / (total * (total - 1.0))
-    return float(chance_corrected(1.0 - observed, 1.0 - expected))
+    counts, alike = np.asarray(votes, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    counts = counts[counts.sum(axis=1) > 0]
+    total = counts.sum(axis=1)
+    several = total >= 2
+    if not several.any():
+        return dict.fromkeys(COEFFICIENTS, float("nan"))
+    pairs = (counts * (counts @ alike - 1.0)).sum(axis=1)[several]
+    size = total[several]
+    observed = float((pairs / (size * (size - 1))).mean())
+    shares = (counts / total[:, None]).mean(axis=0)
+    classes = len(alike)
+    gwet = alike.sum() / (classes * max(classes - 1, 1)) * (shares * (1 - shares)).sum()
+    # Krippendorff's: instances count by their labels, and a pair is drawn without replacement.
+    once = 1.0 / size.sum()
+    paired = (1 - once) * once * float((pairs / (size - 1)).sum()) + once
+    used = counts[several].sum(axis=0) / size.sum()
+    chance = [shares @ alike @ shares, used @ alike @ used, gwet]
+    corrected = chance_corrected([observed, paired, observed], chance).tolist()
+    return dict(zip(COEFFICIENTS, [observed, *corrected], strict=True))
 
 
 def annotator_accuracy(
@@ -276,7 +286,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
         "annotations_per_instance": _mean(per_instance),
         "annotations_per_annotator": total / annotators if annotators else float("nan"),
         "kappa": fleiss_kappa(counts),
-        "alpha": krippendorff_alpha(counts),
+        "alpha": agreement_coefficients(counts, np.eye(counts.shape[1]))["krippendorff"],
         "class_shares": class_shares(counts).tolist(),
         "imbalance_ratio": imbalance_ratio(counts.sum(axis=0)),
     }

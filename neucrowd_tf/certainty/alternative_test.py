@@ -45,12 +45,7 @@ class AlternativeTest:
 
 
 def alternative_test(
-    crowd: Annotations,
-    model: int,
-    *,
-    models: NDArray[np.bool_] | None = None,
-    epsilon: float = 0.1,
-    similarity: NDArray[np.float64] | None = None,
+    crowd: Annotations, model: int, *, models: NDArray[np.bool_] | None = None, epsilon: float = 0.1
 ) -> AlternativeTest:
     """Compares a model with each person, by how well both agree with the other people.
 
@@ -60,8 +55,6 @@ def alternative_test(
         models: `[R]` which annotators are models; by default this one.
         epsilon: how much worse than a person a cheaper model may be: 0.2 for experts as people,
             0.15 for skilled annotators, 0.1 for crowd workers.
-        similarity: `[C, C]` how well two labels agree; by default 1 for equal ones, otherwise 0.
-            For ratings x it is `-(x[:, None] - x) ** 2`.
 
     Raises:
         DataError: nobody has 30 items that the model and another person labelled, too.
@@ -82,10 +75,9 @@ def alternative_test(
         codes[rows] for codes in (people.instances, people.annotators, people.labels)
     )
     # Agreement with the others: with all votes, less that with the person's vote.
-    alike = np.eye(crowd.num_classes) if similarity is None else similarity
-    scores, guesses = votes @ alike, predicted[items]
-    by_model = scores[items, guesses] - alike[labels, guesses]
-    by_person = scores[items, labels] - alike[labels, labels]
+    guesses = predicted[items]
+    by_model = votes[items, guesses] - (labels == guesses)
+    by_person = votes[items, labels] - 1
     compared, p_values, advantages = [], [], []
     for person in np.unique(annotators):
         mine = annotators == person
@@ -101,7 +93,7 @@ def alternative_test(
             f"alternative test: nobody has {FEWEST_ITEMS} items that the model and one more person"
             " labelled. Collect more labels of the model's items."
         )
-    rejected = benjamini_yekutieli(np.array(p_values), FALSE_DISCOVERIES)
+    rejected = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
     return AlternativeTest(
         float(rejected.mean()),
         float(np.mean(advantages)),
@@ -116,20 +108,3 @@ def _p_value(differences: NDArray[Any], epsilon: float) -> float:
     if np.ptp(differences) == 0:
         return float(differences[0] >= epsilon)
     return float(stats.ttest_1samp(differences, epsilon, alternative="less").pvalue)
-
-
-def benjamini_yekutieli(p_values: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
-    """Returns which hypotheses are rejected at a false discovery rate, whatever their dependence.
-
-    Args:
-        p_values: `[P]`.
-        rate: of false discoveries among those that are rejected.
-    """
-    order, size = np.argsort(p_values), len(p_values)
-    ranks = np.arange(1, size + 1)
-    limits = ranks / size * rate / (1.0 / ranks).sum()
-    below = np.flatnonzero(p_values[order] <= limits)
-    rejected = np.zeros(size, dtype=bool)
-    if len(below):
-        rejected[order[: below[-1] + 1]] = True
-    return rejected

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from neucrowd_tf.annotations.statistics import agreement_coefficients
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
 
@@ -41,50 +42,6 @@ def agreement_weights(size: int, scale: Scale, values: ArrayLike | None = None) 
     return np.asarray(1.0 - distance / max(float(distance.max()), 1e-12))
 
 
-def coefficients(votes: ArrayLike, weights: Array) -> dict[str, float]:
-    """Returns observed agreement and three coefficients of vote counts.
-
-    Args:
-        votes: `[N, C]`; instances may have different numbers of labels.
-        weights: `[C, C]` of `agreement_weights`.
-
-    Returns:
-        `observed`, `fleiss`, `krippendorff` and `gwet` (AC1 with nominal weights, otherwise AC2);
-        NaN if no instance has two labels.
-
-    References:
-        Gwet (2014), Handbook of inter-rater reliability, chapters 4 to 6.
-    """
-    counts = np.asarray(votes, dtype=np.float64)
-    counts = counts[counts.sum(axis=1) > 0]
-    total = counts.sum(axis=1)
-    several = total >= 2
-    if not several.any():
-        return dict.fromkeys(("observed", "fleiss", "krippendorff", "gwet"), float("nan"))
-    pairs = (counts * (counts @ weights - 1.0)).sum(axis=1)[several]
-    size = total[several]
-    observed = float((pairs / (size * (size - 1))).mean())
-    shares = (counts / total[:, None]).mean(axis=0)
-    by_chance = float(shares @ weights @ shares)
-    classes = len(weights)
-    gwet = weights.sum() / (classes * max(classes - 1, 1)) * float((shares * (1 - shares)).sum())
-    # Krippendorff's: instances count by their labels, and a pair is drawn without replacement.
-    mean, number = size.mean(), len(size)
-    once = 1.0 / (number * mean)
-    paired = (1 - once) * float((pairs / (mean * (size - 1))).mean()) + once
-    used = counts[several].sum(axis=0) / (number * mean)
-    return {
-        "observed": observed,
-        "fleiss": _corrected(observed, by_chance),
-        "krippendorff": _corrected(paired, float(used @ weights @ used)),
-        "gwet": _corrected(observed, float(gwet)),
-    }
-
-
-def _corrected(observed: float, chance: float) -> float:
-    return (observed - chance) / (1 - chance) if chance < 1 else float("nan")
-
-
 def agreement_intervals(
     votes: ArrayLike, scale: Scale = "nominal", values: ArrayLike | None = None, *, seed: int = 0
 ) -> dict[str, Estimate]:
@@ -106,7 +63,7 @@ def agreement_intervals(
     counts: NDArray[Any] = np.asarray(votes)
     counts = counts[counts.sum(axis=1) >= 1]
     weights = agreement_weights(counts.shape[1], scale, values)
-    estimate = coefficients(counts, weights)
+    estimate = agreement_coefficients(counts, weights)
     if np.isnan(estimate["observed"]):
         raise DataError("agreement: no item has two labels. Agreement needs items that share some.")
     rng = np.random.default_rng(seed)
@@ -115,7 +72,7 @@ def agreement_intervals(
     drawn: dict[str, list[float]] = {name: [] for name in estimate}
     for _ in range(RESAMPLES):
         again = rng.multinomial(len(counts), times / len(counts))
-        for name, value in coefficients(np.repeat(rows, again, axis=0), weights).items():
+        for name, value in agreement_coefficients(np.repeat(rows, again, axis=0), weights).items():
             drawn[name].append(value)
     quantiles = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     return {

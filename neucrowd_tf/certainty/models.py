@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,6 @@ class ModelAnnotator:
         annotator: its code.
         test: the alternative annotator test; None if there are too few labels.
         note: why there is no test; otherwise empty.
-        by_class: `[C]` how often the model gives class c if a person does; NaN if nobody does.
-        people_by_class: `[C]` how often another person gives class c if a person does.
         worth: how many labels of an average person one label of the model is worth, with 80%
             interval: the ratio of the log-odds of being right; NaN if people share no items.
     """
@@ -45,18 +43,7 @@ class ModelAnnotator:
     annotator: int
     test: AlternativeTest | None
     note: str
-    by_class: Array
-    people_by_class: Array
     worth: Estimate
-
-    def worth_per_cost(self, model_cost: float, person_cost: float) -> Estimate:
-        """Returns how many labels of a person money buys, if spent on the model's labels.
-
-        Args:
-            model_cost: price of a label of the model.
-            person_cost: price of a label of a person.
-        """
-        return Estimate(*(value * person_cost / model_cost for value in self.worth))
 
 
 class SharedMistakes(NamedTuple):
@@ -76,34 +63,23 @@ class SharedMistakes(NamedTuple):
     expected: float
 
 
-def model_annotators(
-    crowd: Annotations, models: NDArray[np.bool_], *, epsilon: float = 0.1, seed: int = 0
-) -> list[ModelAnnotator]:
+def model_annotators(crowd: Annotations, models: NDArray[np.bool_]) -> list[ModelAnnotator]:
     """Returns how each model compares with the people.
 
     Args:
         crowd: with identities.
         models: `[R]` which annotators are models.
-        epsilon: see `alternative_test`.
-        seed: of the resampled items.
     """
     votes = crowd.select(~models[crowd.annotators]).vote_counts().astype(np.float64)
-    people = _ratio((votes * (votes - 1)).sum(axis=0), votes.T @ (votes.sum(axis=1) - 1))
     rows = []
     for code in np.flatnonzero(models).tolist():
         test, note = None, ""
         try:
-            test = alternative_test(crowd, code, models=models, epsilon=epsilon)
+            test = alternative_test(crowd, code, models=models)
         except DataError as error:
             note = str(error)
-        labels = labels_of(crowd, code)
-        answered = np.flatnonzero(labels >= 0)
-        agreed = np.bincount(
-            labels[answered], votes[answered, labels[answered]], minlength=crowd.num_classes
-        )
-        by_class = _ratio(agreed, votes[answered].sum(axis=0).astype(np.float64))
-        worth = label_worth(votes, labels, seed)
-        rows.append(ModelAnnotator(code, test, note, by_class, people, worth))
+        worth = label_worth(votes, labels_of(crowd, code))
+        rows.append(ModelAnnotator(code, test, note, worth))
     return rows
 
 
@@ -134,7 +110,7 @@ def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:
     return labels
 
 
-def label_worth(votes: Array, labels: NDArray[np.int64], seed: int = 0) -> Estimate:
+def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
     """Returns how many labels of an average person one label of a model is worth.
 
     All people are as accurate as each other, and mistakes fall evenly on the other classes: this
@@ -145,7 +121,6 @@ def label_worth(votes: Array, labels: NDArray[np.int64], seed: int = 0) -> Estim
     Args:
         votes: `[N, C]` of people.
         labels: `[N]` the model's class codes, -1 if unknown.
-        seed: of the resamples.
 
     References:
         Nitzan and Paroush (1982), International Economic Review 23 (the weights).
@@ -164,7 +139,7 @@ def label_worth(votes: Array, labels: NDArray[np.int64], seed: int = 0) -> Estim
     if size < 2 or not parts[:, 1].any() or not parts[:, 3].any():
         return NO_WORTH
     used = parts[parts[:, 1::2].any(axis=1)]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     drawn = [
         _worth(rng.multinomial(len(used), np.full(len(used), 1 / len(used))) @ used, size)
         for _ in range(RESAMPLES)
@@ -212,9 +187,9 @@ def shared_mistakes(
             np.add.at(table, (true, answers), 1.0)
             np.fill_diagonal(table, 0.0)
         each = np.bincount(true, minlength=crowd.num_classes)
-        expected = _ratio((counts[0] * counts[1]).sum(axis=1), each.astype(np.float64))
+        expected = (counts[0] * counts[1]).sum(axis=1) / np.maximum(each, 1)
         shared = int(((one == two) & (one != true)).sum())
-        pairs.append(SharedMistakes(first, second, len(rows), shared, float(np.nansum(expected))))
+        pairs.append(SharedMistakes(first, second, len(rows), shared, float(expected.sum())))
     return pairs
 
 
@@ -252,10 +227,3 @@ def model_lines(
         for pair in pairs
     ]
     return lines
-
-
-def _ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Array:
-    """Returns the quotient, NaN where the denominator is 0."""
-    quotient = np.full(len(numerator), np.nan)
-    np.divide(numerator, denominator, out=quotient, where=denominator > 0)
-    return quotient

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, logit
 
-from neucrowd_tf.certainty.coefficients import coefficients as agreement_coefficients
+from neucrowd_tf.annotations.statistics import agreement_coefficients
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
 

@@ -117,7 +117,7 @@ def agreement(
         kappa = float(statistics.chance_corrected(same, shares[0] @ shares[1]))
         compared.append(Pair(code, -1, len(labels), same, kappa))
     nothing = Estimate(*[float("nan")] * 3)
-    measured = dict.fromkeys(("observed", "fleiss", "krippendorff", "gwet"), nothing)
+    measured = dict.fromkeys(statistics.COEFFICIENTS, nothing)
     if (votes > 1).any():
         measured = agreement_intervals(counts, scale, numbers)
     return Agreement(int((votes > 1).sum()), measured, numbers is not None, pairs(people), compared)

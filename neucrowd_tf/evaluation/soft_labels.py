@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial.distance import jensenshannon
 
 from neucrowd_tf.errors import DataError
 
@@ -42,18 +43,13 @@ def soft_label_scores(votes: ArrayLike, probabilities: ArrayLike) -> dict[str, f
         return {}
     shares = counts[several] / counts[several].sum(axis=1, keepdims=True)
     p = p[several] / p[several].sum(axis=1, keepdims=True)
-    middle = (shares + p) / 2
-    divergence = (_entropy(middle) - (_entropy(shares) + _entropy(p)) / 2) / np.log(2)
+    # Rounding may make the divergence of nearly equal shares negative, whose root is NaN.
+    distances = np.nan_to_num(jensenshannon(shares, p, base=2, axis=1))
     return {
         "soft_cross_entropy": float(-(shares * np.log(np.maximum(p, LEAST))).sum(axis=1).mean()),
         "soft_manhattan": float(np.abs(shares - p).sum(axis=1).mean()),
-        "soft_jensen_shannon": float(np.sqrt(np.maximum(divergence, 0.0)).mean()),
+        "soft_jensen_shannon": float(distances.mean()),
     }
-
-
-def _entropy(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    logs: NDArray[np.float64] = np.log(np.maximum(shares, LEAST))
-    return np.asarray(-(shares * logs).sum(axis=1))
 
 
 def perspectivist_error(crowd: Annotations, answers: NDArray[Any]) -> float:

@@ -67,6 +67,11 @@ def naive_kappa(counts: np.ndarray) -> float:
     return (np.mean(agreement) - chance) / (1 - chance)
 
 
+def alpha_of(counts: np.ndarray) -> float:
+    size = counts.shape[1]
+    return statistics.agreement_coefficients(counts, np.eye(size))["krippendorff"]
+
+
 def naive_alpha(counts: np.ndarray) -> float:
     """Through the coincidence matrix, pair by pair."""
     classes = counts.shape[1]
@@ -88,7 +93,7 @@ def naive_alpha(counts: np.ndarray) -> float:
 @given(votes)
 def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
     rated = counts[counts.sum(axis=1) >= 2]
-    kappa, alpha = statistics.fleiss_kappa(counts), statistics.krippendorff_alpha(counts)
+    kappa, alpha = statistics.fleiss_kappa(counts), alpha_of(counts)
     if (rated.sum(axis=0) > 0).sum() < 2:
         assert np.isnan(kappa) and np.isnan(alpha)
         return
@@ -100,15 +105,15 @@ def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
 
 
 def test_krippendorff_alpha_of_the_textbook() -> None:
-    assert statistics.krippendorff_alpha(krippendorff_example()) == pytest.approx(0.743, abs=5e-4)
+    assert alpha_of(krippendorff_example().vote_counts()) == pytest.approx(0.743, abs=5e-4)
 
 
 def test_perfect_and_undefined_agreement() -> None:
     assert statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
-    assert statistics.krippendorff_alpha(np.array([[3, 0], [0, 3]])) == 1
+    assert alpha_of(np.array([[3, 0], [0, 3]])) == 1
     for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]]):
         assert np.isnan(statistics.fleiss_kappa(np.array(counts)))
-        assert np.isnan(statistics.krippendorff_alpha(np.array(counts)))
+        assert np.isnan(alpha_of(np.array(counts)))
 
 
 def test_sparsity_and_shares() -> None:

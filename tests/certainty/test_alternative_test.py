@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.alternative_test import alternative_test, benjamini_yekutieli
+from neucrowd_tf.certainty.alternative_test import alternative_test
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_mean
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
@@ -50,13 +50,6 @@ def test_a_good_model_passes_and_a_random_one_fails() -> None:
 def test_too_few_items_are_an_error() -> None:
     with pytest.raises(DataError, match="30 items"):
         alternative_test(Annotations.from_dense(dense_crowd(0)[:20]), 3)
-
-
-def test_benjamini_yekutieli_by_hand() -> None:
-    # H_3 = 11/6; limits are .05 / 3 / (11/6) = .00909, .01818, .02727.
-    rejected = benjamini_yekutieli(np.array([0.02, 0.5, 0.01]), 0.05)
-    assert rejected.tolist() == [False, False, False]
-    assert benjamini_yekutieli(np.array([0.018, 0.5, 0.009]), 0.05).tolist() == [True, False, True]
 
 
 def test_a_prediction_powered_mean_by_hand() -> None:

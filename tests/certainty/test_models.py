@@ -23,17 +23,6 @@ def models(size: int = 6, *codes: int) -> np.ndarray:
     return np.isin(np.arange(size), codes or (size - 1,))
 
 
-def test_agreement_by_class_by_hand() -> None:
-    # Columns: two people and a model.
-    crowd = Annotations.from_dense(np.array([[0, 0, 0], [0, 1, 1], [1, 1, 1], [1, 0, -1]]))
-    (row,) = model_annotators(crowd, models(3))
-    # Of the three people's labels 0 on the model's items the model agrees with two, of three 1s
-    # with three. Another person agrees with a label 0 in two of four pairs.
-    assert row.by_class == pytest.approx([2 / 3, 1.0])
-    assert row.people_by_class == pytest.approx([0.5, 0.5])
-    assert row.test is None and "30 items" in row.note
-
-
 def test_worth_by_hand() -> None:
     # Two classes. People agree in 82 of 100 pairs: (2 a - 1)^2 = .64, so a = .9. The model agrees
     # in 74: (2 a - 1) (2 b - 1) = .48, so b = .8. The worth is log(4) / log(9).
@@ -50,13 +39,13 @@ def test_worth_is_the_ratio_of_log_odds(accuracy: float) -> None:
     odds = [np.log(2 * a / (1 - a)) for a in (accuracy, 0.75)]
     assert row.worth.low - 0.05 < odds[0] / odds[1] < row.worth.high + 0.05
     assert row.test is not None and row.test.passed is (accuracy > 0.7)
-    halved = row.worth_per_cost(2.0, 1.0)
-    assert halved.value == pytest.approx(row.worth.value / 2)
 
 
 def test_people_who_share_no_items_say_nothing() -> None:
     votes = np.eye(2)[[0, 1, 0, 1]]
     assert np.isnan(label_worth(votes, np.array([0, 1, 0, 1])).value)
+    (row,) = model_annotators(Annotations.from_dense([[0, 0], [1, 1]]), models(2))
+    assert row.test is None and "30 items" in row.note
 
 
 def test_shared_mistakes_by_hand() -> None:

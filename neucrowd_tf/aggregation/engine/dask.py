@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from distributed.scheduler import NoValidWorkerError, NoWorkerError
 from threadpoolctl import threadpool_limits
 
+from neucrowd_tf.aggregation.engine.records import in_order
 from neucrowd_tf.errors import UsageError
 
 Item = TypeVar("Item")
@@ -67,23 +67,15 @@ class Dask:
         Raises:
             UsageError: all workers are gone, and none came back.
         """
-        waiting: deque[Any] = deque()
         width = max(sum(self.client.nthreads().values()), 1)
+        submit = functools.partial(self.client.submit, _one_thread, function, pure=False)
         try:
-            for item in items:
-                waiting.append(self.client.submit(_one_thread, function, item, pure=False))
-                if len(waiting) > AHEAD * width:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+            yield from in_order(submit, items, AHEAD * width)
         except (NoWorkerError, NoValidWorkerError) as error:  # which of them is a matter of order
             raise UsageError(
                 f"--engine=dask: expected workers, received none in {error.timeout:.0f} s after the"
                 " last one was gone; the same command with --resume goes on"
             ) from None
-        finally:
-            if waiting:
-                self.client.cancel(list(waiting))
 
     def close(self) -> None:
         """Leaves the scheduler, and ends the workers of its own."""

@@ -73,15 +73,20 @@ class Request:
 
     def settings(self, origin: Origin) -> dict[str, Any]:
         """Returns what a finished fit depends on, as JSON has it."""
-        method = find_method(self.method)
-        values: dict[str, Any] = dict(NO_ITERATIONS)
-        if method is not None:
-            values = {"max_iter": method.max_iter, "tol": method.tol}
-        if self.max_iter is not None:
-            values["max_iter"] = self.max_iter
-        if self.tol is not None:
-            values["tol"] = self.tol
-        return {"origin": origin.record(), **values}
+        method, stated = find_method(self.method), {"max_iter": self.max_iter, "tol": self.tol}
+        values = {
+            name: getattr(method, name, NO_ITERATIONS[name]) if value is None else value
+            for name, value in stated.items()
+        }
+        return {"origin": dataclasses.asdict(origin), **values}
+
+    def check_method(self, record: dict[str, Any], done: str) -> None:
+        """Raises UsageError if another method was fitted, or begun, in the folder."""
+        if record["method"] != self.method:
+            raise UsageError(
+                f"{self.output}: expected {record['method']}, which was {done} there, received"
+                f" {self.method}"
+            )
 
 
 @dataclasses.dataclass
@@ -165,7 +170,7 @@ def _shards(request: Request, source: Source, origin: Origin, engine: Engine) ->
     try:
         if (record := read_record(work / "shards")) is not None:
             origin.check(record["origin"], request.output)
-            if same := record["origin"] == origin.record():
+            if same := record["origin"] == dataclasses.asdict(origin):
                 return load_shards(work / "shards", record, engine)
             request.report(
                 "warning: the annotations are read with other options now; the fit begins again"
@@ -215,11 +220,7 @@ def _finished(
         return None
     try:
         result = read_sealed(path)
-        if result["method"] != request.method:
-            raise UsageError(
-                f"{request.output}: expected {result['method']}, which was fitted there, received"
-                f" {request.method}"
-            )
+        request.check_method(result, "fitted")
         origin.check(result["of"]["origin"], request.output)
         if result["of"] != settings:
             report(f"{request.output}: the fit there has other settings; fitted again")
@@ -257,7 +258,7 @@ def _iterate(
     scale = shards.num_annotations
 
     def sums() -> Sums:
-        job = PartSums(shards, model, state.path)
+        job = functools.partial(part_sums, shards, model, state.path)
         return total(engine.map(job, groups(len(shards.sizes))))
 
     if len(state.history) >= max_iter or state.change(scale) < tol:
@@ -299,11 +300,7 @@ def _last(work: Path, request: Request, model: LatentModel[Any]) -> State:
         return State(None, None, [])
     try:
         record = read_sealed(work / "state.json")
-        if record["method"] != request.method:
-            raise UsageError(
-                f"{request.output}: expected {record['method']}, which was begun there, received"
-                f" {request.method}"
-            )
+        request.check_method(record, "begun")
         ((name, before),) = record["files"].items()
         path = work / name
         if not path.is_file() or digest(path) != before:
@@ -322,74 +319,64 @@ def _arrays(parameters: Any) -> dict[str, np.ndarray]:
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(path: str, kind: Callable[..., Any], written: int) -> Any:
+def _loaded(path: Path, kind: Callable[..., Any], written: int) -> Any:
     return kind(**load_arrays(path))
 
 
 def _load(path: Path | None, kind: Callable[..., Any]) -> Any:
     """Returns parameters from a file that all workers see, which outlives any of them."""
-    return None if path is None else _loaded(str(path), kind, os.stat(path).st_mtime_ns)
+    return None if path is None else _loaded(path, kind, path.stat().st_mtime_ns)
 
 
-@dataclasses.dataclass(frozen=True)
-class PartSums:
-    """The sums over some shards, as a function that other processes can be sent."""
-
-    shards: Shards
-    model: LatentModel[Any]
-    parameters: Path | None
-
-    def __call__(self, numbers: tuple[int, ...]) -> Sums:
-        parameters = _load(self.parameters, self.model.parameters_type)
-        return total(
-            self.model.statistics(self.shards.open(number), parameters)
-            for number in numbers
-            if self.shards.sizes[number]
-        )
+def part_sums(
+    shards: Shards, model: LatentModel[Any], path: Path | None, numbers: tuple[int, ...]
+) -> Sums:
+    """Returns the sums over some shards, under the parameters of a file."""
+    parameters = _load(path, model.parameters_type)
+    used = (shards.open(number) for number in numbers if shards.sizes[number])
+    return total(model.statistics(shard, parameters) for shard in used)
 
 
-@dataclasses.dataclass(frozen=True)
-class WriteLabels:
-    """Writes a shard's labels and probabilities, as a function that other processes can be sent.
+def write_labels(
+    shards: Shards, folder: Path, model: LatentModel[Any] | None, path: Path | None, number: int
+) -> np.ndarray:
+    """Writes a shard's labels and probabilities.
 
     The columns are `task,label,probability,num_labels` and `p_<class>` for each class. Of equally
     probable classes the first is the label.
 
-    Attributes:
+    Args:
         shards: the annotations.
         folder: to write to.
         model: the method, None for the majority vote.
-        parameters: the file of the last ones.
+        path: the file of the last parameters.
+        number: the shard's.
+
+    Returns:
+        how many labels each annotator gave in the shard.
     """
-
-    shards: Shards
-    folder: Path
-    model: LatentModel[Any] | None
-    parameters: Path | None
-
-    def __call__(self, number: int) -> np.ndarray:
-        """Returns how many labels each annotator gave in the shard."""
-        shard, size = self.shards.open(number), self.shards.num_classes
-        if self.model is None:
-            probas = shard.votes()
-        else:
-            parameters = _load(self.parameters, self.model.parameters_type)
-            probas = self.model.probas(self.model.soft().e_step(shard, parameters)[0], parameters)
-        best = probas.argmax(axis=1)
-        names = pa.array(self.shards.classes)
-        columns = {
-            "task": self.shards.tasks(number),
-            "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
-            "probability": probas[np.arange(len(best)), best],
-            "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
-        }
-        if pa.types.is_integer(names.type):
-            columns["label"] = names.take(pa.array(best))
-        for code, label in enumerate(self.shards.classes):
-            columns[f"p_{label}"] = probas[:, code].astype(np.float32)
-        with atomic_path(self.folder / f"part-{number:05d}.parquet") as temporary:
-            pq.write_table(pa.table(columns), temporary)
-        return np.bincount(shard.one_hot.indices // size, minlength=self.shards.num_annotators)
+    shard = shards.open(number)
+    if model is None:
+        probas = shard.votes()
+    else:
+        parameters = _load(path, model.parameters_type)
+        probas = model.probas(model.soft().e_step(shard, parameters)[0], parameters)
+    best = probas.argmax(axis=1)
+    names = pa.array(shards.classes)
+    columns = {
+        "task": shards.tasks(number),
+        "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
+        "probability": probas[np.arange(len(best)), best],
+        "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
+    }
+    if pa.types.is_integer(names.type):
+        columns["label"] = names.take(pa.array(best))
+    for code, label in enumerate(shards.classes):
+        columns[f"p_{label}"] = probas[:, code].astype(np.float32)
+    with atomic_path(folder / f"part-{number:05d}.parquet") as temporary:
+        pq.write_table(pa.table(columns), temporary)
+    annotators = shard.one_hot.indices // shards.num_classes
+    return np.bincount(annotators, minlength=shards.num_annotators)
 
 
 def _write(
@@ -399,7 +386,7 @@ def _write(
     folder = output / WORK / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    job = WriteLabels(shards, folder, model, state.path)
+    job = functools.partial(write_labels, shards, folder, model, state.path)
     numbers = [number for number, size in enumerate(shards.sizes) if size]
     num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
     for counts in engine.map(job, numbers):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from threadpoolctl import threadpool_limits
+
+from neucrowd_tf.aggregation.engine.records import in_order
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 class Local:
-    """Threads over parts: NumPy, SciPy and Arrow release the interpreter's lock while they work.
-
-    The number of waiting results is bounded, so that memory does not grow with the number of parts.
-    """
+    """Threads over parts: NumPy, SciPy and Arrow release the interpreter's lock while they work."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -28,17 +26,7 @@ class Local:
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yields `function(item)` of each item, in their order."""
-        waiting: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                waiting.append(self._threads.submit(function, item))
-                if len(waiting) > self.workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        return in_order(lambda item: self._threads.submit(function, item), items, self.workers)
 
     def close(self) -> None:
         """Ends the threads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -28,6 +29,24 @@ class Engine(Protocol):
         """Ends its threads or processes."""
 
 
+def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -> Iterator[Any]:
+    """Yields the result of each item, in their order; at most `ahead` futures wait meanwhile.
+
+    So memory does not grow with the number of items.
+    """
+    waiting: deque[Any] = deque()
+    try:
+        for item in items:
+            waiting.append(submit(item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
+
+
 @dataclasses.dataclass(frozen=True)
 class Origin:
     """The annotations that shards are made of.
@@ -47,19 +66,14 @@ class Origin:
             file.relative_to(annotations).as_posix() if file != annotations else file.name
             for file in source.files
         )
-        layout = source.options.changed()
-        digests = engine.map(digest, source.files)
-        return cls(dict(zip(names, digests, strict=True)), jsonable(layout))
-
-    def record(self) -> dict[str, Any]:
-        """Returns the origin as JSON has it."""
-        return dataclasses.asdict(self)
+        files = dict(zip(names, engine.map(digest, source.files), strict=True))
+        return cls(files, jsonable(source.options.changed()))
 
     def check(self, before: Mapping[str, Any], output: Path) -> None:
         """Raises UsageError if the annotations differ from those of an earlier fit.
 
         Args:
-            before: the `record` of the fit in `output`.
+            before: the origin, as JSON has it, of the fit in `output`.
             output: its folder.
         """
         if (files := before["files"]) == self.files:

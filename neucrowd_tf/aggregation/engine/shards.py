@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ from scipy import sparse
 
 from neucrowd_tf.aggregation.engine.records import Engine, Origin, changed, digests
 from neucrowd_tf.aggregation.engine.source import (
-    Scatter,
+    NAMES,
     Source,
     check_vocabulary,
+    scatter,
     state_of,
     united,
     vocabulary,
@@ -32,6 +34,7 @@ from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json import read_sealed, write_sealed
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import typed_names
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 SHARD_ROWS = 4_000_000
 FEWEST, MOST = 8, 4096
 MOST_CLASSES = 1 << 15
-RECORD, NAMES = "shards.json", "annotators.parquet"
+RECORD = "shards.json"
 
 
 def _files(number: int) -> tuple[str, str, str]:
@@ -142,7 +145,7 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
     missing = sum(piece.missing for piece in vocabularies)
     first = source.files[0].absolute()
     spelt = list(map(str, annotators.to_pylist()))
-    _, workers, names_of_labels = source.parts[0].columns[0] if source.parts else ((), (), ())
+    _, workers, names_of_labels = source.parts[0].columns if source.parts else ((), (), ())
     if set(workers) & set(spelt) and set(names_of_labels) & labels.keys():
         raise error("header_again", first)
     classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
@@ -150,16 +153,15 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
         raise DataError(
             f"{first}: label: expected at most {MOST_CLASSES} classes, received {len(classes)}"
         )
-    names = folder / NAMES
-    with atomic_path(names) as temporary:
+    with atomic_path(folder / NAMES) as temporary:
         pq.write_table(pa.table({"annotator": annotators}), temporary)
     buckets = min(max(source.rows // SHARD_ROWS, FEWEST), MOST)
     coded = pa.array(classes, pa.large_string())
-    scatter = Scatter(str(folder / "runs"), str(names), coded, _text(stored), buckets)
-    runs = [run for files in engine.map(scatter, enumerate(stored.parts)) for run in files]
+    job = functools.partial(scatter, folder, coded, _text(stored), buckets)
+    runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
     duplicates = stored.options.duplicates
     sizes = (len(annotators), len(classes))
-    gather = Gather(str(folder), tuple(runs), *sizes, str(first), duplicates)
+    gather = Gather(folder, tuple(runs), *sizes, first, duplicates)
     parts = list(engine.map(gather, range(buckets)))
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
@@ -176,7 +178,10 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
         "lines": [*source.lines, *(() if source.table else lines)],
     }
     files = [name for number in range(buckets) for name in _files(number)]
-    record = {"origin": origin.record(), "files": digests(folder, [NAMES, *files], engine)}
+    record = {
+        "origin": dataclasses.asdict(origin),
+        "files": digests(folder, [NAMES, *files], engine),
+    }
     write_sealed(folder / RECORD, {**record, **shards})
     return Shards(folder, **shards)
 
@@ -197,14 +202,12 @@ def _ordered(names: pa.Array) -> pa.Array:
 def _text(source: Source) -> bool:
     """Whether any file has text for its tasks, so that all tasks are read as text."""
     kinds = set()
-    for piece in source.parts:
-        for file, columns in zip(piece.files, piece.columns, strict=True):
-            if file.lower().endswith(PARQUET) and len(columns[0]) == 1:
-                kind = pq.read_schema(file).field(columns[0][0]).type
-                kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-                kinds.add(pa.types.is_integer(kind))
-            else:
-                return True
+    for file, (items, *_) in {(piece.file, piece.columns) for piece in source.parts}:
+        if ending(file) not in PARQUET or len(items) > 1:
+            return True
+        kind = pq.read_schema(file).field(items[0]).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        kinds.add(pa.types.is_integer(kind))
     return False in kinds
 
 
@@ -221,11 +224,11 @@ class Gather:
             or "all".
     """
 
-    folder: str
-    runs: tuple[str, ...]
+    folder: Path
+    runs: tuple[Path, ...]
     num_annotators: int
     num_classes: int
-    source: str
+    source: Path
     duplicates: Duplicates = "error"
 
     def __call__(self, number: int) -> tuple[int, int, int]:
@@ -246,7 +249,7 @@ class Gather:
         annotators = table["annotator"].to_numpy()
         labels = table["label"].to_numpy()
         offsets, columns = self._sorted(codes, annotators, labels, names)
-        *paths, last = (Path(self.folder) / name for name in _files(number))
+        *paths, last = (self.folder / name for name in _files(number))
         for path, array in zip(paths, (offsets, columns), strict=True):
             with atomic_path(path) as temporary:
                 np.save(temporary, array)
@@ -257,7 +260,7 @@ class Gather:
         """Returns the rows of a bucket, copied out of the runs."""
         rows = []
         for run in self.runs:
-            with pa.memory_map(run) as stream:
+            with pa.memory_map(str(run)) as stream:
                 reader = pa.ipc.open_file(stream)
                 offsets = np.frombuffer(reader.schema.metadata[b"offsets"], dtype="<i8")
                 first, last = offsets[number : number + 2].tolist()
@@ -287,7 +290,7 @@ class Gather:
         who = columns // self.num_classes
         twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (who[1:] == who[:-1]))
         if len(twice) and self.duplicates == "error":
-            name = pq.read_table(Path(self.folder) / NAMES)["annotator"]
+            name = pq.read_table(self.folder / NAMES)["annotator"]
             task, worker = names[int(ordered[twice[0]])].as_py(), name[int(who[twice[0]])].as_py()
             raise error("duplicate_pair", self.source, item=task, annotator=worker)
         if len(twice) and self.duplicates != "all":

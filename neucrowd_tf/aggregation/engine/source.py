@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COLUMNS = ("task", "worker", "label")
+NAMES = "annotators.parquet"
 TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
-# At most this many parts, so that many small files do not make as many runs.
-MOST_PARTS = 1024
 PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
 # Options that only a file in memory is read with.
 WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
@@ -51,14 +50,14 @@ class Part(NamedTuple):
     """Some of the rows of a source.
 
     Attributes:
-        files: the files.
-        columns: the columns of item, annotator and label in each file.
+        file: the file.
+        columns: its columns of item, annotator and label.
         options: how they are read.
         groups: the row groups from the first to before the last of a Parquet file; None for all.
     """
 
-    files: tuple[str, ...]
-    columns: tuple[tuple[tuple[str, ...], ...], ...]
+    file: Path
+    columns: tuple[tuple[str, ...], ...]
     options: TableOptions
     groups: tuple[int, int] | None = None
 
@@ -95,9 +94,7 @@ class Source:
         pq.write_table(self.table, path)
         columns = tuple((name,) for name in COLUMNS)
         options = TableOptions(missing=(), duplicates="all", exact_names=True, classes=("all",))
-        return dataclasses.replace(
-            self, parts=[Part((str(path),), (columns,), options)], options=options
-        )
+        return dataclasses.replace(self, parts=[Part(path, columns, options)], options=options)
 
 
 def find_source(path: Path, options: TableOptions | None = None) -> Source:
@@ -126,19 +123,17 @@ def find_source(path: Path, options: TableOptions | None = None) -> Source:
             table = pq.ParquetFile(file)
             rows += table.metadata.num_rows
             sizes = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
-            parts += [Part((str(file),), (columns,), options, span) for span in _spans(sizes)]
+            parts += [Part(file, columns, options, span) for span in _spans(sizes)]
         else:
             rows += 1 + file.stat().st_size // _row_length(file)
-            parts.append(Part((str(file),), (columns,), options))
+            parts.append(Part(file, columns, options))
     words = ", ".join(
         f"{word} {JOINT.join(names)}"
         for word, names in zip(("item", "annotator", "label"), columns, strict=True)
     )
     reason = f" ({roles.reason})" if roles is not None and roles.reason else ""
     lines = (f"{path.name}: long table; {words}{reason}",)
-    return Source(
-        _merged(parts), rows, tuple(files), state_of(files), options, _others(path, files), lines
-    )
+    return Source(parts, rows, tuple(files), state_of(files), options, _others(path, files), lines)
 
 
 def _roles(file: Path, options: TableOptions) -> Roles | None:
@@ -177,21 +172,20 @@ def state_of(files: Sequence[Path]) -> tuple[tuple[int, int], ...]:
 
 def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:
     """Returns the files of a folder that are neither read nor hidden."""
-    if not path.is_dir():
-        return ()
-    visible = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
-    return tuple(sorted({file for file in visible if not file.is_dir()} - set(files)))
+    rest = [file for file in _visible(path) if file not in files] if path.is_dir() else []
+    return tuple(file for file in rest if not file.is_dir())
+
+
+def _visible(folder: Path) -> list[Path]:
+    """Returns what a folder and its folders hold and is not hidden, sorted."""
+    return sorted(path for path in folder.rglob("*") if not path.name.startswith((".", "_")))
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         check_regular(path, folders=False)
         return [path]
-    files = sorted(
-        file
-        for file in path.rglob("*")
-        if file.suffix.lower() in (".parquet", ".csv") and not file.name.startswith((".", "_"))
-    )
+    files = [file for file in _visible(path) if file.suffix.lower() in (".parquet", ".csv")]
     if not files:
         problem = "the folder has no .parquet or .csv files"
         raise unreadable(path, problem, "Name another folder, or a file")
@@ -215,21 +209,6 @@ def _spans(sizes: list[int]) -> Iterator[tuple[int, int]]:
             first, rows = last, 0
 
 
-def _merged(parts: list[Part]) -> list[Part]:
-    """Joins parts of whole files if there are very many."""
-    if len(parts) <= MOST_PARTS or any(piece.groups and piece.groups[0] for piece in parts):
-        return parts
-    size = -(-len(parts) // MOST_PARTS)
-    return [
-        Part(
-            tuple(file for piece in parts[i : i + size] for file in piece.files),
-            tuple(names for piece in parts[i : i + size] for names in piece.columns),
-            parts[0].options,
-        )
-        for i in range(0, len(parts), size)
-    ]
-
-
 def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa.Table, int]]:
     """Yields tables of about `RUN_ROWS` rows at most, and how many rows were left out of each.
 
@@ -242,28 +221,25 @@ def batches(piece: Part, wanted: tuple[str, ...] = COLUMNS) -> Iterator[tuple[pa
     Raises:
         DataError: rows that are not those of a table, or an id that a spreadsheet spoilt.
     """
-    for file, columns in zip(piece.files, piece.columns, strict=True):
-        held, size, lost = [], 0, 0
-        for batch in _read(Path(file), columns, piece, wanted):
-            present = _present(batch, piece.options)
-            table = batch if present is None else batch.filter(present)
-            lost += len(batch) - len(table)
-            if "task" in wanted:
-                _check_items(table["task"], Path(file))
-            held.append(table)
-            size += len(table)
-            if size >= RUN_ROWS:
-                yield pa.concat_tables(held), lost
-                held, size, lost = [], 0, 0
-        if held:
+    held, size, lost = [], 0, 0
+    for batch in _read(piece, wanted):
+        present = _present(batch, piece.options)
+        table = batch if present is None else batch.filter(present)
+        lost += len(batch) - len(table)
+        if "task" in wanted:
+            _check_items(table["task"], piece.file)
+        held.append(table)
+        size += len(table)
+        if size >= RUN_ROWS:
             yield pa.concat_tables(held), lost
+            held, size, lost = [], 0, 0
+    if held:
+        yield pa.concat_tables(held), lost
 
 
-def _read(
-    file: Path, columns: Sequence[tuple[str, ...]], piece: Part, wanted: tuple[str, ...]
-) -> Iterator[pa.Table]:
-    """Yields the wanted columns of a file as whole numbers or text."""
-    named = dict(zip(COLUMNS, columns, strict=True))
+def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
+    """Yields the wanted columns of a part as whole numbers or text."""
+    file, named = piece.file, dict(zip(COLUMNS, piece.columns, strict=True))
     names = list(dict.fromkeys(name for role in wanted for name in named[role]))
     groups = None if piece.groups is None else range(*piece.groups)
     rows = 0
@@ -412,52 +388,43 @@ def check_vocabulary(
     return classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
 
 
-@dataclasses.dataclass(frozen=True)
-class Scatter:
-    """Turns parts into runs, as a function that other processes can be sent.
+def scatter(
+    folder: Path, classes: pa.Array, text: bool, buckets: int, item: tuple[int, Part]
+) -> list[Path]:
+    """Writes the rows of a part as runs; returns their files.
 
-    Attributes:
-        folder: of the runs.
-        names: a Parquet file with the annotators in the order of their codes.
+    A run has its rows in the order of the buckets; the schema's metadata has the offsets.
+
+    Args:
+        folder: of the shards, with the annotators in the order of their codes; the runs are in
+            `runs`.
         classes: the class names in their order.
         text: whether ids of items are text in all parts.
         buckets: into how many the rows are scattered.
+        item: the part's number, and the part.
     """
-
-    folder: str
-    names: str
-    classes: pa.Array
-    text: bool
-    buckets: int
-
-    def __call__(self, item: tuple[int, Part]) -> list[str]:
-        """Writes the runs of a part; returns their files.
-
-        A run has its rows in the order of the buckets; the schema's metadata has the offsets.
-        """
-        number, piece = item
-        names = pq.read_table(self.names)["annotator"].combine_chunks()
-        files = []
-        for i, (table, _) in enumerate(batches(piece)):
-            path = Path(self.folder) / f"run-{number:05d}-{i:04d}.arrow"
-            items = table["task"].combine_chunks()
-            if self.text and not pa.types.is_large_string(items.type):
-                items = items.cast(pa.large_string())
-            bucket = buckets_of(items, self.buckets)
-            order = np.argsort(bucket, kind="stable")
-            offsets = np.searchsorted(bucket[order], np.arange(self.buckets + 1))
-            run = pa.table(
-                {
-                    "task": items,
-                    "annotator": coded(table["worker"], names),
-                    "label": coded(table["label"], self.classes).cast(pa.int16()),
-                }
-            ).take(pa.array(order))
-            schema = run.schema.with_metadata({"offsets": offsets.astype("<i8").tobytes()})
-            run = run.combine_chunks().replace_schema_metadata(schema.metadata)
-            write_arrow(path, run)
-            files.append(str(path))
-        return files
+    number, piece = item
+    names = pq.read_table(folder / NAMES)["annotator"].combine_chunks()
+    files = []
+    for i, (table, _) in enumerate(batches(piece)):
+        path = folder / "runs" / f"run-{number:05d}-{i:04d}.arrow"
+        items = table["task"].combine_chunks()
+        if text and not pa.types.is_large_string(items.type):
+            items = items.cast(pa.large_string())
+        bucket = buckets_of(items, buckets)
+        order = np.argsort(bucket, kind="stable")
+        offsets = np.searchsorted(bucket[order], np.arange(buckets + 1))
+        run = pa.table(
+            {
+                "task": items,
+                "annotator": coded(table["worker"], names),
+                "label": coded(table["label"], classes).cast(pa.int16()),
+            }
+        ).take(pa.array(order))
+        metadata = {"offsets": offsets.astype("<i8").tobytes()}
+        write_arrow(path, run.combine_chunks().replace_schema_metadata(metadata))
+        files.append(path)
+    return files
 
 
 def write_arrow(path: Path, table: pa.Table) -> None:

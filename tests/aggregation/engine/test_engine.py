@@ -209,7 +209,7 @@ def test_duplicates(tmp_path: Path) -> None:
             counts = shards.open(number).one_hot.toarray().tolist()
             votes |= dict(zip(shards.tasks(number).to_pylist(), counts, strict=True))
     assert votes == {1: [1, 1, 1, 0], 2: [0, 1, 0, 0]}
-    gather = Gather("", (), 2, 2, "a.parquet", "last")
+    gather = Gather(tmp_path, (), 2, 2, tmp_path, "last")
     triples = [np.array(column) for column in ([0, 1, 0, 0], [0, 0, 0, 1], [0, 1, 1, 0])]
     for rule, column in (("last", 1), ("first", 0)):
         gather = dataclasses.replace(gather, duplicates=rule)
