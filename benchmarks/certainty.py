@@ -168,7 +168,7 @@ def ranges(crowds: Sequence[Crowd]) -> dict[str, list[float]]:
     for one in crowds:
         votes = one.annotations.vote_counts()
         counts = votes.sum(axis=1)[one.annotations.annotated]
-        agreement = coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
+        agreement = agreement_coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
         row = (len(counts), votes.shape[1], counts.mean(), (counts > 1).mean(), agreement)
         for values, value in zip(measured.values(), row, strict=True):
             values.append(float(value))
