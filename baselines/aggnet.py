@@ -53,8 +53,8 @@ class AggNet(ClassifierEstimator):
     rounds: int = argument(
         5,
         whole(1),
-        "how often the two take turns. The network trains `epochs` epochs on vote shares at first,"
-        " and `epochs / rounds` in each further round, from where it stands.",
+        "rounds of EM. The network first trains `epochs` epochs on vote shares. Each further round"
+        " continues for `epochs / rounds` epochs.",
     )
     smoothing: float = argument(
         0.1, number(above=0), "pseudo-count of every cell of the confusion matrices."

@@ -46,7 +46,7 @@ class ReliabilityModel(AnnotationModel):
 
 
 class MaDLModel(AnnotationModel):
-    """MaDL: annotations of annotators who are alike count less."""
+    """MaDL: annotations of similar annotators count less."""
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of losses and of weights.

@@ -87,8 +87,8 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
     calibration: float = argument(
         0.2,
         number(least=0, below=1),
-        "the share of the annotations that a first fit leaves out, to find a temperature for each"
-        " annotator's probabilities; 0 takes these as they are.",
+        "share of the annotations that a first fit leaves out, to choose a temperature for each"
+        " annotator's probabilities; 0 uses no temperature.",
     )
 
     temperatures_: NDArray[np.float64] | None = fitted()

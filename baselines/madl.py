@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @registered(
     "madl",
-    "MaDL: confusions of instance and annotator; annotators who are alike count less",
+    "MaDL: confusions of instance and annotator; similar annotators count less",
     INSTANCE_PRESETS,
     paper=(
         "Herde, Huseljic and Sick: Multi-annotator Deep Learning: A Probabilistic Framework for"

@@ -35,7 +35,7 @@ CARD = catalogue.card("cifar10n")
 @register_dataset(
     "cifar10n",
     summary=(
-        "32 x 32 photographs of 10 classes, 747 annotators, 3 labels an image (--data_dir only)"
+        "32 x 32 photographs of 10 classes, 747 annotators, 3 labels per image (--data_dir only)"
     ),
     options=OPTIONS,
 )

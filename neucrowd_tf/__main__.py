@@ -19,10 +19,10 @@ RUN = "run"
 COMMANDS = {
     "report": (
         "report.__main__",
-        "an HTML page on a crowd's labels: agreement, annotators, items to check",
+        "write an HTML page on a crowd's labels: agreement, annotators, items to check",
     ),
-    "aggregate": ("aggregate", "one label per item from the labels of many annotators"),
-    "relabel": ("relabel", "which items to label again, and by whom"),
+    "aggregate": ("aggregate", "infer one label per item from the labels of many annotators"),
+    "relabel": ("relabel", "list the labels to collect next: items, annotators and reasons"),
     "merge": ("merge", "add the new labels to the table of labels"),
     "gold": ("gold", "draw items that are worth a gold label"),
     "convert": ("convert", "write an annotation tool's export as annotations.csv"),

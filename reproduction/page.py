@@ -1,7 +1,7 @@
 """Writes RESULTS.md and docs/results/ from claims.toml and the tables in a results folder.
 
 RESULTS.md has a row per claim and counts of the published values; docs/results/ has a page per
-paper with its tables. Run `python -m reproduction.page results RESULTS.md`.
+paper with its tables; the paper's page in docs/methods/ has its claims. Run `python -m reproduction.page results RESULTS.md`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ OTHER = "not run"
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)]+)\)")
 # Where NOTES.md wants the claims and the counts.
 CLAIMS, COUNTS = "<!-- claims -->", "<!-- counts -->"
+_PLACE = re.compile(f"(?<={CLAIMS}\n).*?(?=<!-- end of claims -->)", re.DOTALL)
 PAPERS = {
     "neucrowd": "NeuCrowd",
     "rll": "RLL",
@@ -190,6 +191,13 @@ def paper_pages(results: Path) -> dict[str, str]:
     return pages
 
 
+def method_page(text: str, title: str) -> str:
+    """Returns a page of docs/methods/ with the claims of its paper that have values."""
+    rows = [claim for claim in claims.read() if claim.paper == title]
+    table = at_a_glance(claim for claim in rows if not claim.verdict.startswith(claims.READING))
+    return _PLACE.sub(lambda _: "\n".join(table[2:-1]) + "\n", text)
+
+
 def _moved(text: str, old: str, new: str) -> str:
     """Returns a page of the folder `old` with its links relative to the folder `new`."""
 
@@ -210,6 +218,10 @@ def main(arguments: list[str]) -> int:
         write_text(target, page(results))
         for name, text in paper_pages(results).items():
             write_text(target.parent / "docs" / "results" / name, text)
+        for name, title in PAPERS.items():
+            path = target.parent / "docs" / "methods" / f"{name}.md"
+            if path.exists():
+                write_text(path, method_page(path.read_text(encoding="utf-8"), title))
     except (DataError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

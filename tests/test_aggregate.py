@@ -112,7 +112,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
     said = capsys.readouterr().err
-    assert "model 'gpt': it may" in said and "labels of a person. It pays if" in said
+    assert "model 'gpt': it may" in said and "labels of a human annotator. It pays if" in said
     shared = said.partition("the same mistake in ")[2]
     assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
     short = tmp_path / "short.csv"
@@ -120,7 +120,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags[0] = f"--annotations={short}"
     assert main([*flags, "--model_annotator=gpt"]) == 0
     note = pd.read_csv(table).set_index("annotator")["note"]["gpt"]
-    assert "nobody has 30 items" in note
+    assert "no human annotator has 30 items" in note
 
 
 @pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)

@@ -1,6 +1,10 @@
-"""The commands of README.md, BUILD.md and docs/ run as they stand, except blocks marked `no-test`;
-those marked `ci` or `slow` with the tests of that mark. Python runs in this process (importing
-TensorFlow anew costs four seconds a block), commands in processes of their own.
+"""The commands of README.md, BUILD.md and docs/ run as they are, and print the output that follows.
+
+A fence's info string may have marks: `ci` and `slow` (runs with the tests of that mark),
+`file=NAME` (the block is a file), `near=0.02` (decimal numbers of the output may differ by this
+much) and, last, `no-test: REASON`. A `text` block right after a block is its output: each of its
+lines is printed, with any text for `...`. Python runs in this process (importing TensorFlow takes
+four seconds per block), commands in processes of their own.
 """
 
 from __future__ import annotations
@@ -14,50 +18,58 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from neucrowd_tf.__main__ import console_main
 
 ROOT = Path(__file__).resolve().parent.parent
-BLOCK = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# Their commands run in test_certainty_pages.py, which compares the output too.
-SHOWN = ("certainty.md", "relabelling.md")
+BLOCK = re.compile(
+    r"^```(\w+)?([^\n]*)\n(.*?)^```\n(?:\n```(?:text)?\n(.*?)^```)?", re.MULTILINE | re.DOTALL
+)
 SHELL, PYTHON = ("bash", "sh"), ("python",)
+DECIMAL = re.compile(r"-?\d+\.\d+")
 LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert|gold|merge) [^|&;<>\\$`]*")
 
 
+class Block(NamedTuple):
+    """A block that runs: its language is "file NAME" for a file."""
+
+    line: int
+    language: str
+    text: str
+    marks: list[str]
+    shown: str = ""
+    near: float = 0.0
+
+
 def documents() -> list[Path]:
-    return [
-        path
-        for path in (ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md")))
-        if path.name not in SHOWN
-    ]
+    return [ROOT / "README.md", ROOT / "BUILD.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def blocks(path: Path) -> list[tuple[int, str, str, list[str]]]:
-    """Returns line, language, text and marks of each block that is to run; of one marked
-    `file=NAME`, "file NAME" as its language.
-    """
+def blocks(path: Path) -> list[Block]:
     text = path.read_text(encoding="utf-8")
-    found = []
+    result = []
     for match in BLOCK.finditer(text):
-        language, marks, body = match.groups()
-        name = next(
-            (mark.removeprefix("file=") for mark in marks.split() if mark.startswith("file=")), None
-        )
-        if (language in (*SHELL, *PYTHON) or name) and "no-test" not in marks.split():
-            found.append(
-                (
-                    text.count("\n", 0, match.start()) + 1,
-                    language if name is None else f"file {name}",
-                    body,
-                    [mark for mark in marks.split() if mark in ("ci", "slow")],
-                )
+        language, info, body, shown = match.groups()
+        marks, untested, _ = info.partition("no-test")
+        named = dict(mark.split("=", 1) for mark in marks.split() if "=" in mark)
+        if untested or not (language in (*SHELL, *PYTHON) or "file" in named):
+            continue
+        result.append(
+            Block(
+                text.count("\n", 0, match.start()) + 1,
+                f"file {named['file']}" if "file" in named else language,
+                body,
+                [mark for mark in marks.split() if mark in ("ci", "slow")],
+                shown or "",
+                float(named.get("near", 0)),
             )
-    return found
+        )
+    return result
 
 
 def parameters() -> Iterator[Any]:
@@ -65,10 +77,10 @@ def parameters() -> Iterator[Any]:
     process."""
     for path in documents():
         name = str(path.relative_to(ROOT))
-        for line, language, body, names in blocks(path):
+        for block in blocks(path):
             marks = [pytest.mark.xdist_group(f"documents {name}")]
-            marks += [getattr(pytest.mark, mark) for mark in names]
-            yield pytest.param(name, language, body, id=f"{name}:{line}", marks=marks)
+            marks += [getattr(pytest.mark, mark) for mark in block.marks]
+            yield pytest.param(name, block, id=f"{name}:{block.line}", marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -108,21 +120,25 @@ def tables(folder: Path) -> None:
         shutil.copyfile(path, folder / path.name)
 
 
-@pytest.mark.parametrize(("document", "language", "body"), parameters())
+@pytest.mark.parametrize(("document", "block"), parameters())
 def test_block(
     document: str,
-    language: str,
-    body: str,
+    block: Block,
     folders: dict[str, Path],
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     folder = folders[document]
+    language, body = block.language, block.text
     if "=DATA" in body and not (folder / "DATA").exists():
         (folder / "DATA").symlink_to(request.getfixturevalue("data_dir"))
-    for _, kind, text, _ in blocks(ROOT / document):  # whichever marks are run alone
-        if kind.startswith("file "):
-            (folder / kind.removeprefix("file ")).write_text(text, encoding="utf-8")
+    if "ENCODER" in body and not (folder / "ENCODER").exists():
+        small_encoder(folder)
+    monkeypatch.setenv("NEUCROWD_CACHE", str(folder / "cache"))
+    for other in blocks(ROOT / document):  # whichever marks are run alone
+        if other.language.startswith("file "):
+            (folder / other.language.removeprefix("file ")).write_text(other.text, encoding="utf-8")
     if language.startswith("file "):
         (folder / language.removeprefix("file ")).write_text(body, encoding="utf-8")
         assert body.count("\n") < 60, "an example that a page shows in full has fewer than 60 lines"
@@ -130,6 +146,7 @@ def test_block(
     monkeypatch.chdir(folder)
     if language in PYTHON:
         exec(compile(body, document, "exec"), {"__name__": "__main__"})
+        compare(block, "".join(capfd.readouterr()))
         return
     # Fewer candidates than a user's run tries: a quarter of a minute for a whole one.
     body = in_process(body, monkeypatch).replace(
@@ -141,9 +158,8 @@ def test_block(
         "PYTHONPATH": str(folder),
     }
     environment.pop("MAKEFLAGS", None)
-    command = ["bash", "-euo", "pipefail", "-c", body]
     done = subprocess.run(
-        command,
+        ["bash", "-euo", "pipefail", "-c", body],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -152,6 +168,37 @@ def test_block(
         check=False,
     )
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    compare(block, "".join(capfd.readouterr()) + done.stdout + done.stderr)
+
+
+def compare(block: Block, output: str) -> None:
+    """Checks that each shown line is one of the output's."""
+    print(output)
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    for shown in block.shown.splitlines():
+        parts = DECIMAL.split(" ".join(shown.split()))
+        numbers = [float(number) for number in DECIMAL.findall(shown)]
+        if not block.near:
+            parts, numbers = [" ".join(shown.split())], []
+        pattern = DECIMAL.pattern.join(re.escape(part).replace(r"\.\.\.", ".*") for part in parts)
+        assert any(
+            re.fullmatch(pattern, line)
+            and all(
+                abs(float(printed) - number) <= block.near
+                for printed, number in zip(DECIMAL.findall(line), numbers, strict=False)
+            )
+            for line in lines
+        ), f"not printed: {shown}\nbut: {output[-4000:]}"
+
+
+def small_encoder(folder: Path) -> None:
+    """Writes a sentence encoder with a random vector for each word of the example texts."""
+    from tests.encoders.test_sentences import make_encoder
+
+    words = sorted(set(re.findall(r"\w+", (folder / "texts.csv").read_text(encoding="utf-8"))))
+    vocabulary = {word: code for code, word in enumerate(["[UNK]", *words])}
+    table = np.random.default_rng(0).normal(size=(len(vocabulary), 8))
+    make_encoder(folder / "ENCODER", table, vocabulary)
 
 
 def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -177,22 +224,30 @@ def test_the_page_of_flags_is_what_the_commands_declare() -> None:
 
 
 def test_readme_has_its_commands() -> None:
-    commands = [body for _, language, body, _ in blocks(ROOT / "README.md") if language in SHELL]
+    commands = [block.text for block in blocks(ROOT / "README.md") if block.language in SHELL]
     assert any("make run" in body for body in commands)
     assert any("run_experiment.py" in body for body in commands)
 
 
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_blocks_that_do_not_run_have_a_reason(path: Path) -> None:
+    fences = re.findall(r"^```(\w+)([^\n]*)\n", path.read_text(encoding="utf-8"), re.MULTILINE)
+    untested = [info for _, info in fences if "no-test" in info]
+    assert all(re.search(r"no-test: \w+ \w+", info) for info in untested), untested
+
+
 @pytest.mark.slow
-@pytest.mark.xdist_group("documents README.md")
-def test_readmes_table_is_what_its_command_makes(folders: dict[str, Path]) -> None:
-    """After the block that makes runs/table."""
-    made = pd.read_csv(folders["README.md"] / "runs" / "table" / "summary.csv").set_index("method")
+@pytest.mark.xdist_group("documents docs/tutorials/compare.md")
+def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path]) -> None:
+    """After the block that makes the run."""
+    document = "docs/tutorials/compare.md"
+    made = pd.read_csv(folders[document] / "runs" / "compare" / "summary.csv").set_index("method")
     row = re.compile(
-        r"^\| .*\(`(\w+)`\) \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE
+        r"^\| `(\w+)` \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE
     )
     shown = {
         name: figures
-        for name, *figures in row.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+        for name, *figures in row.findall((ROOT / document).read_text(encoding="utf-8"))
     }
     assert set(shown) == set(made.index)
     for name, (accuracy, auc, gain) in shown.items():

@@ -217,8 +217,8 @@ class DawidSkene(IterativeAggregator):
     hard: bool = argument(
         False,
         flag,
-        "whether an instance counts for its most probable class alone while estimating (Fast"
-        " Dawid-Skene): fewer iterations.",
+        "whether an instance counts only for its most probable class in the M-step (Fast"
+        " Dawid-Skene), which needs fewer iterations.",
     )
     tol: float = 1e-7
 

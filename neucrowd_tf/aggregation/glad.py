@@ -176,9 +176,9 @@ class Glad(IterativeAggregator):
     easiness: Literal["estimated", "integrated"] = argument(
         "estimated",
         one_of("estimated", "integrated"),
-        '"estimated" finds b_i with a_r by L-BFGS, as the paper does by conjugate gradients;'
+        '"estimated" finds b_i with a_r by L-BFGS (the paper uses conjugate gradients).'
         ' "integrated" averages over b_i on a grid, so that an E-step needs one instance at a'
-        " time and an M-step sums over them.",
+        " time.",
     )
     tol: float = 1e-5
     abilities_: NDArray[np.float64] = fitted()

@@ -131,9 +131,9 @@ def _by_row_number(crowd: Annotations, size: int) -> Annotations:
     for name in names.tolist():
         if not (isinstance(name, int) and 0 <= name < size):
             raise DataError(
-                "features: expected an index of tasks to match the annotations with, received rows"
-                f" without names, and the task {spelt(name)}, which is no row from 0 to {size - 1};"
+                "features: the rows have no names, and the task"
+                f" {spelt(name)} is not a row number from 0 to {size - 1}. Use"
                 " features.set_index(...), or Annotations.from_frame(frame,"
-                " instance_names=tasks in the rows' order)"
+                " instance_names=tasks in the rows' order)."
             )
     return crowd.align(np.arange(size))

@@ -69,8 +69,8 @@ class Inference:
         lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
         if self.certainty.notes:
             lines.append(
-                f"This crowd has {' and '.join(self.certainty.notes)}, unlike the crowds that the"
-                " probabilities were calibrated on. The interval is wider for that."
+                "This crowd is unlike the crowds that the probabilities were calibrated on:"
+                f" {', '.join(self.certainty.notes)}. The interval is therefore wider."
             )
         if self.agreement is None:
             lines.append(SHARED)

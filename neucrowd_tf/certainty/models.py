@@ -211,13 +211,13 @@ def model_lines(
         else:
             verdict = "may" if row.test.passed else "may not"
             text += (
-                f"it {verdict} replace people by the alternative annotator test (winning rate"
+                f"it {verdict} replace human annotators by the alternative annotator test (winning rate"
                 f" {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
             )
         if not np.isnan(row.worth.value):
             text += (
                 f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
-                f" {row.worth.high:.2f}] labels of a person. It pays if it costs less than"
+                f" {row.worth.high:.2f}] labels of a human annotator. It pays if it costs less than"
                 f" {row.worth.value:.2f} times as much."
             )
         lines.append(text.rstrip())

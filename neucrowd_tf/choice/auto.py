@@ -87,7 +87,7 @@ class Auto(CrowdEstimator):
         recommendation_: `method` ("average" or a candidate), `members` of the average and their
             `weights`, `accuracy` (expected, of held-out predictions; value, low and high of an 80%
             interval), `difference`, `low`, `high` (from the accuracy of mv_lr, 95%),
-            `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "cannot be told"),
+            `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "unclear"),
             `better_than_commonest_class`, `gold_labels` (how many were used), `text` (all this in
             words), `calibration` (temperature, and expected calibration error before and after),
             `target`, `fits` (by member), `representations` (of texts), and `methods`, one row per
@@ -135,8 +135,8 @@ class Auto(CrowdEstimator):
     budget: float | None = argument(
         None,
         none | number(above=0),
-        "predicted seconds of all cores together that candidates may take; the least useful for"
-        f" their cost are left out, and the better ones are fitted up to {FITS} times. None takes"
+        "predicted seconds of all cores together for the candidates. The least useful for their"
+        f" cost are left out, and the better ones are fitted up to {FITS} times. None is"
         f" {BUDGET:g}.",
     )
     jobs: int | None = argument(

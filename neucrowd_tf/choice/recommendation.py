@@ -23,10 +23,10 @@ from neucrowd_tf.metrics import classification_metrics
 Array = NDArray[np.float64]
 AVERAGE, CONSTANT = "average", "commonest class"
 GOLD_ADVICE = "Gold labels of 50 random items (--gold) would narrow this interval."
-# If the commonest class is this many times the rarest, the target may matter.
+# If the most frequent class is this many times the rarest, the target may matter.
 IMBALANCED = 3.0
 FEW_LABELS = 3.0
-# A model is useful if it surely avoids this share of the commonest class's errors. Members are
+# A model is useful if it surely avoids this share of the most frequent class's errors. Members are
 # chosen by the labels that judge the average, which alone gains a little.
 SLIGHT = 0.05
 
@@ -61,7 +61,7 @@ def recommend(
     accuracy = judged.accuracy(AVERAGE)
     lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
-    better = "yes" if lead.low > 0 else "no" if lead.high < 0 else "cannot be told"
+    better = "yes" if lead.low > 0 else "no" if lead.high < 0 else "unclear"
     if ranked.members == [BASELINE]:
         better = "no"
     checked = int((judged.gold >= 0).sum())
@@ -72,7 +72,7 @@ def recommend(
     errors = 1 - judged.accuracy(CONSTANT).value
     useful = above.low > SLIGHT * errors
     if not useful:
-        sentences.append("It is no better than the commonest class: do not use this model.")
+        sentences.append("It is no better than the most frequent class: do not use this model.")
     if checked < LEAST_GOLD:
         sentences.append(GOLD_ADVICE)
     return {
@@ -193,7 +193,7 @@ def advice(evidence: Evidence, target: str) -> list[str]:
     ratio = imbalance_ratio(np.bincount(evidence.consensus, minlength=evidence.num_classes))
     if ratio > IMBALANCED and target == "as_trained":
         sentences.append(
-            f"The commonest class is {ratio:.0f} times the rarest. If classes will be equally"
+            f"The most frequent class is {ratio:.0f} times the rarest. If classes will be equally"
             " frequent later, use --target=balanced."
         )
     return sentences

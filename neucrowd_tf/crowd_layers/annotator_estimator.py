@@ -93,9 +93,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     restarts: int = argument(
         2,
         whole(0),
-        "how often a fit that hardly ever predicts a class which annotators agree on starts again"
-        " from another seed, a crowd layer from matrices nearer to the identity; where the last one"
-        " does not either, there is a warning.",
+        "how often a fit starts again if it almost never predicts a class that annotators agree on."
+        " Each has another seed, and a crowd layer starts nearer to the identity. If all fail,"
+        " there is a warning.",
     )
     annotator_learning_rate: float | None = argument(
         None,

@@ -104,10 +104,10 @@ def check_finds_random_annotator(make: Callable[..., AnnotatorEstimator], **argu
     bound = (answered + 1) / 2
     _require(
         right[3] < bound,
-        f"who answers at random has a mean diagonal of {right[3]:.2f} in confusion_matrices_, where"
-        f" he answered {answered:.2f}; expected below {bound:.2f}: train him longer or at a higher"
-        " annotator_learning_rate, or extend InstanceLayer, where the head at the corners of the"
-        " simplex does not say what an annotator answers",
+        f"the random annotator has a mean diagonal of {right[3]:.2f} in confusion_matrices_, and"
+        f" {answered:.2f} in its labels; expected below {bound:.2f}. Train longer or use a higher"
+        " annotator_learning_rate. If the head at the corners of the simplex does not describe an"
+        " annotator, extend InstanceLayer",
     )
     _require(right[:3].min() > right[3] + 0.1, f"mean diagonals {right}")
 

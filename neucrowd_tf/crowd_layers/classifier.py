@@ -115,10 +115,11 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
     base: Any = argument(
         "dense",
         network(BASES),
-        'a name ("dense", or "small_cnn" and "resnet18" for images), a configuration such as'
-        ' `{"hidden_units": [256, 128], "batch_norm": True}`, a Keras classifier whose outputs are'
-        " C probabilities or logits (it is copied), a function of (input shape, C) that makes one,"
-        ' "module:function", or a name of keras.applications such as "MobileNetV2" (untrained).',
+        'a name ("dense", or "small_cnn" and "resnet18" for images), or a configuration such as'
+        ' `{"hidden_units": [256, 128], "batch_norm": True}`. Also a Keras classifier with C'
+        " probabilities or logits, which is copied, or a function of (input shape, C) that makes"
+        ' one. Also "module:function", or a name of keras.applications such as "MobileNetV2"'
+        " (untrained).",
         positional=True,
     )
     standardise: bool | Literal["square_root"] = argument(
@@ -279,7 +280,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
             replicas = run.strategy.num_replicas_in_sync
         if isinstance(data.features, DatasetFeatures):
             if replicas > 1:
-                raise UsageError("features: a tf.data.Dataset trains on one device alone")
+                raise UsageError("features: a tf.data.Dataset trains on one device only")
             network.batches, network.steps = data.features.batches(self.batch_size, self.seed)
             return
         if size not in network.pipelines:

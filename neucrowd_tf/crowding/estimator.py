@@ -153,16 +153,16 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     averaging: float = argument(
         0.8,
         number(least=0, below=1),
-        "share of itself that a running average of the classifier's weights keeps each epoch. The"
-        " average predicts, and the game goes on with the present weights; 0 predicts with these,"
-        " as in the paper.",
+        "decay per epoch of a running average of the classifier's weights. The average predicts,"
+        " and the game continues with the current weights. 0 predicts with the current weights,"
+        " as published.",
     )
     epochs: int = argument(12, whole(0), "of the game; 0 stops after DL-CL.")
     collapse_drop: float = argument(
         0.1,
         number(above=0),
-        "the guard stops when validation accuracy falls this far below the best one, or when the"
-        " entropy of the predicted classes falls below half of its first value.",
+        "training stops if validation accuracy falls this far below the best one. It also stops"
+        " if the entropy of the predicted classes falls below half of its first value.",
     )
     refit: bool = argument(
         True,
@@ -188,7 +188,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if not data.annotations.observed().num_annotations:
-            raise DataError("annotations: expected authentic ones, received generated ones alone")
+            raise DataError("annotations: expected authentic ones, received only generated ones")
         self.annotator_table_ = annotator_table(self.annotator_features, data.annotations)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
@@ -377,8 +377,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
         if not self.generator_weights_:
             raise UsageError(
-                "CrowdInG: expected a fit with epochs of the game, received one of DL-CL alone,"
-                " which has no generator"
+                "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
+                " at least 1."
             )
         sizes = int(np.prod(self.feature_shape_)), self.annotator_table_.shape[1]
         generator = self._caches["generator"].get(

@@ -122,7 +122,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     quota: int = argument(
         1000,
         whole(1),
-        "M, how many pseudo-annotations a round selects; where fewer are left, all of these.",
+        "M, the number of pseudo-annotations per round, or all if fewer are left.",
     )
     rounds: int = argument(
         5,
@@ -139,24 +139,22 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     pick: Literal["validation", "last"] = argument(
         "validation",
         one_of("validation", "last"),
-        '"last" predicts with the last round, as the paper does; "validation" with the latest round'
-        " whose validation accuracy is within `tolerance` standard errors of the best one: the last"
-        " round too, unless an earlier one was clearly better.",
+        '"last" predicts with the last round, as published. "validation" predicts with the latest'
+        " round whose validation accuracy is within `tolerance` standard errors of the best one.",
     )
     tolerance: float = argument(
-        1.0, number(least=0), "in standard errors of the best accuracy; 0 takes the best round."
+        1.0, number(least=0), "in standard errors of the best accuracy; 0 chooses the best round."
     )
     patience: int | None = argument(
         None,
         none | whole(1),
-        "stop after so many rounds without a better validation accuracy; None goes on.",
+        "stop after so many rounds without a better validation accuracy; None runs all.",
     )
     validation_fraction: float = argument(
         0.2,
         share,
-        "without validation data, this share of the instances is held out in a first pass that"
-        " chooses the round (scored against their majority votes); a second pass goes as many"
-        " rounds on all instances.",
+        "without validation data, a first pass holds out this share of the instances to choose the"
+        " round by their majority votes. A second pass runs as many rounds on all instances.",
     )
     seed: int = argument(
         0,

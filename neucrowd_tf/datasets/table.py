@@ -91,7 +91,7 @@ class Files:
             raise UsageError(f"--features: {ONE_FILE}")
         if len(kinds) > 1:
             first, second = kinds[:2]
-            raise UsageError(f"--{second}: expected alone, received together with --{first}")
+            raise UsageError(f"--{second}: cannot be combined with --{first}")
         if self.annotations is None:
             raise UsageError("--annotations: --dataset=table needs a file of labels.")
         self._check_test(kinds[0])

@@ -100,7 +100,7 @@ def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
         check_supported(execution.method, dataset)
         estimator = execution.estimator(work.hparams)
         if not getattr(estimator, "distributed", False):
-            return Outcome(OK, reason="the first worker trains alone, on one device")
+            return Outcome(OK, reason="only the first worker trains, on one device")
         execution.fit(estimator, execution.run())
     except Exception as error:
         return _failure(error, work.hparams)

@@ -74,7 +74,7 @@ _register = functools.partial(
 
 @_register(
     "iced_literal",
-    summary="ICED as published, with the class prior updated as section 2.3 alone says",
+    summary="ICED as published, with the class prior updated as in section 2.3",
     defaults=LITERAL,
 )
 @_register(
@@ -154,14 +154,14 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     candidates: str = argument(
         "classifier",
         one_of("classifier", "inferred"),
-        'what makes a real instance a candidate of a class: the "classifier"\'s prediction or, as'
-        ' published, the "inferred" label of the round before (the majority vote in the first).',
+        'candidates of a class are chosen by the "classifier"\'s prediction or, as published, by the'
+        ' "inferred" label of the round before (in the first, by majority vote).',
     )
     prior: str = argument(
         "uniform",
         one_of(*PRIORS),
-        '"uniform" holds the class prior of the inference, "update" estimates it (section 2.3),'
-        ' "start" does so after a first E-step under a uniform one.',
+        '"uniform" keeps the class prior uniform, "update" estimates it (section 2.3),'
+        ' "start" estimates it after a first E-step with a uniform prior.',
     )
     em: str = argument(
         "soft",
@@ -171,7 +171,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     smoothing: float = argument(
         1.0, number(least=0), "pseudo-count of every cell of the confusion matrices."
     )
-    em_iterations: int = argument(100, whole(), "most iterations of EM in a round.")
+    em_iterations: int = argument(100, whole(), "largest number of EM iterations per round.")
     warm_up: str = argument(
         "all",
         one_of("groups", "all", "top", "none"),
@@ -181,12 +181,12 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
     autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
     decoder_epochs: int = argument(
-        1, whole(0), "passes in each round that let the decoder follow the encoder."
+        1, whole(0), "epochs of the decoder in each round, so that it fits the new encoder."
     )
     tol: float | None = argument(
         None,
         number(least=0, most=1) | none,
-        "stop when a round changes at most this share of the inferred labels; None does all"
+        "stop if a round changes at most this share of the inferred labels; None runs all"
         " rounds.",
     )
     decoder: Any = argument(
@@ -198,8 +198,8 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     pretrained: bool = argument(
         False,
         flag,
-        "whether each fit starts from the trainable weights that these networks come with, and does"
-        " not draw them from the seed; frozen weights and other state are always kept.",
+        "whether each fit starts from the networks' own trainable weights, and not from weights"
+        " that the seed draws. Frozen weights and other state are always kept.",
     )
     batch_size: int = 32
 

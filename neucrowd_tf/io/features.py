@@ -193,7 +193,7 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
         advice = f"Leave it out with --ignore_columns={shlex.quote(name)}, or rename it"
         raise error("leak", table.path, problem=problem, advice=advice)
     if not names:
-        raise broken(table.path, f"there is no column beside {item[0]!r}")
+        raise broken(table.path, f"{item[0]!r} is the only column")
     return names
 
 

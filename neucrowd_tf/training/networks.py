@@ -44,7 +44,7 @@ OPTIMIZER = (
 )
 OPTIMIZER_MEANING = (
     "a name, a Keras optimizer, its configuration, or a function that makes one; each fit makes a"
-    " new one. All but a name have a learning rate of their own; `learning_rate` beside them is an"
+    " new one. Except for a name, each has its own learning rate, and `learning_rate` is then an"
     " error."
 )
 LEARNING_RATE = (
@@ -249,8 +249,8 @@ class ChoosesEpoch(TrainsNetwork):
     pretrained: bool = argument(
         False,
         flag,
-        "whether each fit starts from the trainable weights that the network comes with, and does"
-        " not draw them from the seed; frozen weights and other state are always kept.",
+        "whether each fit starts from the network's own trainable weights, and not from weights"
+        " that the seed draws. Frozen weights and other state are always kept.",
     )
     epochs: int = argument(20, whole(1), "how long to train.")
     patience: int | None = argument(
@@ -267,10 +267,10 @@ class ChoosesEpoch(TrainsNetwork):
 
 
 def check_learning_rate(estimator: Any) -> None:
-    """Raises UsageError for a `learning_rate` beside an optimizer that has its own."""
+    """Raises UsageError for a `learning_rate` if the optimizer has its own."""
     default = next(field.default for field in declared(estimator) if field.name == "learning_rate")
     if not isinstance(estimator.optimizer, str) and estimator.learning_rate != default:
         raise UsageError(
-            "learning_rate: has no effect beside an optimizer with a learning rate of its own. Give"
-            " that one the rate, or pass the optimizer by name."
+            "learning_rate: has no effect, because the optimizer has its own learning rate. Set the"
+            " rate there, or pass the optimizer by name."
         )

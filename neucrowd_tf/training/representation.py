@@ -77,9 +77,8 @@ class NetworkEstimator(TrainsNetwork):
         "dense",
         network(ENCODERS),
         'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
-        ' "dropout": 0.2}`, a Keras model (it is copied, not trained itself), a function of the'
-        ' input shape that makes one, "module:function", or a name of keras.applications'
-        " (untrained).",
+        ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
+        ' that makes one, "module:function", or a name of keras.applications (untrained).',
     )
     standardise: bool = argument(
         True, flag, "whether features get mean 0 and deviation 1, as measured in training."

@@ -64,9 +64,8 @@ def hold_out(
         return data, np.arange(len(labels))
     if math.ceil(fraction * len(labels)) >= len(labels):
         raise DataError(
-            f"annotations: expected instances to train on beside the share of {fraction:g} that is"
-            f" held out to validate on, received {len(labels)} annotated in all; pass validation"
-            " data"
+            f"annotations: {len(labels)} annotated instances are too few to hold out a share of"
+            f" {fraction:g} for validation. Pass validation data."
         )
     counts = np.bincount(labels)
     stratify = (

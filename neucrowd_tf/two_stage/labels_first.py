@@ -69,7 +69,7 @@ class LabelsFirst(CrowdEstimator):
         "random",
         one_of("random", "first", "prior"),
         'what decides between classes with equally many votes: "random", "first" or "prior"'
-        " (majority vote alone).",
+        " (only for majority vote).",
     )
 
     labels_: NDArray[np.int64] = fitted()
@@ -174,7 +174,7 @@ for _name, _aggregator, _summary, _space in (
     (
         "ds_onecoin_lr",
         "ds_one_coin",
-        "Dawid and Skene's EM with one accuracy an annotator, then logistic regression",
+        "Dawid and Skene's EM with one accuracy per annotator, then logistic regression",
         _SPACE,
     ),
     ("glad_lr", "glad", "GLAD, then logistic regression", _SPACE),

@@ -137,7 +137,7 @@ register(
 )
 register(
     "crowding_released",
-    "CrowdInG as its authors' code plays it, with chosen constants",
+    "CrowdInG as its authors' code does it, with chosen constants",
     ControlledCrowdInG,
     **RELEASED,
 )

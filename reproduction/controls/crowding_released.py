@@ -1,4 +1,4 @@
-"""Games of CrowdInG as its authors' code plays it: mixins that each change one point.
+"""Games of CrowdInG as in its authors' code: mixins that each change one point.
 
 The facts are those of the folder `gan/` of HCDM/NeuralCrowds, commit 6d61dfd;
 docs/research/crowding_sources.md compares them with the paper and with ours.

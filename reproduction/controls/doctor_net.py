@@ -17,7 +17,7 @@ from neucrowd_tf.training.run import Run
 
 @register_method(
     "wdn_control",
-    summary="Weighted Doctor Net with the printed second phase",
+    summary="Weighted Doctor Net with the published second phase",
     requires_identities=True,
     presets=PRESETS["wdn"],
 )

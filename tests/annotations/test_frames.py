@@ -97,7 +97,7 @@ def test_rows_without_names() -> None:
     """
     for rows in (np.zeros((3, 1)), features(None)):
         assert align_annotations(rows, LONG).to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
-        with pytest.raises(DataError, match=r"expected an index of tasks .* the task 'c'"):
+        with pytest.raises(DataError, match=r"the rows have no names, and the task 'c'"):
             align_annotations(rows, NAMED)
         built = Annotations.from_frame(NAMED)
         assert align_annotations(rows, built) is built  # it says its order

@@ -107,7 +107,7 @@ def test_no_difference_is_told() -> None:
     recommended = Auto(FAST).fit(features, crowd).recommendation_
     assert recommended["method"] == "mv_lr" or recommended["more_than_noise"] is False
     text = recommended["text"]
-    assert "(mv_lr): cannot be told." in text or "(mv_lr): no." in text
+    assert "(mv_lr): unclear." in text or "(mv_lr): no." in text
 
 
 def test_vote_counts_leave_out_what_needs_identities() -> None:
@@ -204,7 +204,7 @@ def test_small_and_odd_data() -> None:
 
 
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
-    """Features of noise: the model is no better than the commonest class, and the text says so."""
+    """Features of noise: the model is no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
     features = np.random.default_rng(5).normal(size=(160, 2)).astype(np.float32)
     recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_

@@ -68,7 +68,7 @@ def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     alone = [sys.executable, str(repository / "run_experiment.py"), *RUNS]
     subprocess.run([*alone, f"--output_dir={tmp_path / 'one'}"], check=True, timeout=300)
     said = end(begin(repository, tmp_path / "two"))
-    assert "digits mv_lr seed 0: ok: the first worker trains alone, on one device" in said[1]
+    assert "digits mv_lr seed 0: ok: only the first worker trains, on one device" in said[1]
     assert "digits crowd_layer seed 0: ok: trained together" in said[1]
     np.testing.assert_allclose(
         probabilities(tmp_path / "one"), probabilities(tmp_path / "two"), atol=1e-4

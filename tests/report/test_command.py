@@ -26,7 +26,7 @@ def test_a_csv_becomes_a_page(
     output = tmp_path / "page.html"
     flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
     assert main([*flags, f"--output={output}"]) == 0
-    assert "by truth" in output.read_text(encoding="utf-8")
+    assert "by true labels" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
-from reproduction import claims
+from reproduction import claims, page
 from reproduction.claims import Claim, Ours, gain_verdict, value_verdict
 
 CLAIMS = claims.read()
+METHODS = Path(__file__).resolve().parents[2] / "docs" / "methods"
 HEAD = (
     "dataset,method,metric,mean,sd,runs,gain,gain_low,gain_high,"
     "gain_instances_low,gain_instances_high\n"
@@ -116,3 +117,10 @@ def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> Non
     )
     with pytest.raises(DataError, match="differs from its table"):
         claims.recompute(claim, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["neucrowd", "rll", "dasc", "crowding", "iced"])
+def test_the_page_of_a_method_has_the_claims(name: str) -> None:
+    text = (METHODS / f"{name}.md").read_text(encoding="utf-8")
+    assert "\n| claim |" in text
+    assert text == page.method_page(text, page.PAPERS[name]), "run make results"

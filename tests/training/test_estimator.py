@@ -237,7 +237,7 @@ def test_hold_out_needs_instances_to_train_on() -> None:
     with pytest.raises(
         DataError,
         match=(
-            r"share of 0\.2 that is held out to validate on, received 1 annotated in all; pass"
+            r"1 annotated instances are too few to hold out a share of 0\.2 for validation\. Pass"
             r" validation data"
         ),
     ):

@@ -48,7 +48,7 @@ def test_networks_by_reference() -> None:
 @pytest.mark.parametrize("make", [CrowdLayer, NeuCrowd])
 def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
     for optimizer in (keras.optimizers.SGD(0.1), {"class_name": "SGD", "config": {}}):
-        with pytest.raises(UsageError, match="learning_rate: has no effect beside an optimizer"):
+        with pytest.raises(UsageError, match="learning_rate: has no effect, because the optimizer"):
             make(optimizer=optimizer, learning_rate=0.5).fit(X, CROWD)
     optimizer = keras.optimizers.SGD(0.1)
     presets = {"learning_rate": 0.3, "epochs": 2}

@@ -192,7 +192,7 @@ def _report_read(request: Request, source: Source, shards: Shards, seconds: floa
     for line in shards.lines:
         request.report(line)
     request.report(
-        f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} tasks by"
+        f"{shards.num_annotations:,} annotations of {sum(shards.sizes):,} items by"
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {seconds:.1f} s"
     )

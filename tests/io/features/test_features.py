@@ -72,7 +72,7 @@ def test_tables_that_are_read(
         ("task,x\na,1\nb,2\na,3\n", r"line 4: item 'a' occurs twice"),
         ("task,x\na,1\n ,2\n", r"line 3: the item has no id"),
         ("task,x\n", "the file has no rows"),
-        ("task\na\n", "there is no column beside 'task'"),
+        ("task\na\n", "'task' is the only column"),
         ("foo,x\n1,2\n", r"no item column.*--task_column.*\[missing_role\]"),
         ("task,item,x\na,b,1\n", r"'task' and 'item' both mean the item.*\[two_columns\]"),
         ("task,x,label\na,1,2\n", r"'label' is named as a label.*--ignore_columns=label.*\[leak\]"),
