@@ -37,7 +37,8 @@ CARD = catalogue.card("labelme")
 @register_dataset(
     "labelme",
     summary=(
-        "1,000 images of 8 kinds of scenes, 512 VGG-16 features, 59 annotators, 2.5 labels per image"
+        "1,000 images of 8 kinds of scenes, 512 VGG-16 features, 59 annotators,"
+        " 2.5 labels per image"
     ),
     options=("pooled",),
 )

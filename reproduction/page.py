@@ -1,7 +1,8 @@
 """Writes RESULTS.md and docs/results/ from claims.toml and the tables in a results folder.
 
 RESULTS.md has a row per claim and counts of the published values; docs/results/ has a page per
-paper with its tables; the paper's page in docs/methods/ has its claims. Run `python -m reproduction.page results RESULTS.md`.
+paper with its tables; the paper's page in docs/methods/ has its claims. Run
+`python -m reproduction.page results RESULTS.md`.
 """
 
 from __future__ import annotations

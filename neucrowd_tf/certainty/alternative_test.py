@@ -90,8 +90,8 @@ def alternative_test(
         advantages.append(wins.mean())
     if not compared:
         raise DataError(
-            f"alternative test: no human annotator has {FEWEST_ITEMS} items that the model and another"
-            " human annotator labelled. Collect more labels of the model's items."
+            f"alternative test: no human annotator has {FEWEST_ITEMS} items that the model and"
+            " another human annotator labelled. Collect more labels of the model's items."
         )
     rejected = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
     return AlternativeTest(

@@ -211,8 +211,8 @@ def model_lines(
         else:
             verdict = "may" if row.test.passed else "may not"
             text += (
-                f"it {verdict} replace human annotators by the alternative annotator test (winning rate"
-                f" {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
+                f"it {verdict} replace human annotators by the alternative annotator test"
+                f" (winning rate {row.test.winning_rate:.2f}, advantage {row.test.advantage:.2f}). "
             )
         if not np.isnan(row.worth.value):
             text += (

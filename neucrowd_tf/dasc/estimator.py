@@ -120,9 +120,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         " of each class).",
     )
     quota: int = argument(
-        1000,
-        whole(1),
-        "M, the number of pseudo-annotations per round, or all if fewer are left.",
+        1000, whole(1), "M, the number of pseudo-annotations per round, or all if fewer are left."
     )
     rounds: int = argument(
         5,

@@ -154,8 +154,8 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     candidates: str = argument(
         "classifier",
         one_of("classifier", "inferred"),
-        'candidates of a class are chosen by the "classifier"\'s prediction or, as published, by the'
-        ' "inferred" label of the round before (in the first, by majority vote).',
+        'candidates of a class are chosen by the "classifier"\'s prediction or, as published, by'
+        ' the "inferred" label of the round before (in the first, by majority vote).',
     )
     prior: str = argument(
         "uniform",
@@ -186,8 +186,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     tol: float | None = argument(
         None,
         number(least=0, most=1) | none,
-        "stop if a round changes at most this share of the inferred labels; None runs all"
-        " rounds.",
+        "stop if a round changes at most this share of the inferred labels; None runs all rounds.",
     )
     decoder: Any = argument(
         None,

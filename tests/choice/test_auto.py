@@ -204,7 +204,7 @@ def test_small_and_odd_data() -> None:
 
 
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
-    """Features of noise: the model is no better than the most frequent class, and the text says so."""
+    """Features of noise: no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
     features = np.random.default_rng(5).normal(size=(160, 2)).astype(np.float32)
     recommended = Auto(("mv_lr",)).fit(features, crowd).recommendation_
