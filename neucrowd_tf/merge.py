@@ -30,7 +30,8 @@ TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
 class Flags(TableOptions):
     """Adds new labels, such as the answers to relabel.csv, to a table of labels.
 
-    If an annotator has labelled an item before, the new label replaces the earlier one.
+    If an annotator has labelled an item before, the new label replaces the earlier one. Flags that
+    say how a file is read apply to both files; a named column, to the file that has it.
     """
 
     annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")

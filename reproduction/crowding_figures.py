@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
@@ -18,7 +18,7 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, suite_runs
-from reproduction.curves import figure_path, write
+from reproduction.curves import stem, write
 from reproduction.panels import Point
 from reproduction.suite import FIRST_SEED, Suite
 
@@ -33,13 +33,11 @@ TITLES = {
 }
 
 
-def _curve(run: FinishedRun) -> list[dict[str, str]]:
-    """Returns a run's curves.csv."""
+def _curve(run: FinishedRun) -> pd.DataFrame:
+    """Returns a run's curves.csv; no rows if it has none."""
     path = run.folder / CURVES
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    columns = ["stage", "epoch", "train_accuracy", "test_accuracy"]
+    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
 
 
 def figure_2(suite: Suite, options: Options) -> list[Path]:
@@ -52,16 +50,14 @@ def figure_2(suite: Suite, options: Options) -> list[Path]:
     for run in suite_runs(suite, options.output_dir):
         if run.method == "dl_cl":
             shares = run.evaluation.get("surest", {"share": [], "accuracy": []})
-            surest += [
-                Point(run.dataset, "DL-CL", x, run.seed, y)
-                for x, y in zip(shares["share"], shares["accuracy"], strict=True)
-            ]
+            places = zip(shares["share"], shares["accuracy"], strict=True)
+            surest += [Point(run.dataset, "DL-CL", x, run.seed, y) for x, y in places]
             continue
-        line = "one step" if "one_step" in run.method else "two steps"
+        line, curve = "one step" if "one_step" in run.method else "two steps", _curve(run)
+        epochs = curve[curve["stage"] == "game"][["epoch", "test_accuracy"]]
         game += [
-            Point(run.dataset, line, int(row["epoch"]) + 1, run.seed, float(row["test_accuracy"]))
-            for row in _curve(run)
-            if row["stage"] == "game"
+            Point(run.dataset, line, int(epoch) + 1, run.seed, accuracy)
+            for epoch, accuracy in epochs.itertuples(index=False)
         ]
     x = "share of training instances, surest first"
     files = write(suite, options, "entropy", surest, x, "accuracy")
@@ -75,26 +71,20 @@ def figure_3(suite: Suite, options: Options) -> list[Path]:
     """
     points, ends = [], {}
     for run in suite_runs(suite, options.output_dir):
-        rows, line = _curve(run), TITLES.get(run.method, run.method)
-        points += [
-            Point(f"{run.dataset}, {split}", line, step, run.seed, float(row[column]))
-            for step, row in enumerate(rows, 1)
-            for split, column in (("train", "train_accuracy"), ("test", "test_accuracy"))
-            if row[column]
-        ]
-        if run.method == "crowding" and rows:
-            ends[run.dataset] = sum(row["stage"] == "classifier" for row in rows)
-    path, shown = figure_path(suite, options, "curves"), panels.by_panel(points)
+        curve, line = _curve(run), TITLES.get(run.method, run.method)
+        for split in ("train", "test"):
+            for step, value in enumerate(curve[f"{split}_accuracy"], 1):
+                if not np.isnan(value):
+                    points.append(Point(f"{run.dataset}, {split}", line, step, run.seed, value))
+        if run.method == "crowding" and len(curve):
+            ends[run.dataset] = int((curve["stage"] == "classifier").sum())
 
-    def draw(axis: Any, panel: str) -> None:
-        panels.draw_lines(axis, shown[panel])
+    def mark(axis: Any, panel: str) -> None:
         end = ends.get(panel.partition(",")[0])
         if end is not None:
             axis.axvline(end, linestyle="--", color="grey", linewidth=1)
-        axis.set(xlabel="epoch", ylabel="accuracy")
 
-    files = [panels.write_csv(path.with_suffix(".csv"), points, "epoch")]
-    return files + panels.draw_panels(path.with_suffix(".png"), list(shown), draw, suite.title)
+    return write(suite, options, "curves", points, "epoch", "accuracy", mark=mark)
 
 
 def _annotators(options: Options) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -129,7 +119,7 @@ def figure_4(suite: Suite, options: Options) -> list[Path]:
         ]
         for (name, statistic), v in boxes.items()
     ]
-    path = figure_path(suite, options, "annotators")
+    path = stem(suite, options, "_annotators")
     write_text(path.with_suffix(".csv"), to_csv(header.split(), rows))
 
     def draw(axis: Any, panel: str) -> None:
@@ -165,11 +155,10 @@ def figure_6(suite: Suite, options: Options) -> list[Path]:
         elif value is not None and run.case.x is not None:
             panel = f"{run.dataset}: {run.case.setting.partition('=')[0]}"
             points.append(Point(panel, "CrowdInG", run.case.x, run.seed, value))
-    for panel in dict.fromkeys(point.panel for point in points):
-        places = [point.x for point in points if point.panel == panel]
+    for panel, lines in panels.by_panel(points).items():
         points += [
             Point(panel, "DL-CL", at, seed, value)
-            for at in (min(places), max(places))
+            for at in lines["CrowdInG"].index[[0, -1]]
             for dataset, seed, value in starts
             if panel.startswith(f"{dataset}:")
         ]

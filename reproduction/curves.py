@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.tables.writing import to_csv
+from neucrowd_tf.io.tables.writing import markdown_table, to_csv
 from reproduction import panels
 from reproduction.collect import suite_runs
 from reproduction.panels import Point
@@ -17,9 +17,9 @@ from reproduction.suite import Suite
 RESULTS = "results"
 
 
-def figure_path(suite: Suite, options: Options, name: str) -> Path:
-    """Returns where a suite's figure goes, without a suffix."""
-    return options.output_dir / RESULTS / f"{suite.name}_{name}"
+def stem(suite: Suite, options: Options, name: str) -> Path:
+    """Returns where a suite's file goes, without a suffix."""
+    return options.output_dir / RESULTS / f"{suite.name}{name}"
 
 
 def write(
@@ -29,7 +29,8 @@ def write(
     points: Iterable[Point],
     x: str,
     y: str,
-    draw: str = "lines",
+    draw: Callable[[Any, panels.Lines], None] = panels.draw_lines,
+    mark: Callable[[Any, str], None] | None = None,
 ) -> list[Path]:
     """Writes a figure of a suite as CSV and, with matplotlib, as PNG; returns the files.
 
@@ -40,16 +41,18 @@ def write(
         points: what is drawn.
         x: label of the horizontal axes.
         y: label of the vertical axes.
-        draw: "lines", or "bars" at each x.
+        draw: `panels.draw_lines` or `panels.draw_bars`.
+        mark: draws more, called with a panel's axis and name.
     """
-    path, points = figure_path(suite, options, name), list(points)
-    shown = panels.by_panel(points)
+    path, shown = stem(suite, options, f"_{name}"), panels.by_panel(points)
 
     def panel(axis: Any, name: str) -> None:
-        (panels.draw_lines if draw == "lines" else panels.draw_bars)(axis, shown[name])
+        draw(axis, shown[name])
+        if mark is not None:
+            mark(axis, name)
         axis.set(xlabel=x, ylabel=y)
 
-    files = [panels.write_csv(path.with_suffix(".csv"), points, x)]
+    files = [panels.write_csv(path.with_suffix(".csv"), shown, x)]
     return files + panels.draw_panels(path.with_suffix(".png"), list(shown), panel, suite.title)
 
 
@@ -64,13 +67,12 @@ def write_rows(
     note: str = "",
 ) -> list[Path]:
     """Writes a table of text as CSV and, under its title, the command and a note, as Markdown."""
-    stem = options.output_dir / RESULTS / f"{suite.name}{name}"
+    path = stem(suite, options, name)
     command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT"
     heading = [f"## {title or suite.title}", "", f"`{command}`", "", note or suite.note, ""]
-    lines = [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), *rows)]
-    files = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
+    files = [path.with_suffix(".csv"), path.with_suffix(".md")]
     write_text(files[0], to_csv(columns, rows))
-    write_text(files[1], "\n".join([*heading, *lines, ""]))
+    write_text(files[1], "\n".join([*heading, *markdown_table(columns, rows), ""]))
     return files
 
 

@@ -12,7 +12,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.harness.flags import Options
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.curves import write
-from reproduction.panels import Point
+from reproduction.panels import Point, draw_bars
 from reproduction.suite import FIRST_SEED, Suite
 
 TITLES = {"crowd_layer": "CrowdLayer", "anno_reg": "Anno-Reg", "wdn": "WDN"}
@@ -70,12 +70,9 @@ def figure_1(suite: Suite, options: Options) -> list[Path]:
         for name, v in counts.items()
         for c, n in enumerate(v)
     ]
-    for title, name in (
-        ("c: R by round, confidence", "imbalance_ratio"),
-        ("d: test accuracy by round, confidence", "test_accuracy"),
-    ):
+    for title, name in (("c: R", "imbalance_ratio"), ("d: test accuracy", "test_accuracy")):
         points += [
-            point._replace(panel=title, line="CrowdLayer")
+            point._replace(panel=f"{title} by round, confidence", line="CrowdLayer")
             for point in _rounds(suite, options, name)
         ]
     return write(suite, options, "panels", points, "annotator, class or round", "value")
@@ -95,7 +92,7 @@ def figure_5(suite: Suite, options: Options) -> list[Path]:
             p._replace(panel=f"{p.panel}: {name}")
             for p in _rounds(suite, options, name, lambda number: number in (1, 5))
         ]
-    return write(suite, options, "selections", points, "round", "share", draw="bars")
+    return write(suite, options, "selections", points, "round", "share", draw_bars)
 
 
 def figure_6(suite: Suite, options: Options) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from neucrowd_tf.harness.flags import Options
 from reproduction.collect import suite_runs
 from reproduction.curves import write
-from reproduction.panels import Point
+from reproduction.panels import Point, draw_bars
 from reproduction.suite import Suite
 
 BARS = {
@@ -36,5 +36,5 @@ def figure_2(suite: Suite, options: Options) -> list[Path]:
             for number, value in enumerate(figures.get("rounds", {}).get("label_accuracy", []))
         ]
     title = "MV, D&S-orig, D&S-first, D&S-final"
-    files = write(suite, options, "labels", bars, title, "label accuracy", "bars")
+    files = write(suite, options, "labels", bars, title, "label accuracy", draw_bars)
     return files + write(suite, options, "rounds", by_round, "round", "label accuracy")

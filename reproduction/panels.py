@@ -5,11 +5,11 @@ A figure has panels. In each, every method has a line (or bars): the mean over s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+import pandas as pd
 
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
@@ -27,38 +27,27 @@ class Point(NamedTuple):
     value: float
 
 
-Lines = dict[str, dict[float, np.ndarray]]
+# The values of each line: a row for each x with mean, std, min, max and count over the runs.
+Lines = dict[str, pd.DataFrame]
 
 
 def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
-    """Returns panel -> line -> x -> the values of all seeds.
-
-    Panels and lines have the order of the points; x ascends.
-    """
-    lists: dict[str, dict[str, dict[float, list[float]]]] = {}
-    for panel, line, x, _, value in points:
-        lists.setdefault(panel, {}).setdefault(line, {}).setdefault(x, []).append(value)
-    return {
-        panel: {line: {x: np.array(v[x], dtype=float) for x in sorted(v)} for line, v in k.items()}
-        for panel, k in lists.items()
-    }
+    """Returns panel -> line -> values; panels and lines have the order of the points."""
+    panels: dict[str, Lines] = {}
+    table = pd.DataFrame(points, columns=list(Point._fields))
+    for (panel, line), runs in table.groupby(["panel", "line"], sort=False):
+        values = runs.groupby("x")["value"].agg(["mean", "std", "min", "max", "count"])
+        panels.setdefault(panel, {})[line] = values
+    return panels
 
 
-def _places(points: Iterable[Point]) -> Iterator[tuple[str, str, float, np.ndarray]]:
-    for panel, lines in by_panel(points).items():
-        for line, values in lines.items():
-            yield from ((panel, line, x, runs) for x, runs in values.items())
-
-
-def write_csv(path: Path, points: Iterable[Point], x: str) -> Path:
+def write_csv(path: Path, panels: Mapping[str, Lines], x: str) -> Path:
     """Writes mean, standard deviation and number of runs of each place."""
     rows = [
-        [
-            *(panel, line, number_cell(at), number_cell(round(float(runs.mean()), 6))),
-            number_cell(round(float(runs.std(ddof=1)), 6)) if len(runs) > 1 else "",
-            str(len(runs)),
-        ]
-        for panel, line, at, runs in _places(points)
+        [panel, line, *map(number_cell, (at, round(mean, 6), round(std, 6), count))]
+        for panel, lines in panels.items()
+        for line, values in lines.items()
+        for at, mean, std, count in values[["mean", "std", "count"]].itertuples()
     ]
     write_text(path, to_csv(["panel", "line", x, "mean", "sd", "runs"], rows))
     return path
@@ -112,19 +101,17 @@ def draw_panels(
 def draw_lines(axis: Any, lines: Lines) -> None:
     """Draws each line with its range over seeds."""
     for name, values in lines.items():
-        places, runs = list(values), list(values.values())
-        marker = "." if len(places) < 20 else None
-        axis.plot(places, [v.mean() for v in runs], marker=marker, linewidth=1.2, label=name)
-        axis.fill_between(places, [v.min() for v in runs], [v.max() for v in runs], alpha=0.15)
+        marker = "." if len(values) < 20 else None
+        axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
+        axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
 
 
 def draw_bars(axis: Any, lines: Lines) -> None:
     """Draws bars at each x, with their standard deviations."""
-    places = sorted({x for values in lines.values() for x in values})
+    places = sorted({x for values in lines.values() for x in values.index})
     size = 0.8 / len(lines)
     for index, (name, values) in enumerate(lines.items()):
-        at = [places.index(x) + (index - (len(lines) - 1) / 2) * size for x in values]
-        heights = [runs.mean() for runs in values.values()]
-        spread = [runs.std(ddof=1) if len(runs) > 1 else 0.0 for runs in values.values()]
-        axis.bar(at, heights, width=size, yerr=spread, capsize=2, label=name)
+        at = [places.index(x) + (index - (len(lines) - 1) / 2) * size for x in values.index]
+        spread = values["std"].fillna(0.0)
+        axis.bar(at, values["mean"], width=size, yerr=spread, capsize=2, label=name)
     axis.set_xticks(range(len(places)), [f"{x:g}" for x in places])

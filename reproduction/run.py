@@ -124,7 +124,8 @@ def run_suite(
     started = written = time.monotonic()
     asked = suite.with_rows(options.rows) if options.rows else suite
     if options.rows and not asked.cases:
-        return [f"--rows={','.join(options.rows)}: no such row. See results/{suite.name}.csv."]
+        one = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
+        return [f"--rows={','.join(options.rows)}: no such row. The first one is {one}."]
     works, failures = planned(asked, options, report)
     if works:
         report(f"{suite.name}: {len(works)} runs to make")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +11,6 @@ from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.crowd_layers.presets import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.run import Run
 
 
 @register_method(
@@ -29,12 +27,6 @@ class ControlledDoctorNet(WeightedDoctorNet):
         DASC, section 4.1 and eq. 7.
     """
 
-    weight_schedule: Literal["constant", "cyclic"] = argument(
-        "constant",
-        one_of("constant", "cyclic"),
-        '"constant" (`optimizer` at `weight_learning_rate`), or "cyclic": SGD whose rate runs'
-        " between 1e-3 and 1e-2 and its momentum between .9 and .8.",
-    )
     weight_softmax: Literal["training", "after"] = argument(
         "training",
         one_of("training", "after"),
@@ -42,28 +34,12 @@ class ControlledDoctorNet(WeightedDoctorNet):
         ' "after" puts it on the raw weights when they are trained, as the paper says.',
     )
 
-    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        length = len(data.features)  # of the cyclic schedule
-        return (*super()._spec(data, run), length)
-
     def _weights_model(self, *parts: Any) -> Any:
         from reproduction.controls.doctor_net_model import RawWeights
 
         return (
             RawWeights(*parts) if self.weight_softmax == "after" else super()._weights_model(*parts)
         )
-
-    def _compile(self, network: Any, run: Run) -> None:
-        from reproduction.controls.doctor_net_model import CyclicSGD
-
-        super()._compile(network, run)
-        if self.weight_schedule == "cyclic":
-            # Half a cycle of five epochs, within the two to ten that Smith recommends.
-            network.second.compile(
-                optimizer=CyclicSGD(half_cycle=5 * network.steps),
-                steps_per_execution=run.steps_per_call(network.steps),
-                jit_compile=False,
-            )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         super()._set_targets(network, data)
