@@ -268,7 +268,9 @@ def test_panels_by_hand(tmp_path: Path) -> None:
         panels.Point("p", "b", 0, 0, 0.1)
     ]
     (tmp_path / "results").mkdir()
-    made = write(Suite("s", "T", ()), Options(output_dir=tmp_path), "f", points, "x", "y", panels.draw_bars)
+    made = write(
+        Suite("s", "T", ()), Options(output_dir=tmp_path), "f", points, "x", "y", panels.draw_bars
+    )
     assert made[0].read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
     assert [path.suffix for path in made] == [".csv", ".png"]
 
