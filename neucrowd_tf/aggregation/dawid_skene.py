@@ -14,7 +14,6 @@ from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
     ConfusionModel,
-    Fit,
     Shard,
     Sums,
     keep_gold_only,
@@ -129,7 +128,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
 
     def soft(self) -> DawidSkeneModel:
         """Returns the model that gives posteriors."""
-        return dataclasses.replace(self, hard=False)
+        return dataclasses.replace(self, hard=False) if self.hard else self
 
 
 def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> NDArray[np.float64]:
@@ -178,8 +177,9 @@ def dawid_skene_em(
     begin = np.ascontiguousarray(start, dtype=np.float64)
     result = run(model, shard, max_iter=max_iter, tol=tol, start=begin)
     last = result.parameters
-    probas = model.soft().e_step(shard, last)[0] if hard else result.beliefs
-    return EMResult(probas, last.priors, model.errors(last), result.history, result.converged)
+    return EMResult(
+        result.beliefs, last.priors, model.errors(last), result.history, result.converged
+    )
 
 
 @estimator
@@ -232,13 +232,6 @@ class DawidSkene(IterativeAggregator):
         self._check_smoothing((shard.num_annotators, size, size))
         prior = resolve_prior(self.prior, self.classes_)
         return dataclasses.replace(self.latent_model(size), prior=prior)
-
-    def _run(self, shard: Shard, model: DawidSkeneModel) -> Fit[Confusion]:
-        result = super()._run(shard, model)
-        if not self.hard:
-            return result
-        posteriors = model.soft().e_step(shard, result.parameters)[0]
-        return dataclasses.replace(result, beliefs=posteriors)
 
     def _check_smoothing(self, shape: tuple[int, int, int]) -> None:
         pseudo = as_numbers(self.smoothing, "smoothing")

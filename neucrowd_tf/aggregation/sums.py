@@ -159,7 +159,7 @@ class Fit(Generic[Parameters]):
     """What `run` returns.
 
     Attributes:
-        beliefs: `[N, K]` from an E-step with `parameters`.
+        beliefs: `[N, K]` from an E-step of the soft model with `parameters`.
         parameters: of the last M-step.
         history: `[n_iter]` the objective after each iteration.
         converged: whether the last iteration raised it by less than the tolerance.
@@ -211,6 +211,8 @@ def run(
                 break
     if parameters is None:
         raise ValueError(f"max_iter: expected a whole number from 1, received {max_iter}")
+    if model.soft() is not model:
+        beliefs = model.soft().e_step(shard, parameters)[0]
     return Fit(beliefs, parameters, np.array(history), change < tol, float(change))
 
 

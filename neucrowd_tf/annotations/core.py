@@ -16,7 +16,6 @@ import numpy as np
 from neucrowd_tf.annotations.codes import (
     Duplicates,
     as_frame,
-    code_array,
     coded_triples,
     dense_codes,
     factorize,
@@ -349,15 +348,16 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: another number of names.
         """
-        fields: dict[str, Any] = {}
-        for side, names in (
-            ("instance", instance_names),
-            ("annotator", annotator_names),
-            ("class", class_names),
-        ):
-            if names is not None:
-                size = len(getattr(self, f"{side}_names"))
-                fields[f"{side}_names"] = names_for(names, size, f"{side}_names")
+        sides = {
+            "instance_names": instance_names,
+            "annotator_names": annotator_names,
+            "class_names": class_names,
+        }
+        fields = {
+            side: names_for(names, len(getattr(self, side)), side)
+            for side, names in sides.items()
+            if names is not None
+        }
         return self._with(**fields, named=self.named or instance_names is not None)
 
     def align(
@@ -443,11 +443,7 @@ class Annotations(AnnotationViews):
 
     def observed(self) -> Annotations:
         """Returns the annotations without generated ones."""
-        return (
-            self
-            if self._generated is None or not self._generated.any()
-            else self.select(~self._generated)
-        )
+        return self.select(~self.generated) if self.generated.any() else self
 
     def with_generated(
         self, instances: ArrayLike, annotators: ArrayLike, labels: ArrayLike
@@ -457,18 +453,17 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: a cell has a label already.
         """
-        extra = code_array(labels, "labels")
+        extra = coded_triples(instances, annotators, labels)
+        whole = zip((self.instances, self.annotators, self.labels), extra, strict=True)
         return Annotations(
-            np.concatenate([self.instances, code_array(instances, "instances")]),
-            np.concatenate([self.annotators, code_array(annotators, "annotators")]),
-            np.concatenate([self.labels, extra]),
+            *map(np.concatenate, whole),
             num_instances=self.num_instances,
             num_annotators=self.num_annotators,
             num_classes=self.num_classes,
             instance_names=self.instance_names,
             annotator_names=self.annotator_names,
             class_names=self.class_names,
-            generated=np.concatenate([self.generated, np.ones(len(extra), dtype=bool)]),
+            generated=np.concatenate([self.generated, np.ones(len(extra[0]), dtype=bool)]),
         )
 
 

@@ -13,6 +13,7 @@ from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.coefficients import Scale, agreement_intervals
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.values import numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,19 +68,7 @@ class Agreement:
 
 def model_codes(annotations: Annotations, names: Sequence[str]) -> NDArray[np.int64]:
     """Returns the codes of the annotators with these names."""
-    wanted = set(names)
-    return np.array(
-        [i for i, n in enumerate(annotations.annotator_names.tolist()) if str(n) in wanted],
-        dtype=np.int64,
-    )
-
-
-def class_numbers(annotations: Annotations) -> NDArray[np.float64] | None:
-    """Returns the classes as numbers `[C]`, or None if a class is not a number."""
-    try:
-        return np.array([float(name) for name in annotations.class_names.tolist()])
-    except ValueError:
-        return None
+    return np.flatnonzero(np.isin(annotations.annotator_names.astype(str), list(names)))
 
 
 def agreement(
@@ -97,7 +86,7 @@ def agreement(
         IdentitiesError: vote counts only.
         DataError: an interval scale of classes that are not numbers.
     """
-    numbers = class_numbers(annotations)
+    numbers = numbers_of(list(map(str, annotations.class_names.tolist())))
     if scale == "interval" and numbers is None:
         raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
     annotations.require_identities("agreement by pairs")

@@ -170,9 +170,9 @@ def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interv
 
 
 def metric_intervals(
-    truth: NDArray[np.int64], probabilities: NDArray[np.float64], confidence: float = 0.95
+    truth: NDArray[np.int64], probabilities: NDArray[np.float64]
 ) -> dict[str, Interval]:
-    """Returns an interval over test instances for each metric that has one.
+    """Returns a 95% interval over test instances for each metric that has one.
 
     It is Wilson's for accuracy, and for the others Student's of `instance_values`. It covers
     other test instances, not other seeds of the training run.
@@ -180,16 +180,15 @@ def metric_intervals(
     Args:
         truth: `[M]` class codes, at least two.
         probabilities: `[M, C]`.
-        confidence: of the intervals.
     """
     intervals = {}
     for metric in VALUES:
         values = instance_values(metric, truth, probabilities)
         if metric == "accuracy":
-            low, high = wilson_interval(values.sum(), len(values), confidence)
+            low, high = wilson_interval(values.sum(), len(values))
             intervals[metric] = Interval(float(values.mean()), float(low), float(high))
         elif len(values) > 1 and not np.isnan(values).any():
-            interval = crossed_interval(values[None], confidence)
+            interval = crossed_interval(values[None])
             most = math.inf if metric == "log_loss" else 1.0 if metric != "brier" else 2.0
             bounds = max(0.0, interval.low), min(most, interval.high)
             intervals[metric] = Interval(interval.estimate, *bounds)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,39 +16,9 @@ from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, crossed_interval
 from neucrowd_tf.io.files.json import read_json
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-@dataclasses.dataclass(frozen=True)
-class TestedRun:
-    """A run's test instances.
-
-    Attributes:
-        digest: of their features; runs with other features do not share them.
-        table: the run's predictions.
-    """
-
-    digest: str
-    table: PredictionTable
-
-    def shares_test_with(self, other: TestedRun) -> bool:
-        """Whether both runs were tested on the same instances with the same labels."""
-        return (
-            self.digest == other.digest
-            and self.table.tasks == other.table.tasks
-            and np.array_equal(self.table.labels, other.table.labels)
-        )
-
-    def values(self, metric: str) -> NDArray[np.float64]:
-        """Returns the `instance_values` of the labelled instances."""
-        labelled = self.table.labels >= 0
-        table = self.table
-        return instance_values(metric, table.labels[labelled], table.probabilities[labelled])
-
 
 def shared_test_interval(
-    first: Sequence[Path], second: Sequence[Path], metric: str, confidence: float = 0.95
+    first: Sequence[Path], second: Sequence[Path], metric: str
 ) -> Interval | None:
     """Returns the mean of first minus second, with an interval over seeds and instances.
 
@@ -57,7 +26,6 @@ def shared_test_interval(
         first: folders of one method's runs, seed by seed.
         second: folders of the other method's runs of the same seeds.
         metric: see `instance_values`.
-        confidence: of the interval.
 
     Returns:
         None if the runs do not share their test instances (simulated data that each seed draws),
@@ -65,19 +33,26 @@ def shared_test_interval(
     """
     if len(first) < 2 or len(first) != len(second):
         return None
-    runs = [_read(folder) for folder in (*first, *second)]
-    tested = [run for run in runs if run is not None]
-    if len(tested) < len(runs) or not all(tested[0].shares_test_with(run) for run in tested):
+    runs = [run for run in map(_read, (*first, *second)) if run is not None]
+    if len(runs) < len(first) + len(second):
         return None
-    if (tested[0].table.labels >= 0).sum() < 2:
+    tables = [table for _, table in runs]
+    labels = tables[0].labels
+    labelled = labels >= 0
+    same = (t.tasks == tables[0].tasks and np.array_equal(t.labels, labels) for t in tables)
+    if labelled.sum() < 2 or len({digest for digest, _ in runs}) > 1 or not all(same):
         return None
-    values = np.stack([run.values(metric) for run in tested])
+    scored = (instance_values(metric, labels[labelled], t.probabilities[labelled]) for t in tables)
+    values = np.stack(list(scored))
     differences = values[: len(first)] - values[len(first) :]
-    return None if np.isnan(differences).any() else crossed_interval(differences, confidence)
+    return None if np.isnan(differences).any() else crossed_interval(differences)
 
 
-def _read(folder: Path) -> TestedRun | None:
-    """Returns a run's test instances; None without its files or the digest in metrics.json."""
+def _read(folder: Path) -> tuple[str, PredictionTable] | None:
+    """Returns the digest of a run's test features, from metrics.json, and its predictions.
+
+    None if one of them is missing.
+    """
     try:
         changed = tuple((folder / name).stat().st_mtime_ns for name in (PREDICTIONS, FINISHED))
     except OSError:
@@ -87,7 +62,7 @@ def _read(folder: Path) -> TestedRun | None:
 
 # A summary is written after each run, and most of the runs are the same as before.
 @functools.lru_cache(maxsize=512)
-def _parse(folder: Path, changed: tuple[int, ...]) -> TestedRun | None:
+def _parse(folder: Path, changed: tuple[int, ...]) -> tuple[str, PredictionTable] | None:
     del changed  # only part of the cache's key
     try:
         metrics: Any = read_json(folder / FINISHED)
@@ -95,4 +70,4 @@ def _parse(folder: Path, changed: tuple[int, ...]) -> TestedRun | None:
     except DataError:
         return None
     digest = metrics.get("test_digest") if isinstance(metrics, dict) else None
-    return None if digest is None else TestedRun(str(digest), table)
+    return None if digest is None else (str(digest), table)
