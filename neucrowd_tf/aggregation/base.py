@@ -275,8 +275,7 @@ def expected_skills(
 
     It is the sum over classes of the prior times the diagonal.
     """
-    skills: NDArray[np.float64] = np.einsum("rcc,c->r", errors, priors)
-    return skills
+    return np.asarray(np.einsum("rcc,c->r", errors, priors))
 
 
 def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -344,15 +343,16 @@ def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.flo
     return errors
 
 
-def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """Returns `[N, C]` shares of (weighted) votes from the `[N, R * C]` one-hot matrix.
-
-    They are uniform for instances without any.
-    """
+def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+    """Returns `[N, C]` (weighted) votes from the `[N, R * C]` one-hot matrix."""
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
-    return normalise_counts(
-        sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes)).toarray()
-    )
+    votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes))
+    return np.asarray(votes.toarray())
+
+
+def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+    """Returns `[N, C]` shares of `count_votes`, even for instances without any."""
+    return normalise_counts(count_votes(one_hot, num_classes))
 
 
 def normalise_log(

@@ -12,6 +12,7 @@ from neucrowd_tf.aggregation.base import (
     Aggregator,
     apply_gold,
     expected_skills,
+    normalise_counts,
     without_convergence_warnings,
 )
 from neucrowd_tf.aggregation.bwa import BWA
@@ -78,8 +79,7 @@ def read_out(
     counts = np.asarray(annotations.one_hot().T @ probas).reshape(-1, size, size)
     everyone = counts.sum(axis=0) + 1e-3
     counts += strength * everyone / everyone.sum(axis=0) + 1e-3
-    shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
-    return shares
+    return normalise_counts(counts, axis=1)
 
 
 def held_out_score(

@@ -22,6 +22,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
+from neucrowd_tf.aggregation.base import normalise_counts
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -70,16 +72,14 @@ def error_matrices(one_hot: sparse.csr_matrix, probas: Array, pseudo_counts: Pse
     """
     size = probas.shape[1]
     counts = np.asarray(one_hot.T @ probas).reshape(-1, size, size).transpose(0, 2, 1)
-    counts = counts + (pseudo_counts(counts) if callable(pseudo_counts) else pseudo_counts)
-    errors: Array = counts / counts.sum(axis=2, keepdims=True)
-    return errors
+    more = pseudo_counts(counts) if callable(pseudo_counts) else pseudo_counts
+    return normalise_counts(counts, more)
 
 
 def log_likelihoods(one_hot: sparse.csr_matrix, errors: Array) -> Array:
     """Returns `[N, C]` log probabilities of each instance's labels given its true label."""
     size = errors.shape[-1]
-    logs: Array = one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size)
-    return logs
+    return np.asarray(one_hot @ np.log(errors).transpose(0, 2, 1).reshape(-1, size))
 
 
 def combine(log_likelihoods: Array, prior: Array, least: float = LEAST) -> Array:
@@ -90,8 +90,7 @@ def combine(log_likelihoods: Array, prior: Array, least: float = LEAST) -> Array
         prior: `[N, C]` (or `[C]`) probabilities; values below `least` count as `least`.
         least: smallest prior probability.
     """
-    posterior: Array = softmax(np.log(np.maximum(prior, least)) + log_likelihoods, axis=1)
-    return posterior
+    return np.asarray(softmax(np.log(np.maximum(prior, least)) + log_likelihoods, axis=1))
 
 
 def alternate(
@@ -144,8 +143,7 @@ def calibrated(probas: Array, targets: Array) -> Array:
     logs = np.log(np.maximum(probas, LEAST_CALIBRATED))
 
     def scaled(log_temperature: float) -> Array:
-        values: Array = log_softmax(logs / np.exp(log_temperature), axis=1)
-        return values
+        return np.asarray(log_softmax(logs / np.exp(log_temperature), axis=1))
 
     best = minimize_scalar(
         lambda value: -float((shares * scaled(value)[used]).sum()), bounds=(-5.0, 5.0)

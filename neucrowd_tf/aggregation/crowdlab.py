@@ -123,8 +123,7 @@ class Crowdlab(Aggregator):
         np.fill_diagonal(by_label, right)
         total = np.asarray(shard.who @ self.weights_) + self.model_weight_
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
-        mean: NDArray[np.float64] = (crowd + self.model_weight_ * model) / total[:, None]
-        return mean
+        return np.asarray((crowd + self.model_weight_ * model) / total[:, None])
 
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.float64]:

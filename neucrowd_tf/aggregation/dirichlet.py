@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 def expected_log(counts: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
     """Returns E[log p] under Dirichlet(counts), whose categories lie along `axis`."""
-    logs: NDArray[np.float64] = digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True))
-    return logs
+    return np.asarray(digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True)))
 
 
 def divergence(

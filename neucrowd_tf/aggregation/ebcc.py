@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma
 
-from neucrowd_tf.aggregation.base import normalise_log
+from neucrowd_tf.aggregation.base import normalise_counts, normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
@@ -148,14 +148,11 @@ class EBCCModel(LatentModel[Groups]):
 
     def probas(self, beliefs: NDArray[np.float64], parameters: Groups) -> NDArray[np.float64]:
         """Returns `[n, C]`, the beliefs summed over a class' groups."""
-        sums = beliefs @ np.eye(len(self.class_prior))[parameters.classes]
-        probas: NDArray[np.float64] = sums / sums.sum(axis=1, keepdims=True)
-        return probas
+        return normalise_counts(beliefs @ np.eye(len(self.class_prior))[parameters.classes])
 
     def priors(self, parameters: Groups) -> NDArray[np.float64]:
         """Returns the expected class shares `[C]`."""
-        shares: NDArray[np.float64] = parameters.mass / parameters.mass.sum()
-        return shares
+        return normalise_counts(parameters.mass)
 
     def errors(self, parameters: Groups) -> NDArray[np.float64]:
         """Returns `[R, C true, C observed]`, means over the groups of a class."""

@@ -139,8 +139,7 @@ class _Model:
             method="L-BFGS-B",
             options={"maxiter": steps, "maxcor": 5},
         )
-        moved: NDArray[np.float64] = result.x * self.units
-        return moved
+        return np.asarray(result.x * self.units)
 
 
 @estimator

@@ -105,8 +105,7 @@ class IntegratedGladModel(LatentModel[Abilities]):
 
     def probas(self, beliefs: NDArray[np.float64], parameters: Abilities) -> NDArray[np.float64]:
         """Returns `[n, C]`, the beliefs summed over the grid."""
-        sums: NDArray[np.float64] = beliefs.reshape(len(beliefs), self.num_classes, -1).sum(axis=2)
-        return sums
+        return np.asarray(beliefs.reshape(len(beliefs), self.num_classes, -1).sum(axis=2))
 
     def priors(self, parameters: Abilities) -> NDArray[np.float64]:
         """Returns the class prior `[C]`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neucrowd_tf.aggregation.base import normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
@@ -74,13 +75,11 @@ class IBCCModel(ConfusionModel[Posterior]):
 
     def priors(self, parameters: Posterior) -> NDArray[np.float64]:
         """Returns the expected class shares `[C]`."""
-        shares: NDArray[np.float64] = parameters.mass / parameters.mass.sum()
-        return shares
+        return normalise_counts(parameters.mass)
 
     def errors(self, parameters: Posterior) -> NDArray[np.float64]:
         """Returns the expected confusion matrices `[R, C true, C observed]`."""
-        shares = parameters.counts / parameters.counts.sum(axis=1, keepdims=True)
-        return shares.transpose(0, 2, 1)
+        return normalise_counts(parameters.counts, axis=1).transpose(0, 2, 1)
 
 
 @estimator

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from neucrowd_tf.aggregation.base import normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
@@ -115,22 +116,19 @@ class MaceModel(ConfusionModel[Habits]):
         """Returns `[R, C true, C observed]`, theta of the identity and the rest of the habits."""
         competences, habits = shares_of_habits(parameters)
         guesses = np.repeat(habits[:, None, :], self.num_classes, axis=1)
-        errors: NDArray[np.float64] = (1.0 - competences)[:, None, None] * guesses
-        errors += competences[:, None, None] * np.eye(self.num_classes)
-        return errors
+        knows = competences[:, None, None]
+        return np.asarray((1.0 - knows) * guesses + knows * np.eye(self.num_classes))
 
 
 def shares_of_habits(parameters: Habits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns theta `[R]` and the shares `[R, C]` of the labels that are guessed."""
-    theta = parameters.knowing[:, 1] / parameters.knowing.sum(axis=1)
-    return theta, parameters.saying / parameters.saying.sum(axis=1, keepdims=True)
+    theta = normalise_counts(parameters.knowing)[:, 1]
+    return theta, normalise_counts(parameters.saying)
 
 
 def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares: NDArray[np.float64] = np.log(np.maximum(counts, TINY)) - np.log(
-        np.maximum(counts.sum(axis=-1, keepdims=True), TINY)
-    )
-    return shares
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.log(np.maximum(counts, TINY)) - np.log(np.maximum(total, TINY)))
 
 
 @estimator

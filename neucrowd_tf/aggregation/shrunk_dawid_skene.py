@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import without_convergence_warnings
+from neucrowd_tf.aggregation.base import normalise_counts, without_convergence_warnings
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
@@ -30,8 +30,7 @@ def average_confusion(crowd: Annotations, shares: NDArray[np.float64]) -> NDArra
     """
     counts = np.full((crowd.num_classes, crowd.num_classes), 1e-3)
     np.add.at(counts.T, crowd.labels, shares[crowd.instances])
-    matrix: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
-    return matrix
+    return normalise_counts(counts)
 
 
 @estimator

@@ -65,11 +65,6 @@ def sparsity(annotations: Annotations) -> float:
     return 1.0 - annotations.num_annotations / cells if cells else float("nan")
 
 
-def annotations_per_instance(annotations: Annotations) -> NDArray[np.int64]:
-    """Returns `[N]`: how many labels each instance has."""
-    return _counts(annotations).sum(axis=1)
-
-
 def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]:
     """Returns `[N, C]`: 1 at the class with most votes.
 

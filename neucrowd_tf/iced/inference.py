@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
-from neucrowd_tf.aggregation.base import normalise_counts, vote_shares
+from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_shares
 from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.errors import UsageError
@@ -104,15 +104,6 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     if shares[rows, columns].sum() - np.trace(shares) > 1e-6:
         permutation[present] = present[columns]
     return permutation
-
-
-def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
-    """Returns vote counts `[N, C]` of annotations `[N, R * C]`."""
-    by_class = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
-    votes: NDArray[np.float64] = sparse.csr_matrix(
-        by_class, shape=(one_hot.shape[0], num_classes)
-    ).toarray()
-    return votes
 
 
 def in_place(result: EMResult, votes: NDArray[np.float64]) -> Inference:

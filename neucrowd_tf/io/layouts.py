@@ -82,12 +82,13 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
         columns = _of_cells(table, roles)
     if roles.layout in ("long", "one_hot", "votes"):
         words["label"] = ",".join(roles.label)
+    used = {*roles.task, *roles.worker, *roles.label}
     return dataclasses.replace(
         columns,
         layout=LAYOUTS[roles.layout],
         roles=words,
         reason=roles.reason,
-        unused=roles.unused(table.columns),
+        unused=tuple(name for name in table.columns if name not in used),
         wrong=table.wrong,
     )
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -42,7 +42,7 @@ from neucrowd_tf.names import ROLES, folded, roles_of
 
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
 VOTES = "votes_"
-HOLES = {"task": "ITEM", "worker": "ANNOTATOR", "label": "LABEL"}
+HOLES = {role: word.upper() for role, word in WORDS.items()}
 MOST_WIDE = 40  # distinct values of all columns of a wide table
 
 
@@ -62,11 +62,6 @@ class Roles(NamedTuple):
     worker: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
     reason: str = ""
-
-    def unused(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """Returns the columns without a role."""
-        used = {*self.task, *self.worker, *self.label}
-        return tuple(column for column in columns if column not in used)
 
 
 def decide(table: Table, options: TableOptions) -> Roles:

@@ -172,7 +172,7 @@ def _pictures(
     shares = {"majority vote": described["class_shares"]}
     if "truth_class_shares" in described:
         shares["true labels"] = described["truth_class_shares"]
-    votes = statistics.annotations_per_instance(annotations)
+    votes = annotations.vote_counts().sum(axis=1)
     pictures = [
         *page.draw("Share of items by class", "bars", classes, shares, "share of items"),
         *page.draw("Labels per item", "histogram", votes, "labels", "items"),

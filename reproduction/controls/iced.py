@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.aggregation.base import vote_shares
+from neucrowd_tf.aggregation.base import count_votes, vote_shares
 from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
 from neucrowd_tf.arguments import argument, estimator, flag, one_of
 from neucrowd_tf.iced import ICED
 from neucrowd_tf.iced.estimator import LITERAL, PRESETS, TOP_GROUPS, RoundHistory
-from neucrowd_tf.iced.inference import PRIORS, Inference, count_votes, in_place, infer_labels
+from neucrowd_tf.iced.inference import PRIORS, Inference, in_place, infer_labels
 from neucrowd_tf.iced.synthesis import Generated, Generator
 from neucrowd_tf.registry import register_method
 
