@@ -62,7 +62,7 @@ def _by_dataset(
     A long tail's are those of other images and `long_tail`.
     """
     presets = {"labelme": {**_LABELME, **labelme}, "music": {**_MUSIC, **music}}
-    presets |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar10h")}
+    presets |= {name: {**_IMAGES, **images} for name in ("cifar10n", "cifar100n", "cifar10h")}
     tail = {**_LONG_TAIL, **images, **(long_tail or {})}
     presets |= dict.fromkeys(("cifar10n_lt", "cifar10h_lt"), tail)
     for family, count in (("labelme", 8), ("digits", 10)):
