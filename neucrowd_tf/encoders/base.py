@@ -35,6 +35,13 @@ class Encoder(Persistent, BaseEstimator):
         """Finds the network and takes its digest; nothing is learned."""
         raise NotImplementedError
 
+    def _find_network(self, items: Any) -> None:
+        """Finds the network of a loaded encoder; raises DataError if it is another one."""
+        if not hasattr(self, "_vectors"):
+            before = getattr(self, "digest_", None)
+            if before not in (None, self.fit(items).digest_):
+                raise DataError(f"{self.source}: another encoder than the model was trained with.")
+
     def _encoded(self, items: list[Any]) -> Iterator[NDArray[np.float32]]:
         """Yields the vectors of items that are in no cache, with progress."""
         raise NotImplementedError
@@ -47,10 +54,7 @@ class Encoder(Persistent, BaseEstimator):
         Raises:
             DataError: the network cannot be read, or it is another one than before.
         """
-        if not hasattr(self, "_vectors"):  # a loaded encoder finds its network first
-            before = getattr(self, "digest_", None)
-            if before not in (None, self.fit(items).digest_):
-                raise DataError(f"{self.source}: another encoder than the model was trained with.")
+        self._find_network(items)
         vectors = self._vectors
         new = {key: one for key, one in zip(keys, items, strict=True) if key not in vectors}
         if new:

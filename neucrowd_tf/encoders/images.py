@@ -88,6 +88,7 @@ class ImageEncoder(Encoder):
         """Returns the Keras model from images to their vectors."""
         import keras
 
+        self._find_network(np.zeros((1, *self.shape_), np.float32))
         inputs = keras.Input(self.shape_, dtype="float32", name="images")
         scaled = keras.layers.Resizing(SIDE, SIDE, dtype="float32")(inputs)
         prepared = self._prepare(keras.layers.Rescaling(255.0, dtype="float32")(scaled))

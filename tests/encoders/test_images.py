@@ -51,6 +51,7 @@ def test_vectors_are_the_networks_pooled_features(
     encoder.save(tmp_path / "saved")
     monkeypatch.setattr(images.ImageEncoder, "_encoded", None)  # all vectors are in the cache
     np.testing.assert_array_equal(load(tmp_path / "saved").transform(pictures), vectors)
+    np.testing.assert_allclose(load(tmp_path / "saved").layer()(pictures), vectors, atol=1e-3)
     with pytest.raises(DataError, match=r"shape \(8, 8, 3\), received \(9, 9, 3\)"):
         encoder.transform(np.zeros((1, 9, 9, 3), np.float32))
 
