@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.harness.results import NO_INTERVAL, aligned, compare
@@ -71,10 +72,8 @@ class Cell:
         """Our values, one per seed: means over the folds of a cross-validation."""
         if not self.runs:
             return self.values
-        seeds: dict[int, list[float]] = {}
-        for (seed, _), value in zip(self.runs, self.values, strict=True):
-            seeds.setdefault(seed, []).append(value)
-        return tuple(sum(values) / len(values) for values in seeds.values())
+        seeds = pd.Series(self.values).groupby([seed for seed, _ in self.runs], sort=False)
+        return tuple(seeds.mean())
 
     @property
     def one_run(self) -> Interval:
@@ -119,34 +118,26 @@ class Cell:
     def row(self) -> dict[str, str]:
         """Returns the cell as a row of the suite's CSV."""
         mean, low, high = self.interval
-        deviation = float(np.std(self.values, ddof=1)) if len(self.values) > 1 else math.nan
-        difference = mean - self.paper if self.paper is not None else math.nan
         gain, wider = self.gain or NO_INTERVAL, self.gain_instances or NO_INTERVAL
         numbers = {
             "paper": self.paper,
             "mean": mean,
-            "sd": deviation,
+            "sd": float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None,
             "low": low,
             "high": high,
-            "difference": difference,
+            "difference": None if self.paper is None else mean - self.paper,
+            "one_run_low": self.one_run.low,
+            "one_run_high": self.one_run.high,
+            "worst": self.worst,
+            "gain": gain.estimate,
+            "gain_low": gain.low,
+            "gain_high": gain.high,
+            "gain_instances_low": wider.low,
+            "gain_instances_high": wider.high,
         }
-        numbers |= {"gain": gain.estimate, "gain_low": gain.low, "gain_high": gain.high}
-        one = self.one_run
-        numbers |= {"one_run_low": one.low, "one_run_high": one.high, "worst": self.worst}
-        numbers |= {"gain_instances_low": wider.low, "gain_instances_high": wider.high}
-        shown = {
-            name: "" if value is None or math.isnan(value) else number_cell(round(value, 6))
-            for name, value in numbers.items()
-        }
-        return {
-            "dataset": self.dataset,
-            "method": self.method,
-            "metric": self.metric,
-            **shown,
-            "runs": str(len(self.values)),
-            "status": self.status,
-            "verdict": self.verdict,
-        }
+        shown = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
+        texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "status")}
+        return texts | shown | {"runs": str(len(self.values)), "verdict": self.verdict}
 
 
 def _gain(
@@ -182,11 +173,10 @@ def _data_options(case: Case) -> dict[str, Any]:
 
 
 def _by_run(runs: Iterable[FinishedRun], metric: str) -> dict[tuple[int, str], tuple[float, Path]]:
-    values = ((run, run.metric(metric)) for run in runs)
     return {
         (run.seed, run.folder.name): (value, run.folder)
-        for run, value in values
-        if value is not None
+        for run in runs
+        if (value := run.metric(metric)) is not None
     }
 
 
@@ -213,19 +203,9 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
                 paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
-                table.append(
-                    Cell(
-                        *(
-                            dataset,
-                            name,
-                            metric,
-                            paper,
-                            tuple(v for v, _ in values.values()),
-                            case.folds,
-                        ),
-                        *(reason, *gains, tuple(values)),
-                    )
-                )
+                ours, places = tuple(v for v, _ in values.values()), tuple(values)
+                how = case.folds, reason, *gains, places
+                table.append(Cell(dataset, name, metric, paper, ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
     for (dataset, name), printed in () if only_rows else suite.figures.items():

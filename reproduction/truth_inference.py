@@ -14,11 +14,11 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation import AGGREGATORS, make_aggregator
@@ -111,24 +111,21 @@ def measured(data_dir: Path, seed: int) -> Iterator[list[Row]]:
 
 def table(rows: Sequence[Row]) -> list[list[str]]:
     """Returns the means over the benchmarks, of memory the largest, then each benchmark's rows."""
-    by_method: dict[str, list[tuple[float, ...]]] = {}
-    for _, method, *figures in rows:
-        by_method.setdefault(method, []).append(tuple(figures))
-    means: list[Row] = []
-    for method, each in by_method.items():
-        accuracy, printed, took, _ = np.mean(each, axis=0)
-        most = max(figures[-1] for figures in each)
-        means.append((f"mean of {len(each)}", method, accuracy, printed, took, most))
+    numbers = ["accuracy", "printed", "seconds", "memory"]
+    frame = pd.DataFrame(rows, columns=["dataset", "method", *numbers])
+    methods = frame.groupby("method", sort=False)
+    means = (
+        methods[numbers].agg(lambda x: x.mean(skipna=False)).assign(memory=methods["memory"].max())
+    )
+    means.insert(0, "dataset", [f"mean of {size}" for size in methods.size()])
+    every = pd.concat([means.reset_index(), frame.sort_values("dataset", kind="stable")])
+    every.insert(4, "difference", every["accuracy"] - every["printed"])
+    digits = dict(zip(COLUMNS[2:], (4, 4, 4, 3, 1), strict=True))
+    every = every.rename(columns={"memory": COLUMNS[-1]})
     return [
-        [
-            *(
-                name,
-                method,
-                *(number_cell(round(float(x), 4)) for x in (ours, other, ours - other)),
-            ),
-            *(number_cell(round(float(x), digits)) for x, digits in ((took, 3), (memory, 1))),
-        ]
-        for name, method, ours, other, took, memory in (*means, *sorted(rows, key=itemgetter(0)))
+        [row["dataset"], row["method"]]
+        + [number_cell(round(float(row[name]), places)) for name, places in digits.items()]
+        for row in every.to_dict("records")
     ]
 
 
