@@ -8,25 +8,16 @@ import pytest
 from baselines.aggnet import AggNet
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
-
-RNG = np.random.default_rng(0)
+from tests.crowds import blobs
 
 
 @pytest.mark.ci
 def test_a_fit_learns_the_classes_and_who_errs() -> None:
-    truth = np.arange(90) % 3
-    x = (2.5 * np.eye(3, 5)[truth] + RNG.normal(size=(90, 5))).astype(np.float32)
-    good = np.where(RNG.random((90, 3)) < 0.85, truth[:, None], RNG.integers(0, 3, (90, 3)))
-    dense = np.concatenate(
-        [good, RNG.integers(0, 3, (90, 1))], axis=1
-    )  # the last annotator guesses
-    model = AggNet(
-        base={"hidden_units": (16,), "dropout": 0.0},
-        learning_rate=1e-2,
-        batch_size=30,
-        rounds=2,
-        epochs=15,
-    ).fit(x, Annotations.from_dense(dense))
+    # The last annotator guesses.
+    x, dense, truth = blobs(90, 3, annotators=4, right=[0.85, 0.85, 0.85, 0.0])
+    small = {"base": {"hidden_units": (16,), "dropout": 0.0}, "learning_rate": 1e-2}
+    model = AggNet(**small, batch_size=30, rounds=2, epochs=15)
+    model.fit(x, Annotations.from_dense(dense))
     assert model.score(x, truth) > 0.85 and np.mean(model.labels_ == truth) > 0.85
     right = np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
     assert right[3] < right[:3].min() - 0.2

@@ -14,13 +14,10 @@ from baselines.doctor_net import DoctorNet
 from baselines.graph_completion import GraphCompletion
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import blobs
 
 RNG = np.random.default_rng(0)
-TRUTH = np.arange(60) % 3
-X = (2.5 * np.eye(3, 5)[TRUTH] + RNG.normal(size=(60, 5))).astype(np.float32)
-DENSE = np.where(RNG.random((60, 4)) < 0.8, TRUTH[:, None], RNG.integers(0, 3, (60, 4)))
-DENSE[RNG.random((60, 4)) < 0.5] = -1
-DENSE[:, 3] = np.where(DENSE.max(axis=1) < 0, TRUTH, DENSE[:, 3])
+X, DENSE, TRUTH = blobs(60, 3, annotators=4, missing=0.5)
 CROWD = Annotations.from_dense(DENSE, num_classes=3)
 SMALL: dict[str, Any] = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -62,37 +59,24 @@ def test_graph_scores_equal_a_naive_loop() -> None:
     kept = (RNG.random(len(CROWD.labels)) < 0.7).astype(np.float32)
     instances, annotators = graph.embeddings(tf.constant(kept))
     own, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
-    (wi, bi), (wa, ba) = graph.instance_layer.get_weights(), graph.annotator_layer.get_weights()
-    for n in range(3):
-        messages = [
-            others[r] @ np.asarray(graph.to_instances)[c]
-            for i, r, c, keep in zip(
-                CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True
-            )
-            if keep and i == n
-        ]
-        mean = np.mean(messages, axis=0) if messages else np.zeros(4)
-        np.testing.assert_allclose(
-            instances[n],
-            np.maximum(np.concatenate([own[n], mean]), 0) @ wi + bi,
-            rtol=1e-4,
-            atol=1e-5,
-        )
-    for r in range(4):
-        messages = [
-            own[i] @ np.asarray(graph.to_annotators)[c]
-            for i, a, c, keep in zip(
-                CROWD.instances, CROWD.annotators, CROWD.labels, kept, strict=True
-            )
-            if keep and a == r
-        ]
-        mean = np.mean(messages, axis=0)
-        np.testing.assert_allclose(
-            annotators[r],
-            np.maximum(np.concatenate([others[r], mean]), 0) @ wa + ba,
-            rtol=1e-4,
-            atol=1e-5,
-        )
+    edges = list(zip(CROWD.instances, CROWD.annotators, CROWD.labels, strict=True))
+
+    def check(found: Any, nodes: Any, messages: dict[int, list[Any]], layer: Any) -> None:
+        weights, bias = layer.get_weights()
+        for node, received in messages.items():
+            mean = np.mean(received, axis=0) if received else np.zeros(4)
+            inputs = np.maximum(np.concatenate([nodes[node], mean]), 0)
+            np.testing.assert_allclose(found[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
+
+    at_instances: dict[int, list[Any]] = {n: [] for n in range(3)}
+    at_annotators: dict[int, list[Any]] = {r: [] for r in range(4)}
+    for (n, r, c), keep in zip(edges, kept, strict=True):
+        if keep and n in at_instances:
+            at_instances[n].append(others[r] @ np.asarray(graph.to_instances)[c])
+        if keep:
+            at_annotators[r].append(own[n] @ np.asarray(graph.to_annotators)[c])
+    check(instances, own, at_instances, graph.instance_layer)
+    check(annotators, others, at_annotators, graph.annotator_layer)
 
 
 def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:

@@ -68,10 +68,13 @@ def test_labels_are_the_aggregators() -> None:
         )
 
 
+def small_encoder(hidden: int = 4, width: int = 6) -> Any:
+    return build_encoder(DenseEncoder(hidden_units=(hidden,), dropout=0.0, l2=0.0), width, seed=3)
+
+
 def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
     x, crowd, _ = crowd_data(3)
-    labels = crowd.vote_counts().argmax(axis=1)
-    encoder = build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3)
+    labels, encoder = crowd.vote_counts().argmax(axis=1), small_encoder()
     embedded = np.asarray(encoder(x))
     index = TupletIndex(labels, 1, classes=[0, 1, 2])
     uniforms = tf.constant(np.random.default_rng(0).random((15, 3)))
@@ -85,33 +88,26 @@ def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
                 float(np.linalg.norm(embedded[anchor] - embedded[other]))
                 for other in (positive, negative)
             )
-            expected = (
-                max(0.0, near**2 - far**2 + 0.8)
-                if objective == "triplet"
-                else (near**2 + max(0.0, 0.8 - far) ** 2) / 4
-            )
+            triplet = max(0.0, near**2 - far**2 + 0.8)
+            contrastive = (near**2 + max(0.0, 0.8 - far) ** 2) / 4
+            expected = triplet if objective == "triplet" else contrastive
             assert value == pytest.approx(expected, abs=1e-5)
 
 
 def test_batch_step_is_the_public_loss() -> None:
     x, crowd, _ = crowd_data(3)
-    labels = crowd.vote_counts().argmax(axis=1)
-    encoder = build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3)
+    labels, encoder = crowd.vote_counts().argmax(axis=1), small_encoder()
     rows = np.stack([np.flatnonzero(labels == c)[:5] for c in range(3)], axis=1)
-    model = BatchModel(
-        encoder, x, labels, loss=SemiHardTripletLoss(0.8, reduction="none"), num_classes=3, seed=0
+    semi, center = (
+        BatchModel(encoder, x, labels, loss=kind(0.8, reduction="none"), num_classes=3, seed=0)
+        for kind in (SemiHardTripletLoss, TripletCenterLoss)
     )
-    expected = SemiHardTripletLoss(0.8)(labels[rows.ravel()], encoder(x[rows.ravel()]))
-    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(
-        float(expected), rel=1e-5
-    )
-    with_centers = BatchModel(
-        encoder, x, labels, loss=TripletCenterLoss(0.8, reduction="none"), num_classes=3, seed=0
-    )
-    assert with_centers.batch_losses(tf.constant(rows)).shape == (15,)
-    assert [v.shape for v in with_centers.trainable_variables].count(
-        (3, 4)
-    ) == 1  # the centers are trained
+    expected = float(SemiHardTripletLoss(0.8)(labels[rows.ravel()], encoder(x[rows.ravel()])))
+    found = float(np.mean(semi.batch_losses(tf.constant(rows))))
+    assert found == pytest.approx(expected, rel=1e-5)
+    assert center.batch_losses(tf.constant(rows)).shape == (15,)
+    # The centers are trained.
+    assert [v.shape for v in center.trainable_variables].count((3, 4)) == 1
 
 
 def test_relation_scores_by_hand() -> None:
@@ -119,8 +115,9 @@ def test_relation_scores_by_hand() -> None:
     # v). Support of class 0: (1, 0) and (3, 0), mean (2, 0); of class 1: (0, 1) and (0, 1). With u
     # = (1, 0), v = (0, -1), through relu of one unit: query (0, 1): class 0: relu(2 - 1) = 1; class
     # 1: relu(0 - 1) = 0; scores sigmoid(1) and sigmoid(0).
-    encoder = build_encoder(DenseEncoder(hidden_units=(2,), dropout=0.0, l2=0.0), 2)
-    model = RelationModel(encoder, np.zeros((4, 2), np.float32), shots=2, units=1, seed=0)
+    model = RelationModel(
+        small_encoder(2, 2), np.zeros((4, 2), np.float32), shots=2, units=1, seed=0
+    )
     model.relation.set_weights(
         [np.array([[1.0], [0.0], [0.0], [-1.0]]), np.zeros(1), np.ones((1, 1)), np.zeros(1)]
     )
@@ -133,13 +130,7 @@ def test_relation_scores_by_hand() -> None:
 def test_relation_loss_equals_a_loop() -> None:
     x, crowd, _ = crowd_data(3)
     labels = crowd.vote_counts().argmax(axis=1)
-    model = RelationModel(
-        build_encoder(DenseEncoder(hidden_units=(4,), dropout=0.0, l2=0.0), 6, seed=3),
-        x,
-        shots=2,
-        units=5,
-        seed=1,
-    )
+    model = RelationModel(small_encoder(), x, shots=2, units=5, seed=1)
     rows = np.stack([np.flatnonzero(labels == c)[:6] for c in range(3)], axis=1)
     embedded = model.embed(x)
     values = []

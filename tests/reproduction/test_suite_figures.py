@@ -90,14 +90,9 @@ def test_gain_is_over_the_base_that_a_method_ends_in(tmp_path: Path) -> None:
     suite = Suite(
         "s", "S", (Case(("d",), ("base", "wdn", "x_base", "x_wdn"), seeds=2),), baseline="base wdn"
     )
-    for method, first, second in (
-        ("base", 0.5, 0.6),
-        ("wdn", 0.2, 0.4),
-        ("x_base", 0.6, 0.8),
-        ("x_wdn", 0.3, 0.6),
-    ):
-        put(tmp_path, f"default/d/{method}", 0, first)
-        put(tmp_path, f"default/d/{method}", 1, second)
+    values = {"base": (0.5, 0.6), "wdn": (0.2, 0.4), "x_base": (0.6, 0.8), "x_wdn": (0.3, 0.6)}
+    for method, seed in itertools.product(values, (0, 1)):
+        put(tmp_path, f"default/d/{method}", seed, values[method][seed])
     table = {cell.method: cell.gain for cell in cells(suite, tmp_path)}
     # By seed: wdn over base -.3 and -.2, x_base over base .1 and .2, x_wdn over wdn .1 and .2 (over
     # base it would lose .2 and nothing).
@@ -143,21 +138,15 @@ def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
         folder = put(tmp_path, "cv/d/m", 0) / f"fold-{part}"
         folder.mkdir()
         (folder / "metrics.json").write_text(json.dumps({"test": {"accuracy": part / 10}}))
-    assert [run.metric("accuracy") for run in row_runs(tmp_path, case, "d", "m")] == [
-        0.0,
-        0.1,
-        0.2,
-        0.3,
-    ]
+    found = [run.metric("accuracy") for run in row_runs(tmp_path, case, "d", "m")]
+    assert found == [0.0, 0.1, 0.2, 0.3]
 
 
 def test_dasc_figures(tmp_path: Path) -> None:
     first = first_seed("dasc_fig4")
-    assert [split_name(m) for m in ("dasc_crowd_layer", "wdn", "focal_self_anno_reg")] == [
-        ("dasc", "crowd_layer"),
-        ("ce", "wdn"),
-        ("focal_self", "anno_reg"),
-    ]
+    assert split_name("dasc_crowd_layer") == ("dasc", "crowd_layer")
+    assert split_name("wdn") == ("ce", "wdn")
+    assert split_name("focal_self_anno_reg") == ("focal_self", "anno_reg")
     rounds = {
         "imbalance_ratio": [2.0, 5.0],
         "test_accuracy": [0.7, 0.8],
@@ -192,14 +181,8 @@ def test_dasc_figures(tmp_path: Path) -> None:
 
 def test_crowding_figures(tmp_path: Path) -> None:
     first = first_seed("crowding_fig2")
-    put(
-        tmp_path,
-        "default/labelme/dl_cl",
-        0,
-        0.6,
-        first=first,
-        evaluation={"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}},
-    )
+    surest = {"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}}
+    put(tmp_path, "default/labelme/dl_cl", 0, 0.6, first=first, evaluation=surest)
     folder = put(tmp_path, "game=40/labelme/crowding", 0, first=first)
     (folder / "curves.csv").write_text(
         "stage,epoch,train_accuracy,test_accuracy\nclassifier,0,0.5,0.4\ngame,0,0.6,0.7\n"
@@ -223,19 +206,11 @@ def test_crowding_figures(tmp_path: Path) -> None:
 
 
 def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
-    labels = {
-        "label_majority_vote": 0.8,
-        "label_original": 0.6,
-        "label_first": 0.85,
-        "label_final": 0.9,
-    }
-    put(
-        tmp_path,
-        "default/usps_syn/iced",
-        0,
-        first=first_seed("iced_fig2"),
-        evaluation={**labels, "rounds": {"label_accuracy": [0.6, 0.85, 0.9]}},
-    )
+    names = ("majority_vote", "original", "first", "final")
+    labels = {f"label_{name}": x for name, x in zip(names, (0.8, 0.6, 0.85, 0.9), strict=True)}
+    evaluation = {**labels, "rounds": {"label_accuracy": [0.6, 0.85, 0.9]}}
+    first = first_seed("iced_fig2")
+    put(tmp_path, "default/usps_syn/iced", 0, first=first, evaluation=evaluation)
     found = analysed("iced_fig2", tmp_path)
     assert found["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
     assert found["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
@@ -246,12 +221,8 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
     same = curves[curves["panel"] == "loss of the same tuplets"]
     assert same["mean"].tolist() == [3.0, 1.5] and curves["mean"].sum() == 7.5
     put(tmp_path, "k=2/hotel/rll_bayesian", 0, 0.4, first=first_seed("rll_table2"))
-    assert analysed("rll_table2", tmp_path)["rll_table2_curve.csv"].iloc[0].tolist()[:4] == [
-        "hotel",
-        "rll_bayesian",
-        2,
-        0.4,
-    ]
+    curve = analysed("rll_table2", tmp_path)["rll_table2_curve.csv"]
+    assert curve.iloc[0].tolist()[:4] == ["hotel", "rll_bayesian", 2, 0.4]
 
 
 @pytest.mark.parametrize(

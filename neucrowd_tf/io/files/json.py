@@ -17,12 +17,12 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 
 
-def write_json(path: str | Path, value: Any, *, indent: int | None = 2) -> None:
+def write_json(path: str | Path, value: Any) -> None:
     """Writes JSON atomically.
 
     NumPy scalars and arrays become numbers and lists, NaN becomes null.
     """
-    write_text(path, to_json(value, indent=indent) + "\n")
+    write_text(path, to_json(value, indent=2) + "\n")
 
 
 def write_sealed(path: str | Path, value: Mapping[str, Any]) -> None:
