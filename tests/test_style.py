@@ -85,6 +85,27 @@ def test_prose_has_no_long_lines_and_pages_are_short() -> None:
     assert not long_pages, f"pages of over 1,500 words; move a part to another page: {long_pages}"
 
 
+def sentences(text: str) -> Iterator[str]:
+    """Yields the sentences of a page's prose; code, formulas and links' targets are left out."""
+    text = re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->|\$\$.*?\$\$", "", text, flags=re.DOTALL)
+    text = re.sub(r"```.*?```|^[|#!].*?$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"`[^`]*`|\$[^$]*\$", "x", re.sub(r"\]\([^)]*\)", "", text))
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        yield from re.split(r"(?<=[.?!:])\**\s+", " ".join(part.split()))
+
+
+def test_sentences_have_at_most_25_words() -> None:
+    readers = ("README", "SECURITY", "docs/README", "docs/tutorials", "docs/howto", "docs/methods")
+    long = [
+        f"{name}: {sentence[:80]}"
+        for name in files()
+        if name.startswith(readers) and name.endswith(".md")
+        for sentence in sentences((ROOT / name).read_text(encoding="utf-8"))
+        if len(sentence.split()) > 25
+    ]
+    assert not long, f"split these sentences: {long}"
+
+
 def test_exceptions_only_shrink() -> None:
     """An exception that is no longer needed leaves the list."""
     counted = {name: sum(1 for _ in offences(name)) for name in files()}
