@@ -711,7 +711,7 @@ def _i8() -> None:
 
 @line(
     "I9",
-    "103 of 734; 14.0 %; 2 (1 + 9 + 36) / 512 = 18.0%; 132 of 734; 2,043 of 3,080; 507 of "
+    "103 of 734; 14.0%; 2 (1 + 9 + 36) / 512 = 18.0%; 132 of 734; 2,043 of 3,080; 507 of "
     "2,575; 45.3 and 6.5%; right with probability 0.693 of seven, 0.647 of eleven; two surest "
     "of nine fit with 0.664",
 )
