@@ -191,6 +191,22 @@ class _Parser(absl_flags.ArgumentParser):
         return _expect(value, " ".join([expected, *bounds]))
 
 
+def convert(field: dataclasses.Field[Any], value: Any) -> Any:
+    """Returns a flag's value from its text or from a value of Python.
+
+    Raises:
+        ValueError: a text that cannot be the value, or another type.
+    """
+    kind, several = str(field.type), isinstance(value, (list, tuple))
+    if isinstance(value, Path) or type(value) is int:
+        if kind.startswith("Path" if isinstance(value, Path) else "int"):
+            value = str(value)
+    elif several and kind.startswith("tuple[str") and all(isinstance(x, str) for x in value):
+        return tuple(value)
+    _expect(value if isinstance(value, str) else None, f"a value of type {kind}")
+    return _Parser(field).parse(value)
+
+
 def _expect(value: Any, expected: str) -> Any:
     if value is None:
         raise ValueError(f"must be {expected}")

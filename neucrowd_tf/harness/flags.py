@@ -10,10 +10,11 @@ from typing import Any
 
 from neucrowd_tf.commands.command_line import LabelFlags, table_options
 from neucrowd_tf.commands.run_files import TABLES
+from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.flags import flag, pair, parse_value
 from neucrowd_tf.flags import parse as parse_flags
-from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions, split_list
+from neucrowd_tf.io.schema import TableOptions
 
 __all__ = ["Options", "check", "parse", "parse_value"]
 
@@ -48,7 +49,7 @@ def _space(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(LabelFlags):
+class Options(TableFiles, LabelFlags):
     """Trains methods on datasets and writes their results.
 
     With --dataset=table the data are the user's own files.
@@ -149,31 +150,11 @@ class Options(LabelFlags):
         choices=("validation", "crowd"),
         help="Data that score the settings (with --tune): the validation split or annotations.",
     )
-    annotations: Path | None = flag(None, help=f"With --dataset=table: {ANNOTATIONS}")
-    features: Path | None = flag(
-        None, help="With --dataset=table: CSV or Parquet with `task` and numbers, or an NPY array."
-    )
-    images: Path | None = flag(None, help="Instead of --features: folder of images.")
-    texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
     encoder: str | None = flag(
         None,
         help="Network that makes features of texts or images: a folder (model.onnx,"
         " tokenizer.json), sentence-transformers:NAME, keras:NAME or keras:NAME:WEIGHTS. Default:"
         " TF-IDF of texts, pixels of images.",
-    )
-    truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
-    test_features: Path | None = flag(None, help="Features of the test items.")
-    test_texts: Path | None = flag(None, help="Texts of the test items.")
-    test_truth: Path | None = flag(None, help="True labels of the test items.")
-    image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
-    max_pixels: int | None = flag(None, least=1, help="Largest accepted image, in pixels.")
-    unmatched: str = flag(
-        "error",
-        choices=("error", "drop"),
-        help="What happens to labels of items that --features does not contain.",
-    )
-    ignore_columns: tuple[str, ...] = flag(
-        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
     )
 
     @property
@@ -266,11 +247,7 @@ def _problems(o: Options) -> Iterator[str]:
     if o.refit_all and (not o.export or o.evaluation == "cv"):
         yield "--refit_all: only with --export and without --evaluation=cv."
     if "table" in o.dataset:
-        sources = [name for name in ("features", "images", "texts") if name in tables]
-        if len(sources) != 1:
-            yield "--features, --images or --texts: --dataset=table needs exactly one."
-        if o.annotations is None:
-            yield "--annotations is missing: --dataset=table needs a file of labels."
+        yield from o.problems()
     elif tables and not o.suite:
         yield f"--{tables[0]}: only with --dataset=table."
     folders = ("data_dir", "images")

@@ -265,11 +265,10 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
         paths["truth"].write_text(text)
         with pytest.raises(DataError, match=message):
             load(**paths)
-    with pytest.raises(UsageError, match="--annotations: --dataset=table needs a file of labels"):
+    with pytest.raises(UsageError, match="--annotations is missing: --dataset=table needs a file"):
         load(features=paths["features"])
-    with pytest.raises(
-        UsageError, match=r"--test_truth: expected --test_features and --test_truth together"
-    ):
+    message = "--test_truth is missing: --test_features and --test_truth go together"
+    with pytest.raises(UsageError, match=message):
         load(
             features=paths["features"],
             annotations=paths["annotations"],

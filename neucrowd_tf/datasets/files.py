@@ -1,0 +1,81 @@
+"""The files of `--dataset=table`: each flag is declared here, for the command and the loader."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.flags import convert, flag
+from neucrowd_tf.io.schema import ANNOTATIONS, split_list
+
+KINDS = ("features", "images", "texts")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TableFiles:
+    """Files of --dataset=table."""
+
+    annotations: Path | None = flag(None, help=ANNOTATIONS)
+    features: Path | None = flag(
+        None, help="CSV or Parquet with `task` and numbers, or an NPY array."
+    )
+    images: Path | None = flag(None, help="Instead of --features: folder of images.")
+    texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
+    truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
+    test_features: Path | None = flag(None, help="Features of the test items.")
+    test_texts: Path | None = flag(None, help="Texts of the test items.")
+    test_truth: Path | None = flag(None, help="True labels of the test items.")
+    image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
+    max_pixels: int | None = flag(None, least=1, help="Largest accepted image, in pixels.")
+    unmatched: str = flag(
+        "error",
+        choices=("error", "drop"),
+        help="What happens to labels of items that --features does not contain.",
+    )
+    ignore_columns: tuple[str, ...] = flag(
+        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
+    )
+
+    @classmethod
+    def of(cls, **values: Any) -> Self:
+        """Returns the files with these values, which belong together; texts are read as flags are.
+
+        Raises:
+            UsageError: a value of another type, or files that do not belong together.
+        """
+        fields, converted = {field.name: field for field in dataclasses.fields(cls)}, {}
+        for name, value in values.items():
+            try:
+                converted[name] = None if value is None else convert(fields[name], value)
+            except ValueError as error:
+                raise UsageError(f"--{name}: {error}, received {value!r}") from None
+        files = cls(**converted)
+        for problem in files.problems():
+            raise UsageError(problem)
+        return files
+
+    @property
+    def kind(self) -> str:
+        """What the items are: features, images or texts."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    def problems(self) -> Iterator[str]:
+        """Yields why the files do not belong together."""
+        if sum(getattr(self, kind) is not None for kind in KINDS) != 1:
+            yield "--features, --images or --texts: --dataset=table needs exactly one."
+            return
+        if self.annotations is None:
+            yield "--annotations is missing: --dataset=table needs a file of labels."
+        pair = (f"test_{self.kind}", "test_truth") if self.images is None else ()
+        for name in ("test_features", "test_texts", "test_truth"):
+            if name not in pair and getattr(self, name) is not None:
+                yield f"--{name}: cannot be combined with --{self.kind}. Remove it."
+        for name, other in (pair, pair[::-1]) if pair else ():
+            if getattr(self, name) is None and getattr(self, other) is not None:
+                yield f"--{name} is missing: --test_{self.kind} and --test_truth go together."
+        for name in ("image_size", "max_pixels"):
+            if getattr(self, name) is not None and self.images is None:
+                yield f"--{name}: needs --images. Remove it."
