@@ -155,7 +155,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         members = []
         for m, block in zip(range(self.members), parts, strict=False):
             seed = self.seed + m * _MEMBER_STRIDE
-            encoder = self._encoder(x.shape[1], seed, f"encoder_{m}")
+            encoder = self._make_encoder(x.shape[1], seed, f"encoder_{m}")
             write_variables(model_variables(network), start)
             write_variables(network.encoder.variables, read_variables(encoder.variables))
             network.set_probabilities(~np.isin(np.arange(len(x)), block))
@@ -185,7 +185,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         index = TupletIndex(labels, self.n - 2, np.flatnonzero(enough).tolist())
         with run.scope():
             model = ResidualModel(
-                self._encoder(x.shape[1], self.seed, "encoder"),
+                self._make_encoder(x.shape[1], self.seed, "encoder"),
                 x,
                 index,
                 self.assurance_,
@@ -203,7 +203,7 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
             model.optimizer.build(model.trainable_variables)
         return model
 
-    def _encoder(self, width: int, seed: int, name: str) -> Any:
+    def _make_encoder(self, width: int, seed: int, name: str) -> Any:
         from neucrowd_tf.nn.encoders import build_encoder
 
         return build_encoder(configuration("encoder", self.encoder, ENCODERS), width, seed, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.flags import convert, flag
@@ -30,7 +30,7 @@ class TableFiles:
     test_truth: Path | None = flag(None, help="True labels of the test items.")
     image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
     max_pixels: int | None = flag(None, least=1, help="Largest accepted image, in pixels.")
-    unmatched: str = flag(
+    unmatched: Literal["error", "drop"] = flag(
         "error",
         choices=("error", "drop"),
         help="What happens to labels of items that --features does not contain.",
@@ -46,7 +46,8 @@ class TableFiles:
         Raises:
             UsageError: a value of another type, or files that do not belong together.
         """
-        fields, converted = {field.name: field for field in dataclasses.fields(cls)}, {}
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        converted: dict[str, Any] = {}
         for name, value in values.items():
             try:
                 converted[name] = None if value is None else convert(fields[name], value)
