@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
+    Array: TypeAlias = NDArray[np.float64]
+    Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
+
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
 Prior: TypeAlias = (
     "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
@@ -77,11 +80,11 @@ class Aggregator(Persistent):
         "what decides between equally probable classes, as in `majority_labels`.",
     )
     seed: int = argument(0, whole(0), "for what is random.")
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    priors_: NDArray[np.float64] = fitted()
-    errors_: NDArray[np.float64] | None = fitted()
-    skills_: NDArray[np.float64] | None = fitted()
+    labels_: Codes = fitted()
+    probas_: Array = fitted()
+    priors_: Array = fitted()
+    errors_: Array | None = fitted()
+    skills_: Array | None = fitted()
     annotated_: NDArray[np.bool_] = fitted()
     classes_: NDArray[Any] = fitted()
     instance_names_: NDArray[Any] = fitted()
@@ -139,7 +142,7 @@ class Aggregator(Persistent):
         self._fit(*self._start(annotations, gold_labels))
         return self
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Sets the results.
 
         Args:
@@ -176,7 +179,7 @@ class Aggregator(Persistent):
 
     def _start(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels
-    ) -> tuple[Annotations, NDArray[np.int64] | None]:
+    ) -> tuple[Annotations, Codes | None]:
         """Checks the input and stores the names; returns annotations and gold codes.
 
         The codes are `[N]`, -1 if unknown, or None without gold labels.
@@ -209,7 +212,7 @@ def is_mapping(value: object) -> TypeGuard[Mapping[Hashable, Any]]:
     return series or isinstance(value, Mapping)
 
 
-def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.int64] | None:
+def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | None:
     """Returns gold labels as codes `[N]`, -1 for none, or None without gold labels.
 
     Args:
@@ -249,7 +252,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> NDArray[np.
     return codes
 
 
-def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def apply_gold(probas: Array, gold: Codes | None) -> Array:
     """Sets the rows of `probas` `[N, C]` with a gold label to certainty, in place; returns it."""
     if gold is not None:
         rows = np.flatnonzero(gold >= 0)
@@ -258,9 +261,7 @@ def apply_gold(probas: NDArray[np.float64], gold: NDArray[np.int64] | None) -> N
     return probas
 
 
-def normalise_counts(
-    counts: NDArray[Any], smoothing: float | NDArray[np.float64] = 0.0, axis: int = -1
-) -> NDArray[np.float64]:
+def normalise_counts(counts: NDArray[Any], smoothing: float | Array = 0.0, axis: int = -1) -> Array:
     """Returns counts plus pseudo-counts as shares along an axis; even ones without any count."""
     smoothed = counts + smoothing
     total = smoothed.sum(axis=axis, keepdims=True)
@@ -268,9 +269,7 @@ def normalise_counts(
     return np.divide(smoothed, total, out=even, where=total > 0)
 
 
-def expected_skills(
-    errors: NDArray[np.float64], priors: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def expected_skills(errors: Array, priors: Array) -> Array:
     """Returns `[R]`, the probability that each annotator is right.
 
     It is the sum over classes of the prior times the diagonal.
@@ -278,7 +277,7 @@ def expected_skills(
     return np.asarray(np.einsum("rcc,c->r", errors, priors))
 
 
-def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64] | None:
+def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> Array | None:
     """Returns the class prior to hold as `[C]` probabilities, or None to estimate it.
 
     Args:
@@ -316,11 +315,11 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> NDArray[np.float64
             f"prior: expected {len(names)} probabilities that sum to 1, received"
             f" {np.asarray(prior).tolist()}"
         )
-    normalised: NDArray[np.float64] = array / array.sum()
+    normalised: Array = array / array.sum()
     return normalised
 
 
-def as_numbers(values: Any, title: str) -> NDArray[np.float64]:
+def as_numbers(values: Any, title: str) -> Array:
     """Returns values as float64.
 
     Raises:
@@ -332,32 +331,30 @@ def as_numbers(values: Any, title: str) -> NDArray[np.float64]:
         raise DataError(f"{title}: expected numbers, received {reprlib.repr(values)}") from None
 
 
-def coin_errors(skills: NDArray[np.float64], num_classes: int) -> NDArray[np.float64]:
+def coin_errors(skills: Array, num_classes: int) -> Array:
     """Returns `[R, C, C]` error matrices with the skills `[R]` on the diagonal.
 
     The other cells of a row are equal.
     """
     wrong = np.repeat((1.0 - skills) / max(num_classes - 1, 1), num_classes * num_classes)
-    errors: NDArray[np.float64] = wrong.reshape(-1, num_classes, num_classes)
+    errors: Array = wrong.reshape(-1, num_classes, num_classes)
     errors[:, np.arange(num_classes), np.arange(num_classes)] = skills[:, None]
     return errors
 
 
-def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+def count_votes(one_hot: sparse.csr_matrix, num_classes: int) -> Array:
     """Returns `[N, C]` (weighted) votes from the `[N, R * C]` one-hot matrix."""
     labels = (one_hot.data, one_hot.indices % num_classes, one_hot.indptr)
     votes = sparse.csr_matrix(labels, shape=(one_hot.shape[0], num_classes))
     return np.asarray(votes.toarray())
 
 
-def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> NDArray[np.float64]:
+def vote_shares(one_hot: sparse.csr_matrix, num_classes: int) -> Array:
     """Returns `[N, C]` shares of `count_votes`, even for instances without any."""
     return normalise_counts(count_votes(one_hot, num_classes))
 
 
-def normalise_log(
-    scores: NDArray[np.float64], log_prior: NDArray[np.float64], block: int = 8192
-) -> NDArray[np.float64]:
+def normalise_log(scores: Array, log_prior: Array, block: int = 8192) -> Array:
     """Turns `[N, C]` log likelihoods into posteriors, in place; returns the log evidence `[N]`.
 
     Works down the columns of blocks that fit into the processor's cache: C is small, and reductions

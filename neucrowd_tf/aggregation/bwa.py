@@ -13,7 +13,7 @@ from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_co
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from neucrowd_tf.aggregation.base import Array
 
 # A crowd that never disagrees leaves neither distances nor a rate: precisions stay finite.
 SMALL = 1e-9
@@ -29,9 +29,9 @@ class Weights:
         rate: `[C]` half of this is the rate of the precisions' gamma prior.
     """
 
-    precisions: NDArray[np.float64]
-    means: NDArray[np.float64]
-    rate: NDArray[np.float64]
+    precisions: Array
+    means: Array
+    rate: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class BwaModel(LatentModel[Weights]):
     corrected: bool
     parameters_type = Weights
 
-    def e_step(self, shard: Shard, parameters: Weights) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Weights) -> tuple[Array, Sums]:
         """Returns the values `[n, C]`, each a weighted mean of labels and the mean."""
         v, size = parameters.precisions, shard.num_classes
         weights = np.zeros((*v.shape, size))
@@ -57,7 +57,7 @@ class BwaModel(LatentModel[Weights]):
         values /= self.pull + shard.who @ v
         return apply_gold(values, shard.gold), {}
 
-    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+    def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns the annotators' squared distances from the values, and sums over instances.
 
         The squared distances are `[R, C]`; beside them are the numbers of labels `[R]` and what the
@@ -102,11 +102,11 @@ class BwaModel(LatentModel[Weights]):
         spread = sums["squared"] - 2.0 * means * sums["mass"] + sums["instances"] * means**2
         return -0.5 * float(fit + self.pull * spread.sum())
 
-    def probas(self, beliefs: NDArray[np.float64], parameters: Weights) -> NDArray[np.float64]:
+    def probas(self, beliefs: Array, parameters: Weights) -> Array:
         """Returns the values `[n, C]`, scaled to sum to one."""
         return normalise_counts(np.maximum(beliefs, 0.0))
 
-    def priors(self, parameters: Weights) -> NDArray[np.float64]:
+    def priors(self, parameters: Weights) -> Array:
         """Returns the mean values `[C]`, scaled to sum to one."""
         return normalise_counts(np.maximum(parameters.means, 0.0))
 
@@ -132,7 +132,7 @@ class BWA(IterativeAggregator):
     corrected: bool = argument(
         True, flag, "scale the prior's rate by 4 (1 - 1 / C), so that it serves any C."
     )
-    weights_: NDArray[np.float64] = fitted()
+    weights_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> BwaModel:
         """Returns BWA as sums."""

@@ -31,8 +31,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 # What is chosen among where annotators err independently; from a seed, unfitted.
@@ -55,7 +54,7 @@ CANDIDATES: dict[str, Callable[[int], Aggregator]] = {
 }
 
 
-def deal(annotations: Annotations, folds: int, seed: int) -> NDArray[np.int64]:
+def deal(annotations: Annotations, folds: int, seed: int) -> Codes:
     """Returns `[A]` the fold of each annotation; an instance's are dealt out evenly."""
     rng = np.random.default_rng([seed, 0])
     instances = annotations.instances
@@ -68,9 +67,7 @@ def deal(annotations: Annotations, folds: int, seed: int) -> NDArray[np.int64]:
     return fold_of
 
 
-def read_out(
-    annotations: Annotations, probas: NDArray[np.float64], strength: float
-) -> NDArray[np.float64]:
+def read_out(annotations: Annotations, probas: Array, strength: float) -> Array:
     """Returns error matrices `[R, C observed, C true]` under beliefs `[N, C]`.
 
     Each is drawn towards that of all annotators by `strength` labels per class.
@@ -83,7 +80,7 @@ def read_out(
 
 
 def held_out_score(
-    annotations: Annotations, held: Annotations, probas: NDArray[np.float64], strength: float
+    annotations: Annotations, held: Annotations, probas: Array, strength: float
 ) -> float:
     """Returns the log probability of held-out annotations under beliefs `[N, C]`.
 
@@ -93,7 +90,7 @@ def held_out_score(
     return float(np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12)).sum())
 
 
-def geometric_mean(*probas: NDArray[np.float64]) -> NDArray[np.float64]:
+def geometric_mean(*probas: Array) -> Array:
     """Returns the normalised geometric mean `[N, C]` of several methods' probabilities."""
     scores = np.mean([np.log(np.maximum(one, 1e-12)) for one in probas], axis=0)
     return np.asarray(softmax(scores, axis=1))
@@ -140,7 +137,7 @@ class Consensus(Aggregator):
     gain_: float = fitted()
     scores_: dict[str, float] = fitted()
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.scores_, self.gain_ = {}, 0.0
         with without_convergence_warnings():
             members = self._members(crowd, gold)
@@ -160,7 +157,7 @@ class Consensus(Aggregator):
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
 
-    def _members(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> dict[str, Aggregator]:
+    def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""
         if not crowd.has_identities:
             return {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed).fit(crowd, gold)}
@@ -172,7 +169,7 @@ class Consensus(Aggregator):
         names = sorted(self.scores_, key=lambda name: -self.scores_[name])[: self.best]
         return {name: CANDIDATES[name](self.seed).fit(crowd, gold) for name in names}
 
-    def _scores(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> dict[str, float]:
+    def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
         scores = dict.fromkeys(CANDIDATES, 0.0)
         for fold in range(self.folds):

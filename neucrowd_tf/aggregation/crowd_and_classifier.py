@@ -25,11 +25,9 @@ from scipy.special import log_softmax, softmax
 from neucrowd_tf.aggregation.base import normalise_counts
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array
     from neucrowd_tf.annotations import Annotations
 
-    Array: TypeAlias = NDArray[np.float64]
     Prior: TypeAlias = Array | Callable[[Array], Array]
     PseudoCounts: TypeAlias = float | Array | Callable[[Array], Array]
 

@@ -14,8 +14,9 @@ from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 # The paper's weights are at least this, and so is the error of guessing the commonest class.
@@ -49,8 +50,8 @@ class Crowdlab(Aggregator):
 
     needs_identities: ClassVar[str | None] = "CROWDLAB"
 
-    quality_: NDArray[np.float64] = fitted()
-    weights_: NDArray[np.float64] = fitted()
+    quality_: Array = fitted()
+    weights_: Array = fitted()
     model_weight_: float = fitted()
 
     def fit(
@@ -97,13 +98,8 @@ class Crowdlab(Aggregator):
         return self
 
     def _combine(
-        self,
-        shard: Shard,
-        votes: NDArray[np.float64],
-        model: NDArray[np.float64],
-        skills: NDArray[np.float64],
-        labels: NDArray[np.int64],
-    ) -> NDArray[np.float64]:
+        self, shard: Shard, votes: Array, model: Array, skills: Array, labels: Codes
+    ) -> Array:
         """Sets the weights that follow from consensus labels `[N]`; returns the means `[N, C]`."""
         size = votes.shape[1]
         num_labels = votes.sum(axis=1)
@@ -126,7 +122,7 @@ class Crowdlab(Aggregator):
         return np.asarray((crowd + self.model_weight_ * model) / total[:, None])
 
 
-def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> NDArray[np.float64]:
+def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Array:
     """Returns a classifier's probabilities `[N, C]`, or raises DataError."""
     if values is None:
         raise DataError(f"probabilities: expected a model's, of shape {shape}, received none")

@@ -24,9 +24,9 @@ from neucrowd_tf.arguments import argument, estimator, flag
 from neucrowd_tf.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from neucrowd_tf.aggregation.base import Prior
+    from neucrowd_tf.aggregation.base import Array, Prior
     from neucrowd_tf.annotations import Annotations
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
@@ -47,10 +47,10 @@ class EMResult:
         converged: whether the last iteration raised it by less than the tolerance.
     """
 
-    probas: NDArray[np.float64]
-    priors: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    history: NDArray[np.float64]
+    probas: Array
+    priors: Array
+    errors: Array
+    history: Array
     converged: bool
 
 
@@ -58,11 +58,11 @@ class EMResult:
 class Confusion:
     """Parameters: class priors `[C]` and error matrices `[R, C observed, C true]`."""
 
-    priors: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    priors: Array
+    errors: Array
 
     @cached_property
-    def log_errors(self) -> NDArray[np.float64]:
+    def log_errors(self) -> Array:
         """The logarithms of `errors`, which are computed once for all shards."""
         return np.log(np.maximum(self.errors, TINY))
 
@@ -79,21 +79,21 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
             objective is then of the labels, too.
     """
 
-    pseudo: NDArray[np.float64]
-    prior: NDArray[np.float64] | None = None
+    pseudo: Array
+    prior: Array | None = None
     one_coin: bool = False
     hard: bool = False
     parameters_type = Confusion
 
-    def log_errors(self, parameters: Confusion) -> NDArray[np.float64]:
+    def log_errors(self, parameters: Confusion) -> Array:
         """Returns `[R * C observed, C true]`."""
         return parameters.log_errors.reshape(-1, len(parameters.priors))
 
-    def log_priors(self, parameters: Confusion) -> NDArray[np.float64]:
+    def log_priors(self, parameters: Confusion) -> Array:
         """Returns `[C]`."""
         return np.log(np.maximum(parameters.priors, TINY))
 
-    def e_step(self, shard: Shard, parameters: Confusion) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Confusion) -> tuple[Array, Sums]:
         """Returns equation 2.5's posteriors, or each row's likeliest class where `hard`."""
         if not self.hard:
             return super().e_step(shard, parameters)
@@ -118,11 +118,11 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
         return float(sums["evidence"]) + float((self.pseudo * parameters.log_errors).sum())
 
-    def priors(self, parameters: Confusion) -> NDArray[np.float64]:
+    def priors(self, parameters: Confusion) -> Array:
         """Returns the class prior `[C]`."""
         return parameters.priors
 
-    def errors(self, parameters: Confusion) -> NDArray[np.float64]:
+    def errors(self, parameters: Confusion) -> Array:
         """Returns `[R, C true, C observed]`."""
         return parameters.errors.transpose(0, 2, 1)
 
@@ -131,7 +131,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         return dataclasses.replace(self, hard=False) if self.hard else self
 
 
-def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> NDArray[np.float64]:
+def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> Array:
     """Returns `[R or 1, C observed, C true]` pseudo-counts from what broadcasts to `[R, C, C]`."""
     pseudo = np.asarray(smoothing, dtype=np.float64)
     pseudo = pseudo.reshape((1,) * (3 - pseudo.ndim) + pseudo.shape).transpose(0, 2, 1)
@@ -141,10 +141,10 @@ def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> NDArray[
 
 def dawid_skene_em(
     one_hot: sparse.csr_matrix,
-    start: NDArray[np.float64],
+    start: Array,
     *,
-    prior: NDArray[np.float64] | None = None,
-    smoothing: float | NDArray[np.float64] = 0.01,
+    prior: Array | None = None,
+    smoothing: float | Array = 0.01,
     hard: bool = False,
     max_iter: int = 100,
     tol: float = 1e-7,

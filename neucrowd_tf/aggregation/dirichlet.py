@@ -8,20 +8,15 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from neucrowd_tf.aggregation.base import Array
 
 
-def expected_log(counts: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+def expected_log(counts: Array, axis: int = -1) -> Array:
     """Returns E[log p] under Dirichlet(counts), whose categories lie along `axis`."""
     return np.asarray(digamma(counts) - digamma(counts.sum(axis=axis, keepdims=True)))
 
 
-def divergence(
-    counts: NDArray[np.float64],
-    prior: NDArray[np.float64],
-    logs: NDArray[np.float64],
-    axis: int = -1,
-) -> float:
+def divergence(counts: Array, prior: Array, logs: Array, axis: int = -1) -> float:
     """Returns the sum of KL(Dirichlet(counts) || Dirichlet(prior)) over all other axes.
 
     Args:

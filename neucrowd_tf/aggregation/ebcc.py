@@ -18,8 +18,7 @@ from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gol
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 # A group with less than this many instances is left out of further sums: its share of the prior
@@ -42,13 +41,13 @@ class Groups:
         log_shares: `[K]` expected log shares of a class' groups.
     """
 
-    classes: NDArray[np.int64]
-    members: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    log_counts: NDArray[np.float64]
-    mass: NDArray[np.float64]
-    log_mass: NDArray[np.float64]
-    log_shares: NDArray[np.float64]
+    classes: Codes
+    members: Array
+    counts: Array
+    log_counts: Array
+    mass: Array
+    log_mass: Array
+    log_shares: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,15 +63,15 @@ class EBCCModel(LatentModel[Groups]):
         occupied: how many groups of a class have instances at the start.
     """
 
-    prior: NDArray[np.float64]
-    class_prior: NDArray[np.float64]
+    prior: Array
+    class_prior: Array
     groups: int
     group_prior: float
     seed: int
     occupied: int
     parameters_type = Groups
 
-    def start(self, shard: Shard) -> NDArray[np.float64]:
+    def start(self, shard: Shard) -> Array:
         """Returns `[n, C * M]`: shares of votes, divided at random among a class' first groups."""
         votes = shard.votes()
         parts = np.random.default_rng([self.seed, shard.first]).standard_exponential(
@@ -82,7 +81,7 @@ class EBCCModel(LatentModel[Groups]):
         parts *= (votes / parts.sum(axis=2))[:, :, None]
         return parts.reshape(len(votes), -1)
 
-    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+    def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns counts `[R, C observed, K]` and members `[K]` of each group."""
         counts = np.asarray(shard.transposed @ beliefs)
         return {
@@ -118,7 +117,7 @@ class EBCCModel(LatentModel[Groups]):
             shares,
         )
 
-    def e_step(self, shard: Shard, parameters: Groups) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Groups) -> tuple[Array, Sums]:
         """Returns `[n, K]` beliefs and the log evidence."""
         q = parameters
         scores = shard.one_hot @ q.log_counts.reshape(-1, len(q.classes))
@@ -146,21 +145,21 @@ class EBCCModel(LatentModel[Groups]):
         full[q.classes, position] += q.members
         return divergence(full, np.full_like(full, each), expected_log(full))
 
-    def probas(self, beliefs: NDArray[np.float64], parameters: Groups) -> NDArray[np.float64]:
+    def probas(self, beliefs: Array, parameters: Groups) -> Array:
         """Returns `[n, C]`, the beliefs summed over a class' groups."""
         return normalise_counts(beliefs @ np.eye(len(self.class_prior))[parameters.classes])
 
-    def priors(self, parameters: Groups) -> NDArray[np.float64]:
+    def priors(self, parameters: Groups) -> Array:
         """Returns the expected class shares `[C]`."""
         return normalise_counts(parameters.mass)
 
-    def errors(self, parameters: Groups) -> NDArray[np.float64]:
+    def errors(self, parameters: Groups) -> Array:
         """Returns `[R, C true, C observed]`, means over the groups of a class."""
         q = parameters
         errors = q.counts / q.counts.sum(axis=1, keepdims=True)
         inside = q.members + self.group_prior / self.groups
         share = inside / np.bincount(q.classes, weights=inside)[q.classes]
-        mixed: NDArray[np.float64] = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
+        mixed: Array = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
         return mixed.transpose(0, 2, 1)
 
 
@@ -193,7 +192,7 @@ class EBCC(IterativeAggregator):
     wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong answer.")
     restarts: int = argument(20, whole(1), "random starts; the best bound is kept.")
     max_iter: int = 500
-    bounds_: NDArray[np.float64] = fitted()
+    bounds_: Array = fitted()
 
     def _model(self, crowd: Annotations, shard: Shard) -> EBCCModel:
         size = shard.num_classes

@@ -22,9 +22,7 @@ from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
 from neucrowd_tf.arguments import argument, estimator, fitted, one_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.aggregation.base import Prior
+    from neucrowd_tf.aggregation.base import Array, Codes, Prior
     from neucrowd_tf.annotations import Annotations
 
 # Deviation: C classes, with wrong labels equally likely.
@@ -34,12 +32,12 @@ if TYPE_CHECKING:
 LARGEST_LOG = 50.0
 
 
-def _log_wrong(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_wrong(x: Array) -> Array:
     """Returns log s(-x) = -(max(x, 0) + log(1 + exp(-|x|))), s the logistic function.
 
     This is several times faster than logaddexp.
     """
-    wrong: NDArray[np.float64] = -np.maximum(x, 0.0)
+    wrong: Array = -np.maximum(x, 0.0)
     wrong -= np.log1p(np.exp(-np.abs(x)))
     return wrong
 
@@ -50,7 +48,7 @@ class _Model:
     These are the abilities and the log inverse difficulties.
     """
 
-    def __init__(self, crowd: Annotations, gold: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, crowd: Annotations, gold: Codes | None = None) -> None:
         order = np.argsort(crowd.instances, kind="stable")
         self.instances = crowd.instances[order].astype(np.intp)
         self.annotators = crowd.annotators[order].astype(np.intp)
@@ -65,17 +63,13 @@ class _Model:
             [1.0 / np.sqrt(1.0 + crowd.labels_per_annotator()), np.ones(crowd.num_instances)]
         )
 
-    def strengths(
-        self, theta: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def strengths(self, theta: Array) -> tuple[Array, Array, Array]:
         """Returns `[A]` ability, inverse difficulty and their product for each annotation."""
         ability = theta[: self.num_annotators][self.annotators]
         inverse = np.exp(np.minimum(theta[self.num_annotators :], LARGEST_LOG))[self.instances]
         return ability, inverse, ability * inverse
 
-    def posterior(
-        self, theta: NDArray[np.float64], priors: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
+    def posterior(self, theta: Array, priors: Array) -> tuple[Array, float]:
         """Returns posteriors `[N, C]` and the objective (E-step, equation 3 of the paper).
 
         The objective is the log likelihood plus the log priors of the parameters. With x = ability
@@ -94,9 +88,7 @@ class _Model:
         wrong = np.sum(_log_wrong(x) - self.log_others)
         return scores, float(evidence.sum() + wrong) - 0.5 * float(np.sum((theta - MEAN) ** 2))
 
-    def expected(
-        self, theta: NDArray[np.float64], right: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64]]:
+    def expected(self, theta: Array, right: Array) -> tuple[float, Array]:
         """Returns minus the expected complete log likelihood (Q) and its gradient `[R + N]`.
 
         Args:
@@ -119,16 +111,14 @@ class _Model:
         )
         return float(distance - value), gradient
 
-    def m_step(
-        self, theta: NDArray[np.float64], right: NDArray[np.float64], steps: int
-    ) -> NDArray[np.float64]:
+    def m_step(self, theta: Array, right: Array, steps: int) -> Array:
         """Returns parameters with a higher expected log likelihood (equation 4 of the paper).
 
         L-BFGS starts from `theta`.
         """
         from scipy import optimize
 
-        def scaled(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def scaled(point: Array) -> tuple[float, Array]:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
@@ -180,15 +170,15 @@ class Glad(IterativeAggregator):
         " time.",
     )
     tol: float = 1e-5
-    abilities_: NDArray[np.float64] = fitted()
-    difficulties_: NDArray[np.float64] = fitted()
+    abilities_: Array = fitted()
+    difficulties_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> IntegratedGladModel:
         """Returns the method with integrated easiness as sums, under a uniform class prior."""
         even = np.full(num_classes, 1.0 / num_classes)
         return IntegratedGladModel(num_classes, even)
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         prior = resolve_prior(self.prior, crowd.class_names)
         estimate = self._integrate if self.easiness == "integrated" else self._estimate
         theta, probas, priors, change = estimate(crowd, gold, prior)
@@ -209,8 +199,8 @@ class Glad(IterativeAggregator):
             warn_not_converged("Glad", self.max_iter, change, self.tol)
 
     def _integrate(
-        self, crowd: Annotations, gold: NDArray[np.int64] | None, prior: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+        self, crowd: Annotations, gold: Codes | None, prior: Array | None
+    ) -> tuple[Array, Array, Array, float]:
         """Runs EM over sums; returns what `_estimate` does, with the easiness' posterior mean."""
         model = dataclasses.replace(self.latent_model(crowd.num_classes), prior=prior)
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
@@ -224,8 +214,8 @@ class Glad(IterativeAggregator):
     # On vectors of this size a second thread costs more than it gives.
     @threadpool_limits.wrap(limits=1, user_api="blas")
     def _estimate(
-        self, crowd: Annotations, gold: NDArray[np.int64] | None, prior: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+        self, crowd: Annotations, gold: Codes | None, prior: Array | None
+    ) -> tuple[Array, Array, Array, float]:
         """Runs EM from the priors' means.
 
         Returns parameters, posteriors, class prior and the last change of the objective.

@@ -14,7 +14,7 @@ from neucrowd_tf.aggregation.base import coin_errors, normalise_log
 from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums, keep_gold_only
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from neucrowd_tf.aggregation.base import Array
 
 # Deviation: difficulties are averaged over, in the paper they are parameters.
 POINTS = 9
@@ -27,8 +27,8 @@ CLIMBS = 10
 class Abilities:
     """Parameters: abilities `[R]` and class priors `[C]`."""
 
-    abilities: NDArray[np.float64]
-    priors: NDArray[np.float64]
+    abilities: Array
+    priors: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,22 +41,22 @@ class IntegratedGladModel(LatentModel[Abilities]):
     """
 
     num_classes: int
-    prior: NDArray[np.float64] | None = None
+    prior: Array | None = None
     parameters_type = Abilities
 
-    def grid(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def grid(self) -> tuple[Array, Array]:
         """Returns Gauss and Hermite's points `[G]` of the easiness b, and their weights."""
         points, weights = np.polynomial.hermite_e.hermegauss(POINTS)
         return MEAN + points, weights / weights.sum()
 
-    def start(self, shard: Shard) -> NDArray[np.float64]:
+    def start(self, shard: Shard) -> Array:
         """Returns the beliefs under the prior's mean ability, as GLAD begins."""
         even = np.full(self.num_classes, 1.0 / self.num_classes)
         abilities = np.full(shard.num_annotators, MEAN)
         priors = even if self.prior is None else self.prior
         return self.e_step(shard, Abilities(abilities, priors))[0]
 
-    def e_step(self, shard: Shard, parameters: Abilities) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Abilities) -> tuple[Array, Sums]:
         """Returns beliefs and log evidence (equation 3 of the paper, at each grid point)."""
         size = self.num_classes
         points, weights = self.grid()
@@ -72,7 +72,7 @@ class IntegratedGladModel(LatentModel[Abilities]):
         evidence = normalise_log(scores, prior.reshape(-1), 1024)
         return scores, {"evidence": evidence.sum()}
 
-    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+    def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns the numbers of right labels and of labels at each grid point, and class mass."""
         size = self.num_classes
         counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size, POINTS)
@@ -103,15 +103,15 @@ class IntegratedGladModel(LatentModel[Abilities]):
         """Returns the log likelihood, easiness integrated out, plus the abilities' log prior."""
         return float(sums["evidence"] - 0.5 * ((parameters.abilities - MEAN) ** 2).sum())
 
-    def probas(self, beliefs: NDArray[np.float64], parameters: Abilities) -> NDArray[np.float64]:
+    def probas(self, beliefs: Array, parameters: Abilities) -> Array:
         """Returns `[n, C]`, the beliefs summed over the grid."""
         return np.asarray(beliefs.reshape(len(beliefs), self.num_classes, -1).sum(axis=2))
 
-    def priors(self, parameters: Abilities) -> NDArray[np.float64]:
+    def priors(self, parameters: Abilities) -> Array:
         """Returns the class prior `[C]`."""
         return parameters.priors
 
-    def errors(self, parameters: Abilities) -> NDArray[np.float64]:
+    def errors(self, parameters: Abilities) -> Array:
         """Returns `[R, C true, C observed]`, means over the prior of the easiness."""
         points, weights = self.grid()
         chances = 1.0 / (1.0 + np.exp(-parameters.abilities[:, None] * np.exp(points)))

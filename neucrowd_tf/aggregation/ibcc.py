@@ -14,10 +14,10 @@ from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
 from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from neucrowd_tf.aggregation.base import Array
 
 
-def diagonal_counts(num_classes: int, right: float, wrong: float) -> NDArray[np.float64]:
+def diagonal_counts(num_classes: int, right: float, wrong: float) -> Array:
     """Returns `[C, C]` prior counts: `right` on the diagonal and `wrong` elsewhere."""
     return np.eye(num_classes) * (right - wrong) + wrong
 
@@ -32,10 +32,10 @@ class Posterior:
         log_mass, log_counts: expected logarithms under these.
     """
 
-    mass: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    log_mass: NDArray[np.float64]
-    log_counts: NDArray[np.float64]
+    mass: Array
+    counts: Array
+    log_mass: Array
+    log_counts: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class IBCCModel(ConfusionModel[Posterior]):
         class_prior: Dirichlet count of each class.
     """
 
-    prior: NDArray[np.float64]
+    prior: Array
     class_prior: float
     parameters_type = Posterior
 
@@ -57,11 +57,11 @@ class IBCCModel(ConfusionModel[Posterior]):
         counts = sums["counts"] + self.prior
         return Posterior(mass, counts, expected_log(mass), expected_log(counts, axis=1))
 
-    def log_errors(self, parameters: Posterior) -> NDArray[np.float64]:
+    def log_errors(self, parameters: Posterior) -> Array:
         """Returns `[R * C observed, C true]`."""
         return parameters.log_counts.reshape(-1, len(self.prior))
 
-    def log_priors(self, parameters: Posterior) -> NDArray[np.float64]:
+    def log_priors(self, parameters: Posterior) -> Array:
         """Returns `[C]`."""
         return parameters.log_mass
 
@@ -73,11 +73,11 @@ class IBCCModel(ConfusionModel[Posterior]):
         of_annotators = divergence(q.counts, prior, q.log_counts, axis=1)
         return float(sums["evidence"]) - of_classes - of_annotators
 
-    def priors(self, parameters: Posterior) -> NDArray[np.float64]:
+    def priors(self, parameters: Posterior) -> Array:
         """Returns the expected class shares `[C]`."""
         return normalise_counts(parameters.mass)
 
-    def errors(self, parameters: Posterior) -> NDArray[np.float64]:
+    def errors(self, parameters: Posterior) -> Array:
         """Returns the expected confusion matrices `[R, C true, C observed]`."""
         return normalise_counts(parameters.counts, axis=1).transpose(0, 2, 1)
 

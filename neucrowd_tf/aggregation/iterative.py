@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neucrowd_tf.aggregation.base import (
     Aggregator,
     apply_gold,
@@ -18,8 +16,7 @@ from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.arguments import argument, estimator, fitted, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 
@@ -39,7 +36,7 @@ class IterativeAggregator(Aggregator):
         1e-6, tolerance, "stops when the objective rises by less than this for each annotation."
     )
     n_iter_: int = fitted()
-    history_: NDArray[np.float64] = fitted()
+    history_: Array = fitted()
     converged_: bool = fitted()
 
     def latent_model(self, num_classes: int) -> LatentModel[Any]:
@@ -50,7 +47,7 @@ class IterativeAggregator(Aggregator):
         """
         raise NotImplementedError
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         model = self._model(crowd, shard)
         result = self._run(shard, model)

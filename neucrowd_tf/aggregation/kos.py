@@ -12,17 +12,11 @@ from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.arguments import argument, estimator, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 
-def messages(
-    crowd: Annotations,
-    signs: NDArray[np.float64],
-    reliabilities: NDArray[np.float64],
-    max_iter: int,
-) -> NDArray[np.float64]:
+def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: int) -> Array:
     """Returns `[N]` whose sign is the instance's label, from labels +1 and -1.
 
     Args:
@@ -71,7 +65,7 @@ class Kos(Aggregator):
 
     max_iter: int = argument(100, whole(1), "rounds of messages.")
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Passes messages; gold labels replace what is inferred."""
         size = crowd.num_classes
         begin = np.random.default_rng([self.seed, 0]).normal(1.0, 1.0, crowd.num_annotations)

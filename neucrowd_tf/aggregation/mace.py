@@ -14,7 +14,7 @@ from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums,
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from neucrowd_tf.aggregation.base import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,10 +27,10 @@ class Habits:
         log_knowing, log_saying: log shares of these, or their expectations.
     """
 
-    knowing: NDArray[np.float64]
-    saying: NDArray[np.float64]
-    log_knowing: NDArray[np.float64]
-    log_saying: NDArray[np.float64]
+    knowing: Array
+    saying: Array
+    log_knowing: Array
+    log_saying: Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class MaceModel(ConfusionModel[Habits]):
         seed: of the random start.
     """
 
-    knowing_prior: NDArray[np.float64]
+    knowing_prior: Array
     saying_prior: float
     bayes: bool
     num_classes: int
@@ -59,7 +59,7 @@ class MaceModel(ConfusionModel[Habits]):
         saying = rng.uniform(1.0, 1.5, (num_annotators, self.num_classes))
         return Habits(knowing, saying, _log_shares(knowing), _log_shares(saying))
 
-    def start(self, shard: Shard) -> NDArray[np.float64]:
+    def start(self, shard: Shard) -> Array:
         """Returns the posteriors `[n, C]` under `begin`."""
         return self.e_step(shard, self.begin(shard.num_annotators))[0]
 
@@ -79,7 +79,7 @@ class MaceModel(ConfusionModel[Habits]):
         logs = expected_log if self.bayes else _log_shares
         return Habits(knowing, saying, logs(knowing), logs(saying))
 
-    def log_errors(self, parameters: Habits) -> NDArray[np.float64]:
+    def log_errors(self, parameters: Habits) -> Array:
         """Returns `[R * C observed, C true]`."""
         q = parameters
         guesses = np.exp(q.log_knowing[:, :1] + q.log_saying)
@@ -88,7 +88,7 @@ class MaceModel(ConfusionModel[Habits]):
         chances[:, classes, classes] += np.exp(q.log_knowing[:, 1:])
         return np.log(np.maximum(chances, TINY)).reshape(-1, self.num_classes)
 
-    def log_priors(self, parameters: Habits) -> NDArray[np.float64]:
+    def log_priors(self, parameters: Habits) -> Array:
         """Returns `[C]`."""
         return np.full(self.num_classes, -np.log(self.num_classes))
 
@@ -108,11 +108,11 @@ class MaceModel(ConfusionModel[Habits]):
             - divergence(q.saying, saying, q.log_saying)
         )
 
-    def priors(self, parameters: Habits) -> NDArray[np.float64]:
+    def priors(self, parameters: Habits) -> Array:
         """Returns even shares `[C]`."""
         return np.full(self.num_classes, 1.0 / self.num_classes)
 
-    def errors(self, parameters: Habits) -> NDArray[np.float64]:
+    def errors(self, parameters: Habits) -> Array:
         """Returns `[R, C true, C observed]`, theta of the identity and the rest of the habits."""
         competences, habits = shares_of_habits(parameters)
         guesses = np.repeat(habits[:, None, :], self.num_classes, axis=1)
@@ -120,13 +120,13 @@ class MaceModel(ConfusionModel[Habits]):
         return np.asarray((1.0 - knows) * guesses + knows * np.eye(self.num_classes))
 
 
-def shares_of_habits(parameters: Habits) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def shares_of_habits(parameters: Habits) -> tuple[Array, Array]:
     """Returns theta `[R]` and the shares `[R, C]` of the labels that are guessed."""
     theta = normalise_counts(parameters.knowing)[:, 1]
     return theta, normalise_counts(parameters.saying)
 
 
-def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_shares(counts: Array) -> Array:
     total = counts.sum(axis=-1, keepdims=True)
     return np.asarray(np.log(np.maximum(counts, TINY)) - np.log(np.maximum(total, TINY)))
 
@@ -158,8 +158,8 @@ class Mace(IterativeAggregator):
     )
     restarts: int = argument(10, whole(1), "random starts; the best objective is kept.")
     max_iter: int = 200
-    competences_: NDArray[np.float64] = fitted()
-    habits_: NDArray[np.float64] = fitted()
+    competences_: Array = fitted()
+    habits_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> MaceModel:
         """Returns MACE as sums, with the first start's seed."""

@@ -15,12 +15,13 @@ from neucrowd_tf.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neucrowd_tf.aggregation.base import Codes
     from neucrowd_tf.annotations import Annotations
 
 
 def majority_labels(
     votes: NDArray[np.integer | np.floating], ties: Ties = "random", seed: int = 0
-) -> NDArray[np.int64]:
+) -> Codes:
     """Returns `[N]` the class with the most votes of each row of `votes` `[N, C]`.
 
     Args:
@@ -70,7 +71,7 @@ class MajorityVote(Aggregator):
         ' lowest class code) or "prior" (the class that is commoner over all annotations).',
     )
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Counts the votes; gold labels replace them."""
         votes = crowd.vote_counts()
         self.labels_ = majority_labels(votes, self.ties, self.seed)

@@ -14,8 +14,10 @@ from neucrowd_tf.arguments import argument, estimator, fitted, whole
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neucrowd_tf.aggregation.base import Array
 
-def agreement_matrix(shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+
+def agreement_matrix(shard: Shard) -> tuple[Array, Array]:
     """Returns `[R, R]` how often two annotators agree and the number of their common instances.
 
     Agreement is scaled so that chance gives 0 and certainty 1. The diagonals are 0.
@@ -34,9 +36,7 @@ def agreement_matrix(shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.floa
     return np.where(common > 0, scaled, 0.0), common
 
 
-def trimmed_means(
-    values: NDArray[np.float64], observed: NDArray[np.bool_], last: NDArray[np.float64], trim: int
-) -> NDArray[np.float64]:
+def trimmed_means(values: Array, observed: NDArray[np.bool_], last: Array, trim: int) -> Array:
     """Returns `[R]` the trimmed mean of each column of `values` `[R, R]` over its observed rows.
 
     The `trim` largest of the values above `last` `[R]` and the `trim` smallest of those below it
@@ -57,7 +57,7 @@ def trimmed_means(
 
 
 # Deviation: the signs are those of an eigenvector, not of a construction from the sign graph.
-def signs_of(agreement: NDArray[np.float64]) -> NDArray[np.float64]:
+def signs_of(agreement: Array) -> Array:
     """Returns `[R]` +1 or -1, such that annotators of one sign agree more often than by chance.
 
     They are the signs of the leading eigenvector of the agreements' signs; most are +1.
@@ -88,7 +88,7 @@ class Mmsr(WeightedVote):
     n_iter_: int = fitted()
     converged_: bool = fitted()
 
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         size, instances = shard.num_classes, max(float(shard.used.sum()), 1.0)
         agreement, common = agreement_matrix(shard)
         observed = common > 0
@@ -102,9 +102,7 @@ class Mmsr(WeightedVote):
             return np.ones(len(skills)), skills
         return np.log(skills * (size - 1) / (1.0 - skills)), skills
 
-    def _complete(
-        self, magnitudes: NDArray[np.float64], observed: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
+    def _complete(self, magnitudes: Array, observed: NDArray[np.bool_]) -> Array:
         """Returns `[R]` factors whose products are the observed magnitudes, but for outliers."""
         degrees = observed.sum(axis=0)
         least = int(degrees[degrees > 0].min()) if observed.any() else 0
@@ -130,5 +128,5 @@ class Mmsr(WeightedVote):
         return u / np.sqrt(ends[0] / ends[1]) if min(ends) > 0 else u
 
 
-def _ratios(magnitudes: NDArray[np.float64], factor: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ratios(magnitudes: Array, factor: Array) -> Array:
     return magnitudes / np.maximum(factor, 1e-12)[:, None]

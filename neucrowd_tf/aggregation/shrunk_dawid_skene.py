@@ -13,15 +13,14 @@ from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01
 
 
-def average_confusion(crowd: Annotations, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def average_confusion(crowd: Annotations, shares: Array) -> Array:
     """Returns the crowd's confusion matrix `[C true, C observed]` with vote shares as the truth.
 
     Args:
@@ -53,7 +52,7 @@ class ShrunkDawidSkene(IterativeAggregator):
         4.0, number(least=0), "labels of the average annotator added for each true class."
     )
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         with without_convergence_warnings():
             super()._fit(crowd, gold)
 

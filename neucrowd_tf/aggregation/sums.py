@@ -30,8 +30,10 @@ from neucrowd_tf.aggregation.base import apply_gold, normalise_log, vote_shares
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from neucrowd_tf.aggregation.base import Array, Codes
+
 Parameters = TypeVar("Parameters")
-Sums: TypeAlias = "dict[str, NDArray[np.float64]]"
+Sums: TypeAlias = "dict[str, Array]"
 
 # Logarithms are of at least this: a probability of exactly zero would make an instance impossible
 # under every class.
@@ -52,7 +54,7 @@ class Shard:
 
     one_hot: sparse.csr_matrix
     num_classes: int
-    gold: NDArray[np.int64] | None = None
+    gold: Codes | None = None
     first: int = 0
 
     @property
@@ -76,7 +78,7 @@ class Shard:
         return weights
 
     @cached_property
-    def used(self) -> NDArray[np.float64]:
+    def used(self) -> Array:
         """`[n]` one where an instance has an annotation or a gold label, else zero."""
         labelled = np.diff(self.one_hot.indptr) > 0
         if self.gold is not None:
@@ -88,7 +90,7 @@ class Shard:
         """The weight of all its annotations."""
         return float(self.one_hot.data.sum())
 
-    def votes(self) -> NDArray[np.float64]:
+    def votes(self) -> Array:
         """Returns `[n, C]` shares of the votes, gold labels in their place."""
         return apply_gold(vote_shares(self.one_hot, self.num_classes), self.gold)
 
@@ -110,16 +112,16 @@ class LatentModel(abc.ABC, Generic[Parameters]):
 
     parameters_type: ClassVar[type[Any]]
 
-    def start(self, shard: Shard) -> NDArray[np.float64]:
+    def start(self, shard: Shard) -> Array:
         """Returns the beliefs `[n, K]` to begin with: shares of votes."""
         return shard.votes()
 
     @abc.abstractmethod
-    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Array, Sums]:
         """Returns the beliefs `[n, K]` and the terms of the objective that instances add to."""
 
     @abc.abstractmethod
-    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+    def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns what the next parameters depend on, summed over the shard's instances."""
 
     @abc.abstractmethod
@@ -130,15 +132,15 @@ class LatentModel(abc.ABC, Generic[Parameters]):
     def objective(self, sums: Sums, parameters: Parameters) -> float:
         """Returns what the iterations raise, from the `statistics` under `parameters`."""
 
-    def probas(self, beliefs: NDArray[np.float64], parameters: Parameters) -> NDArray[np.float64]:
+    def probas(self, beliefs: Array, parameters: Parameters) -> Array:
         """Returns class probabilities `[n, C]` from the beliefs under these parameters."""
         return beliefs
 
     @abc.abstractmethod
-    def priors(self, parameters: Parameters) -> NDArray[np.float64]:
+    def priors(self, parameters: Parameters) -> Array:
         """Returns the class prior `[C]`."""
 
-    def errors(self, parameters: Parameters) -> NDArray[np.float64] | None:
+    def errors(self, parameters: Parameters) -> Array | None:
         """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""
         return None
 
@@ -166,9 +168,9 @@ class Fit(Generic[Parameters]):
         change: by how much it did, for each unit of weight.
     """
 
-    beliefs: NDArray[np.float64]
+    beliefs: Array
     parameters: Parameters
-    history: NDArray[np.float64]
+    history: Array
     converged: bool
     change: float
 
@@ -179,7 +181,7 @@ def run(
     *,
     max_iter: int,
     tol: float,
-    start: NDArray[np.float64] | None = None,
+    start: Array | None = None,
     begin: Fit[Parameters] | None = None,
 ) -> Fit[Parameters]:
     """Iterates on annotations in memory; ends with an E-step, so that beliefs and parameters agree.
@@ -223,21 +225,21 @@ class ConfusionModel(LatentModel[Parameters]):
     """
 
     @abc.abstractmethod
-    def log_errors(self, parameters: Parameters) -> NDArray[np.float64]:
+    def log_errors(self, parameters: Parameters) -> Array:
         """Returns `[R * C observed, C true]` log probabilities, or their expectations."""
 
     @abc.abstractmethod
-    def log_priors(self, parameters: Parameters) -> NDArray[np.float64]:
+    def log_priors(self, parameters: Parameters) -> Array:
         """Returns `[C]` log class priors, or their expectations."""
 
-    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[NDArray[np.float64], Sums]:
+    def e_step(self, shard: Shard, parameters: Parameters) -> tuple[Array, Sums]:
         """Returns `[n, C]` posteriors and their log evidence."""
         scores = shard.one_hot @ self.log_errors(parameters)
         keep_gold_only(scores, shard.gold)
         evidence = normalise_log(scores, self.log_priors(parameters))
         return scores, {"evidence": evidence.sum()}
 
-    def sums(self, shard: Shard, beliefs: NDArray[np.float64]) -> Sums:
+    def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
         size = shard.num_classes
         counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
@@ -249,11 +251,7 @@ class ConfusionModel(LatentModel[Parameters]):
         }
 
 
-def keep_gold_only(
-    scores: NDArray[np.float64],
-    gold: NDArray[np.int64] | None,
-    classes: NDArray[np.int64] | None = None,
-) -> None:
+def keep_gold_only(scores: Array, gold: Codes | None, classes: Codes | None = None) -> None:
     """Makes every class but the gold one impossible, in place, where there is a gold label.
 
     Args:
@@ -268,7 +266,7 @@ def keep_gold_only(
     scores[rows] = np.where(classes == gold[rows, None], scores[rows], -np.inf)
 
 
-def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def right_counts(shard: Shard, labels: Codes) -> Array:
     """Returns counts `[R, C, C]` of an annotator's labels against `labels` `[n]`.
 
     Instances with -1 are left out.
@@ -278,7 +276,7 @@ def right_counts(shard: Shard, labels: NDArray[np.int64]) -> NDArray[np.float64]
     return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
 
 
-def skills_of(counts: NDArray[Any], default: float) -> NDArray[np.float64]:
+def skills_of(counts: NDArray[Any], default: float) -> Array:
     """Returns `[R]` the share of counts `[R, C, C]` on the diagonal; `default` without any."""
     right, total = np.einsum("rcc->r", counts), counts.sum(axis=(1, 2))
     return np.divide(right, total, out=np.full(len(counts), default), where=total > 0)

@@ -20,12 +20,11 @@ from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from neucrowd_tf.aggregation.base import Array, Codes
     from neucrowd_tf.annotations import Annotations
 
 
-def weighted_votes(shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_votes(shard: Shard, weights: Array) -> Array:
     """Returns `[n, C]` the sum of the weights `[R]` of those who gave each label.
 
     If it is below zero for a class, it is counted from the least of the row.
@@ -44,9 +43,9 @@ class WeightedVote(Aggregator):
     zero.
     """
 
-    weights_: NDArray[np.float64] = fitted()
+    weights_: Array = fitted()
 
-    def _fit(self, crowd: Annotations, gold: NDArray[np.int64] | None) -> None:
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Weighs the annotators and votes; gold labels stand in for the vote."""
         shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
         self.weights_, self.skills_ = self._weigh(shard)
@@ -61,7 +60,7 @@ class WeightedVote(Aggregator):
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
-    def _labels(self, shard: Shard, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _labels(self, shard: Shard, weights: Array) -> Codes:
         """Returns `[n]` the labels that a weighted vote gives; -1 for an instance without any."""
         votes = weighted_votes(shard, weights)
         # Weights that cancel are a tie of all classes, not an instance without votes.
@@ -72,7 +71,7 @@ class WeightedVote(Aggregator):
         return np.where(shard.used > 0, labels, -1)
 
     @abc.abstractmethod
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         """Returns weights and skills `[R]`."""
 
 
@@ -86,7 +85,7 @@ class Wawa(WeightedVote):
         As crowd-kit's Wawa (Appen's "worker agreement with aggregate").
     """
 
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         labels = self._labels(shard, np.ones(shard.num_annotators))
         skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
         return skills, skills
@@ -106,7 +105,7 @@ class ZeroBasedSkill(WeightedVote):
     halve_every: int = argument(20, whole(1), "steps after which the rate is halved.")
     max_iter: int = argument(100, whole(1), "steps.")
 
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
         skills, rate = np.full(shard.num_annotators, start + 1e-5), self.rate
         for step in range(1, self.max_iter + 1):
@@ -131,7 +130,7 @@ class GoldMajorityVote(WeightedVote):
         As crowd-kit's GoldMajorityVote.
     """
 
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         if shard.gold is None or not (shard.gold >= 0).any():
             labels = self._labels(shard, np.ones(shard.num_annotators))
             skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
@@ -158,7 +157,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
     n_iter_: int = fitted()
     converged_: bool = fitted()
 
-    def _weigh(self, shard: Shard) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         size = shard.num_classes
         weights = np.ones(shard.num_annotators)
         labels = self._labels(shard, weights)
