@@ -65,9 +65,7 @@ def alternative_test(
     """
     others = np.arange(crowd.num_annotators) == model if models is None else models
     people = crowd.select(~others[crowd.annotators])
-    answers = crowd.select(crowd.annotators == model)
-    predicted = np.full(crowd.num_instances, -1)
-    predicted[answers.instances] = answers.labels
+    predicted = labels_of(crowd, model)
     votes = people.vote_counts()
     usable = (predicted >= 0) & (votes.sum(axis=1) >= FEWEST_PEOPLE)
     rows = np.flatnonzero(usable[people.instances])
@@ -101,6 +99,14 @@ def alternative_test(
         np.array(p_values),
         np.array(advantages),
     )
+
+
+def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:
+    """Returns `[N]` the class codes that an annotator gave, -1 where there is no label."""
+    labels = np.full(crowd.num_instances, -1)
+    mine = crowd.annotators == annotator
+    labels[crowd.instances[mine]] = crowd.labels[mine]
+    return labels
 
 
 def _p_value(differences: NDArray[Any], epsilon: float) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from neucrowd_tf.annotations.statistics import agreement_coefficients
-from neucrowd_tf.certainty.estimate import LEVEL, Estimate
+from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -74,8 +74,4 @@ def agreement_intervals(
         again = rng.multinomial(len(counts), times / len(counts))
         for name, value in agreement_coefficients(np.repeat(rows, again, axis=0), weights).items():
             drawn[name].append(value)
-    quantiles = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
-    return {
-        name: Estimate(value, *map(float, np.nanquantile(drawn[name], quantiles)))
-        for name, value in estimate.items()
-    }
+    return {name: Estimate.of(value, drawn[name]) for name, value in estimate.items()}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 LEVEL = 0.8  # of all intervals
 
@@ -13,3 +18,12 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, value: float, draws: ArrayLike) -> Self:
+        """Returns a value with the interval of its draws, which holds the value."""
+        low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        return cls(value, min(float(low), value), max(float(high), value))
+
+
+NOTHING = Estimate(float("nan"), float("nan"), float("nan"))

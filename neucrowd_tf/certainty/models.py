@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test
-from neucrowd_tf.certainty.estimate import LEVEL, Estimate
+from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RESAMPLES = 400
-NO_WORTH = Estimate(float("nan"), float("nan"), float("nan"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,14 +101,6 @@ def compare_models(
     return rows, model_lines(crowd, rows, pairs)
 
 
-def labels_of(crowd: Annotations, annotator: int) -> NDArray[np.int64]:
-    """Returns `[N]` the class codes that an annotator gave, -1 where there is no label."""
-    labels = np.full(crowd.num_instances, -1)
-    mine = crowd.annotators == annotator
-    labels[crowd.instances[mine]] = crowd.labels[mine]
-    return labels
-
-
 def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
     """Returns how many labels of an average person one label of a model is worth.
 
@@ -137,16 +128,14 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
         axis=1,
     )
     if size < 2 or not parts[:, 1].any() or not parts[:, 3].any():
-        return NO_WORTH
+        return NOTHING
     used = parts[parts[:, 1::2].any(axis=1)]
     rng = np.random.default_rng(0)
     drawn = [
         _worth(rng.multinomial(len(used), np.full(len(used), 1 / len(used))) @ used, size)
         for _ in range(RESAMPLES)
     ]
-    low, high = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    value = _worth(used.sum(axis=0), size)
-    return Estimate(value, min(float(low), value), max(float(high), value))
+    return Estimate.of(_worth(used.sum(axis=0), size), drawn)
 
 
 def _worth(sums: Array, size: int) -> float:

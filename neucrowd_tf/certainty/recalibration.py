@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import agreement_coefficients
-from neucrowd_tf.certainty.estimate import LEVEL, Estimate
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class Certainty:
         if rows is None:
             rows = np.flatnonzero((self.votes.sum(axis=1) > 0) | (self.gold >= 0))
         if not len(rows):
-            return Estimate(float("nan"), float("nan"), float("nan"))
+            return NOTHING
         if self.posteriors.shape[1] < 2:  # no label could differ: this says nothing
             return Estimate(1.0, 0.0, 1.0)
         rng, draws = np.random.default_rng(1), []
@@ -239,9 +239,7 @@ class Certainty:
             chances = self.right(shift)[rows]
             spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
             draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
-        low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-        value = float(self.right()[rows].mean())
-        return Estimate(value, float(min(low, value)), float(max(high, value)))
+        return Estimate.of(float(self.right()[rows].mean()), draws)
 
 
 def draws_for(size: int) -> int:

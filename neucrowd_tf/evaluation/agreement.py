@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.coefficients import Scale, agreement_intervals
+from neucrowd_tf.certainty.estimate import NOTHING
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.values import numbers_of
 
@@ -105,8 +106,7 @@ def agreement(
         same = float((labels == others).mean()) if len(labels) else float("nan")
         kappa = float(statistics.chance_corrected(same, shares[0] @ shares[1]))
         compared.append(Pair(code, -1, len(labels), same, kappa))
-    nothing = Estimate(*[float("nan")] * 3)
-    measured = dict.fromkeys(statistics.COEFFICIENTS, nothing)
+    measured = dict.fromkeys(statistics.COEFFICIENTS, NOTHING)
     if (votes > 1).any():
         measured = agreement_intervals(counts, scale, numbers)
     return Agreement(int((votes > 1).sum()), measured, numbers is not None, pairs(people), compared)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, few, is_missing
@@ -19,12 +20,11 @@ from neucrowd_tf.io.layouts import read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
     bin_names,
-    check_characters,
     check_classes,
     check_ids,
+    check_names,
     check_not_names,
     check_several,
-    check_spelling,
     classes_of,
     split_cell,
     without_point,
@@ -119,7 +119,8 @@ class _Values:
         self._leave_out_missing()
         self.summary = self._summary()
         if columns.wrong is not None and not options.bins:
-            self._check_ratings()
+            plain = [name for name in self.names if isinstance(name, str)]
+            check_classes(path, self._column, plain, np.ones(len(plain)), options)  # goes first
             raise columns.wrong
         self._split()
         self._check()
@@ -179,11 +180,6 @@ class _Values:
 
         return place
 
-    def _check_ratings(self) -> None:
-        """Raises DataError for ratings before one for rows of other lengths."""
-        plain = [name for name in self.names if isinstance(name, str)]
-        check_classes(self.path, self._column, plain, np.ones(len(plain)), self.options)
-
     @property
     def _column(self) -> str:
         return self.columns.roles.get("label", "label")
@@ -206,8 +202,7 @@ class _Values:
             for at, name in enumerate(self.names)
         ]
         used = list(dict.fromkeys(label for cell in cells for label in cell))
-        check_spelling(self.path, "label", used, lambda at: "", options)
-        check_characters(self.path, "label", used, lambda at: "")
+        check_names(self.path, "label", used, lambda at: "", options)
         classes = classes_of(self.path, used, options, lambda at: "")
         chosen = np.array([[name in cell for name in classes] for cell in cells], dtype=np.int64)
         width = len(classes)
@@ -226,13 +221,12 @@ class _Values:
         path, options = self.path, self.options
         check_ids(path, "item", self.items, self._place(self.item_codes))
         where = self._place(self.annotator_codes)
-        check_spelling(path, "annotator", self.annotators, where, options)
+        check_names(path, "annotator", self.annotators, where, options)
         check_ids(path, "annotator", self.annotators, where)
         where = self._place(self.codes)
         counts = np.bincount(self.codes, minlength=len(self.names))
         self.notes += check_classes(path, self._column, self.names, counts, options)
-        check_spelling(path, "label", self.names, where, options)
-        check_characters(path, "label", self.names, where)
+        check_names(path, "label", self.names, where, options)
         check_not_names(path, self.names, self.items, self.annotators)
 
     # ------------------------------------------------------------- results
@@ -288,24 +282,19 @@ class _Values:
         rule = self.options.duplicates
         keys = self.item_codes * len(self.annotators) + self.annotator_codes
         held = np.ones(len(keys), dtype=bool)
-        ordered = np.sort(keys)  # several times as fast as its order, which few files need
-        if not (ordered[1:] == ordered[:-1]).any():
+        extra = duplicates(keys, rule)
+        if not len(extra):
             return held
-        order = np.argsort(keys, kind="stable")
-        same = keys[order][1:] == keys[order][:-1]
         if rule == "error":
-            row = int(order[1:][same].min())
+            row = int(extra[0])
             item = self.items[self.item_codes[row]]
             annotator = self.annotators[self.annotator_codes[row]]
             place = self.columns.place(int(self.rows[row]))
             raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
-        count = int(same.sum())
-        done = {"last": "last used", "first": "first used", "all": "all used"}[rule]
-        self.notes.insert(
-            0, f"Duplicate (item, annotator) pairs: {count:,}, {done} (--duplicates)."
-        )
+        line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {rule} used (--duplicates)."
+        self.notes.insert(0, line)
         if rule != "all":
-            held[order[:-1][same] if rule == "last" else order[1:][same]] = False
+            held[extra] = False
         return held
 
     def _over(

@@ -29,10 +29,10 @@ def normal(name: str) -> str:
     return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
-def check_spelling(
+def check_names(
     path: Path, kind: str, names: Sequence[str], place: Place, options: TableOptions
 ) -> None:
-    """Raises DataError for two names that differ only in case, spaces or Unicode form.
+    """Raises DataError for names that differ only in case, spaces or Unicode form, or are broken.
 
     Args:
         path: the file.
@@ -41,17 +41,16 @@ def check_spelling(
         place: where name i is first.
         options: whether names are exact.
     """
-    if options.exact_names:
-        return
     seen: dict[str, str] = {}
-    for at, name in enumerate(names):
+    for at, name in enumerate(() if options.exact_names else names):
         other = seen.setdefault(normal(name), name)
         if other != name:
             raise error("similar_names", path, place(at), kind=kind + "s", first=other, second=name)
+    check_characters(path, kind, names, place)
 
 
 def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
-    """Raises DataError for a name with control characters or U+FFFD; see `check_spelling`."""
+    """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
     whole = "".join(names)
     if whole.isprintable() and "\ufffd" not in whole:
         return
@@ -63,7 +62,7 @@ def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) 
 
 
 def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
-    """Raises DataError for an id that a spreadsheet rounded; see `check_spelling`."""
+    """Raises DataError for an id that a spreadsheet rounded; see `check_names`."""
     check_characters(path, kind, names, place)
     for at, name in enumerate(names):
         if "+" in name and _CUT.fullmatch(name) is not None:

@@ -27,9 +27,6 @@ def test_no_warning_when_em_converges() -> None:
         assert DawidSkene().fit(np.repeat(np.arange(30)[:, None] % 3, 5, axis=1)).converged_
 
 
-CROWD = Annotations.from_dense(np.array([[0, 1, 1], [1, 1, 0], [0, 0, 0]]))
-
-
 @pytest.mark.parametrize("labels", [1, 3])
 def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labels: int) -> None:
     # As the docstring says: each annotator's matrix explains any truth, so only the held prior

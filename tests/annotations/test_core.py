@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from neucrowd_tf.annotations import Annotations, as_annotations
 from neucrowd_tf.errors import DataError, IdentitiesError
@@ -23,6 +24,7 @@ IDS = {
     "mixed": ["a", 1, (2, 3)],
     "unicode": ["日本", "ü", 'a,b"c'],
 }
+NAMES = ("instance_names", "annotator_names", "class_names")
 
 
 @st.composite
@@ -31,35 +33,19 @@ def crowds(draw: st.DrawFn) -> Annotations:
     label."""
     shape = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     classes = draw(st.integers(1, 4))
-    cells = draw(
-        st.lists(
-            st.integers(-1, classes - 1), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]
-        )
-    )
-    matrix = np.array(cells).reshape(shape)
-    names = [draw(st.sampled_from(["int", "text"])) for _ in range(3)]
-    sizes = (*shape, classes)
-    built = [
-        np.arange(size) + 3 if kind == "int" else [f"n{number}" for number in range(size)]
-        for kind, size in zip(names, sizes, strict=True)
-    ]
-    return Annotations.from_dense(
-        matrix, instance_names=built[0], annotator_names=built[1], class_names=built[2]
-    )
-
-
-def names_of(crowd: Annotations) -> dict[str, np.ndarray]:
-    return {
-        "instance_names": crowd.instance_names,
-        "annotator_names": crowd.annotator_names,
-        "class_names": crowd.class_names,
+    matrix = draw(hnp.arrays(np.int64, shape, elements=st.integers(-1, classes - 1)))
+    sides = dict(zip(NAMES, (*shape, classes), strict=True))
+    named = {
+        side: np.arange(size) + 3 if draw(st.booleans()) else [f"n{i}" for i in range(size)]
+        for side, size in sides.items()
     }
+    return Annotations.from_dense(matrix, **named)
 
 
 @settings(max_examples=60, deadline=None)
 @given(crowds())
 def test_conversions_lose_nothing(crowd: Annotations) -> None:
-    names = names_of(crowd)
+    names = {side: getattr(crowd, side) for side in NAMES}
     assert Annotations.from_dense(crowd.to_dense(), **names) == crowd
     if crowd.num_annotations:
         assert Annotations.from_frame(crowd.to_frame(), **names) == crowd
@@ -114,11 +100,7 @@ def test_any_hashable_ids(kind: str) -> None:
     expected = sorted(ids) if kind != "mixed" else ids
     assert crowd.class_names.tolist() == expected
     frame = crowd.to_frame()
-    assert (frame["task"].tolist(), frame["worker"].tolist(), frame["label"].tolist()) == (
-        tasks,
-        workers,
-        labels,
-    )
+    assert [frame[name].tolist() for name in frame] == [tasks, workers, labels]
     assert Annotations.from_frame(frame) == crowd
     assert (
         Annotations.from_wide_frame(crowd.to_wide_frame(), class_names=crowd.class_names) == crowd

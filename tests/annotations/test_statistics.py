@@ -165,12 +165,10 @@ def test_describe() -> None:
     crowd = krippendorff_example()
     truth = np.array([0, 1, 2, 2, 1, -1, 3, 0, 1, 4, 0, -1])
     result = statistics.describe(crowd, truth)
-    assert (
-        result["num_instances"],
-        result["num_annotators"],
-        result["num_classes"],
-        result["num_annotations"],
-    ) == (12, 4, 5, 41)
+    sizes = [
+        result[f"num_{name}"] for name in ("instances", "annotators", "classes", "annotations")
+    ]
+    assert sizes == [12, 4, 5, 41]
     assert result["annotations_per_instance"] == pytest.approx(41 / 12)
     assert result["annotations_per_annotator"] == pytest.approx(41 / 4)
     assert result["unannotated"] == 0

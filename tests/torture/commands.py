@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -14,20 +13,7 @@ SAVED = ("predictions.csv", "annotators.csv", "metrics.json")
 BY_PARTS = " --engine=local"
 
 
-class Command(Protocol):
-    """A command that can continue a broken run."""
-
-    def run(self, out: Path) -> int:
-        """Runs it in this process; returns the exit code."""
-
-    def outcome(self, out: Path) -> list[bytes]:
-        """Returns what must be the same whatever happened."""
-
-    def checkpoints(self, out: Path) -> list[Path]:
-        """Returns the files from which it continues."""
-
-
-def find_command(name: str) -> Command:
+def find_command(name: str) -> Run | FitByParts:
     """Returns a method's run, or its fit by parts where the name says so."""
     if name.endswith(BY_PARTS):
         return FitByParts(name.removesuffix(BY_PARTS))

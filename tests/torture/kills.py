@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.memory import methods
-from tests.torture.commands import BY_PARTS, PLUGINS, Command, find_command
+from tests.torture.commands import BY_PARTS, PLUGINS, FitByParts, Run, find_command
 from tests.torture.forked import Act, forked, tail
 from tests.torture.record import Record
 
@@ -164,7 +164,7 @@ def damage(files: Sequence[Path], rng: np.random.Generator) -> bool:
 # ------------------------------------------------------------------ runs
 
 
-def _unbroken(command: Command, folder: Path) -> tuple[list[bytes], int, float]:
+def _unbroken(command: Run | FitByParts, folder: Path) -> tuple[list[bytes], int, float]:
     """Returns the outcome, the number of files and the seconds of an unbroken run, made once."""
     if not (folder / "seconds").exists():
         folder.mkdir(parents=True, exist_ok=True)

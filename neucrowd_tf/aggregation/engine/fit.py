@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from neucrowd_tf.aggregation.base import expected_skills
 from neucrowd_tf.aggregation.engine.methods import find_method
-from neucrowd_tf.aggregation.engine.records import Engine, Origin, changed, digests
+from neucrowd_tf.aggregation.engine.records import Engine, changed, check_origin, digests, origin_of
 from neucrowd_tf.aggregation.engine.shards import Shards, load_shards, make_shards, read_record
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
@@ -71,14 +71,14 @@ class Request:
                 f"{self.output}: expected a new folder, received one in use; --resume?"
             )
 
-    def settings(self, origin: Origin) -> dict[str, Any]:
+    def settings(self, origin: dict[str, Any]) -> dict[str, Any]:
         """Returns what a finished fit depends on, as JSON has it."""
         method, stated = find_method(self.method), {"max_iter": self.max_iter, "tol": self.tol}
         values = {
             name: getattr(method, name, NO_ITERATIONS[name]) if value is None else value
             for name, value in stated.items()
         }
-        return {"origin": dataclasses.asdict(origin), **values}
+        return {"origin": origin, **values}
 
     def check_method(self, record: dict[str, Any], done: str) -> None:
         """Raises UsageError if another method was fitted, or begun, in the folder."""
@@ -116,7 +116,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     method = find_method(request.method)
     request.check()
     source = find_source(request.annotations, request.options)
-    origin = Origin.of(request.annotations, source, engine)
+    origin = origin_of(request.annotations, source, engine)
     settings = request.settings(origin)
     finished = _finished(request, origin, settings, engine)
     if finished is not None:
@@ -155,7 +155,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     return result
 
 
-def _shards(request: Request, source: Source, origin: Origin, engine: Engine) -> Shards:
+def _shards(request: Request, source: Source, origin: dict[str, Any], engine: Engine) -> Shards:
     """Returns the shards that an unfinished fit left, or makes them.
 
     Shards of the same annotations are the same again, so that parameters fitted to damaged ones
@@ -169,8 +169,8 @@ def _shards(request: Request, source: Source, origin: Origin, engine: Engine) ->
     same = False
     try:
         if (record := read_record(work / "shards")) is not None:
-            origin.check(record["origin"], request.output)
-            if same := record["origin"] == dataclasses.asdict(origin):
+            check_origin(origin, record["origin"], request.output)
+            if same := record["origin"] == origin:
                 return load_shards(work / "shards", record, engine)
             request.report(
                 "warning: the annotations are read with other options now; the fit begins again"
@@ -206,7 +206,7 @@ def _report_read(request: Request, source: Source, shards: Shards, seconds: floa
 
 
 def _finished(
-    request: Request, origin: Origin, settings: dict[str, Any], engine: Engine
+    request: Request, origin: dict[str, Any], settings: dict[str, Any], engine: Engine
 ) -> dict[str, Any] | None:
     """Returns the `fit.json` of a finished fit with the same settings, or None.
 
@@ -221,7 +221,7 @@ def _finished(
     try:
         result = read_sealed(path)
         request.check_method(result, "fitted")
-        origin.check(result["of"]["origin"], request.output)
+        check_origin(origin, result["of"]["origin"], request.output)
         if result["of"] != settings:
             report(f"{request.output}: the fit there has other settings; fitted again")
         elif (other := changed(request.output, result["files"], engine)) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -47,46 +46,39 @@ def in_order(submit: Callable[[Item], Any], items: Iterable[Item], ahead: int) -
             future.cancel()
 
 
-@dataclasses.dataclass(frozen=True)
-class Origin:
-    """The annotations that shards are made of.
+def origin_of(annotations: Path, source: Source, engine: Engine) -> dict[str, Any]:
+    """Returns what shards are made of, as JSON has it.
 
-    Attributes:
-        files: the SHA-256 of each file of annotations, by its path in their folder.
-        layout: the options of reading that differ from their defaults.
+    Returns:
+        `files`, the SHA-256 of each file of annotations by its path in their folder, and `layout`,
+        the options of reading that differ from their defaults.
     """
+    names = (
+        file.relative_to(annotations).as_posix() if file != annotations else file.name
+        for file in source.files
+    )
+    files = dict(zip(names, engine.map(digest, source.files), strict=True))
+    return {"files": files, "layout": jsonable(source.options.changed())}
 
-    files: dict[str, str]
-    layout: dict[str, Any]
 
-    @classmethod
-    def of(cls, annotations: Path, source: Source, engine: Engine) -> Origin:
-        """Returns the digests of a source's files."""
-        names = (
-            file.relative_to(annotations).as_posix() if file != annotations else file.name
-            for file in source.files
-        )
-        files = dict(zip(names, engine.map(digest, source.files), strict=True))
-        return cls(files, jsonable(source.options.changed()))
+def check_origin(origin: Mapping[str, Any], before: Mapping[str, Any], output: Path) -> None:
+    """Raises UsageError if the annotations differ from those of an earlier fit.
 
-    def check(self, before: Mapping[str, Any], output: Path) -> None:
-        """Raises UsageError if the annotations differ from those of an earlier fit.
-
-        Args:
-            before: the origin, as JSON has it, of the fit in `output`.
-            output: its folder.
-        """
-        if (files := before["files"]) == self.files:
-            return
-        name = next(
-            name for name in [*files, *self.files] if files.get(name) != self.files.get(name)
-        )
-        was = f"{name} as it was (SHA-256 {files[name][:12]})" if name in files else f"no {name},"
-        now = f"it changed ({self.files[name][:12]})" if name in self.files else "none"
-        raise UsageError(
-            f"--annotations: expected {was} when the fit in {output} was begun, received"
-            f" {now if name in files else 'one'}; choose another --output, or remove that folder"
-        )
+    Args:
+        origin: see `origin_of`.
+        before: that of the fit in `output`.
+        output: its folder.
+    """
+    files, now = before["files"], origin["files"]
+    if files == now:
+        return
+    name = next(name for name in [*files, *now] if files.get(name) != now.get(name))
+    was = f"{name} as it was (SHA-256 {files[name][:12]})" if name in files else f"no {name},"
+    received = f"it changed ({now[name][:12]})" if name in now else "none"
+    raise UsageError(
+        f"--annotations: expected {was} when the fit in {output} was begun, received"
+        f" {received if name in files else 'one'}; choose another --output, or remove that folder"
+    )
 
 
 def digests(folder: Path, names: Iterable[str], engine: Engine) -> dict[str, str]:

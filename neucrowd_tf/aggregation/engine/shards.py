@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from neucrowd_tf.aggregation.engine.records import Engine, Origin, changed, digests
+from neucrowd_tf.aggregation.engine.records import Engine, changed, digests
 from neucrowd_tf.aggregation.engine.source import (
     NAMES,
     Source,
@@ -124,12 +124,12 @@ def load_shards(folder: Path, record: dict[str, Any], engine: Engine) -> Shards:
     return Shards(folder, **{name: record[name] for name in fields})
 
 
-def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) -> Shards:
+def make_shards(source: Source, origin: dict[str, Any], folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (its names, then its rows) and sorts it into shards.
 
     Args:
         source: the annotations.
-        origin: their digests.
+        origin: see `records.origin_of`.
         folder: of the shards.
         engine: runs the parts.
 
@@ -178,10 +178,7 @@ def make_shards(source: Source, origin: Origin, folder: Path, engine: Engine) ->
         "lines": [*source.lines, *(() if source.table else lines)],
     }
     files = [name for number in range(buckets) for name in _files(number)]
-    record = {
-        "origin": dataclasses.asdict(origin),
-        "files": digests(folder, [NAMES, *files], engine),
-    }
+    record = {"origin": origin, "files": digests(folder, [NAMES, *files], engine)}
     write_sealed(folder / RECORD, {**record, **shards})
     return Shards(folder, **shards)
 

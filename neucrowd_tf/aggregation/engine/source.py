@@ -24,14 +24,7 @@ from neucrowd_tf.io.labels import class_line, read_annotations
 from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
-from neucrowd_tf.io.values import (
-    check_characters,
-    check_classes,
-    check_ids,
-    check_several,
-    check_spelling,
-    classes_of,
-)
+from neucrowd_tf.io.values import check_classes, check_ids, check_names, check_several, classes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -375,14 +368,13 @@ def check_vocabulary(
     if not labels:
         raise error("no_labels", path, problem="; all are missing" if missing else "")
     place: Callable[[int], str] = lambda at: ""  # noqa: E731
-    check_spelling(path, "annotator", annotators, place, options)
+    check_names(path, "annotator", annotators, place, options)
     check_ids(path, "annotator", annotators, place)
     names = list(labels)
     counts = np.array(list(labels.values()))
     check_several(path, names, place)
     notes = check_classes(path, "label", names, counts, options)
-    check_spelling(path, "label", names, place, options)
-    check_characters(path, "label", names, place)
+    check_names(path, "label", names, place, options)
     line = class_line(names, counts)
     missed = [f"{missing:,} labels are missing."] if missing else []
     return classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]

@@ -30,7 +30,6 @@ from neucrowd_tf.aggregation.engine import fit as engine_fit  # noqa: E402
 from neucrowd_tf.aggregation.engine import source as engine_source  # noqa: E402
 from neucrowd_tf.aggregation.engine.fit import Request, fit  # noqa: E402
 from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
-from neucrowd_tf.aggregation.engine.records import Origin  # noqa: E402
 from neucrowd_tf.aggregation.engine.shards import Gather, make_shards  # noqa: E402
 from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
 
@@ -200,7 +199,7 @@ def test_duplicates(tmp_path: Path) -> None:
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     shards = make_shards(
         engine_source.find_source(tmp_path / "a.parquet", TableOptions(duplicates="all")),
-        *(Origin({}, {}), tmp_path / "s", engine := Local(1)),
+        *({}, tmp_path / "s", engine := Local(1)),
     )
     engine.close()
     votes = {}

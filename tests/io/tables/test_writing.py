@@ -58,16 +58,9 @@ def test_numbers_survive_float32() -> None:
 
 
 def test_a_table_is_read_back() -> None:
-    rows = [['a "quoted" name', "line\nbreak"], ["comma, here", "ü"]]
-    assert list(csv.reader(io.StringIO(to_csv(["x", "y"], rows)))) == [["x", "y"], *rows]
-
-
-def test_a_carriage_return_does_not_end_a_row() -> None:
-    """Unquoted, it would: readers end lines there, and the next cell would be a formula."""
+    """Unquoted, a carriage return would end a row, and the next cell would be a formula."""
     text = to_csv(["x", "y"], [["a\r=1+1", "b"], ["c", "d\n"]])
     assert text == 'x,y\n"a\r=1+1",b\nc,"d\n"\n'
-    assert list(csv.reader(io.StringIO(text, newline=""))) == [
-        ["x", "y"],
-        ["a\r=1+1", "b"],
-        ["c", "d\n"],
-    ]
+    rows = [['a "quoted" name', "line\nbreak"], ["comma, here", "ü"], ["a\r=1+1", "b"]]
+    read = csv.reader(io.StringIO(to_csv(["x", "y"], rows), newline=""))
+    assert list(read) == [["x", "y"], *rows]
