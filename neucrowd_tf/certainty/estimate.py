@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 LEVEL = 0.8  # of all intervals
 
@@ -20,7 +17,7 @@ class Estimate(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, value: float, draws: ArrayLike) -> Self:
+    def of(cls, value: float, draws: list[float]) -> Self:
         """Returns a value with the interval of its draws, which holds the value."""
         low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
         return cls(value, min(float(low), value), max(float(high), value))

@@ -21,18 +21,12 @@ FREE_SOME = "; free some and start again"
 def _check_target(path: Path) -> None:
     """Raises OSError for a path that no file can replace.
 
-    These are a folder, a pipe, a device (/dev/null, if the user may write there), and a name that
-    is too long.
+    These are a folder, a pipe, and a device (/dev/null, if the user may write there).
     """
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            message = "expected a file to write, received a name that is too long"
-            raise OSError(error.errno, message, str(path)) from None
-        return  # which writing will say more of
+    except OSError:
+        return  # it is new, or writing says more
     if stat.S_ISDIR(mode):
         message = "expected a file to write, received a folder"
         raise IsADirectoryError(errno.EISDIR, message, str(path))
