@@ -125,15 +125,7 @@ class Fusion:
 def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float) -> float:
     """Returns the CPC objective at weights `[R + 1, p, K]`.
 
-    It is losses + eta / 2
-
-    w_0
-
-    ^2 + mu / R sum_{i < j}
-
-    w_i - w_j
-
-    .
+    It is losses + eta / 2 |w_0|^2 + mu / R sum_{i < j} |w_i - w_j|.
     """
     flat = weights.reshape(len(weights), -1)
     fusion = Fusion(len(flat), flat.shape[1], mu)

@@ -61,9 +61,9 @@ def collect(options: argparse.Namespace) -> None:
             collect_table(folder, *table, draw, balanced=name in BALANCED)
 
 
-def drawn(name: str, draw: int, data_dir: Path | None) -> tuple[Any, ...]:
+def drawn(name: str, draw: int, data_dir: Path | None) -> tuple[Any, Any, Any, Any, Any]:
     """Returns features, annotations, truth, test features and test labels of a draw."""
-    dataset = registry.dataset(name).load(data_dir, draw)
+    dataset: Any = registry.dataset(name).load(data_dir, draw)
     size = len(dataset.features)
     rows = np.arange(size)
     if name in REAL:

@@ -37,7 +37,7 @@ def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
     table = pd.DataFrame(points, columns=list(Point._fields))
     for (panel, line), runs in table.groupby(["panel", "line"], sort=False):
         values = runs.groupby("x")["value"].agg(["mean", "std", "min", "max", "count"])
-        panels.setdefault(panel, {})[line] = values
+        panels.setdefault(str(panel), {})[str(line)] = values
     return panels
 
 

@@ -109,14 +109,16 @@ def measured(data_dir: Path, seed: int) -> Iterator[list[Row]]:
             yield from pool.imap(one, benchmarks.names(data_dir))
 
 
+def _mean(values: Any) -> float:
+    return float(values.mean(skipna=False))
+
+
 def table(rows: Sequence[Row]) -> list[list[str]]:
     """Returns the means over the benchmarks, of memory the largest, then each benchmark's rows."""
     numbers = ["accuracy", "printed", "seconds", "memory"]
     frame = pd.DataFrame(rows, columns=["dataset", "method", *numbers])
     methods = frame.groupby("method", sort=False)
-    means = (
-        methods[numbers].agg(lambda x: x.mean(skipna=False)).assign(memory=methods["memory"].max())
-    )
+    means = methods[numbers].agg(_mean).assign(memory=methods["memory"].max())
     means.insert(0, "dataset", [f"mean of {size}" for size in methods.size()])
     every = pd.concat([means.reset_index(), frame.sort_values("dataset", kind="stable")])
     every.insert(4, "difference", every["accuracy"] - every["printed"])
