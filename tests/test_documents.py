@@ -180,14 +180,13 @@ def compare(block: Block, output: str) -> None:
         numbers = [float(number) for number in DECIMAL.findall(shown)]
         if not block.near:
             parts, numbers = [" ".join(shown.split())], []
-        pattern = DECIMAL.pattern.join(re.escape(part).replace(r"\.\.\.", ".*") for part in parts)
+        pattern = f"({DECIMAL.pattern})".join(
+            re.escape(part).replace(r"\.\.\.", ".*") for part in parts
+        )
+        matches = [match for line in lines if (match := re.fullmatch(pattern, line))]
         assert any(
-            re.fullmatch(pattern, line)
-            and all(
-                abs(float(printed) - number) <= block.near
-                for printed, number in zip(DECIMAL.findall(line), numbers, strict=False)
-            )
-            for line in lines
+            np.allclose(np.array(match.groups(), dtype=float), numbers, rtol=0, atol=block.near)
+            for match in matches
         ), f"not printed: {shown}\nbut: {output[-4000:]}"
 
 

@@ -43,10 +43,10 @@ def tooltip(value: Any) -> str:
     )
 
 
-def number(value: Any) -> str:
+def number(value: Any, digits: int = 3) -> str:
     """Returns a number as text, or a dash for None and NaN.
 
-    Whole numbers have separated thousands, others three decimal places.
+    Whole numbers have separated thousands, others `digits` decimal places (see the templates).
     """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return "–"
@@ -54,7 +54,7 @@ def number(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
         return f"{int(value):,}"
-    text = f"{float(value):,.{1 if abs(value) >= 100 else 3}f}"
+    text = f"{float(value):,.{1 if abs(value) >= 100 else digits}f}"
     return text.removeprefix("-") if not float(text.replace(",", "")) else text.replace("-", "−")
 
 
