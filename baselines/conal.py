@@ -51,9 +51,7 @@ class CoNAL(InstanceLayer):
         probabilities = base(standardised)
         # Deviation: one linear layer embeds an instance; the authors' code has two with nothing
         # between them.
-        flat = standardised
-        if len(standardised.shape) > 2:
-            flat = keras.layers.Flatten()(standardised)
+        flat = keras.layers.Flatten()(standardised)  # Keras needs a layer between input and head
         return head([probabilities, flat]), probabilities
 
 
