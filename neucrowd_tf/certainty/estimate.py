@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 LEVEL = 0.8  # of all intervals
 
@@ -17,9 +20,9 @@ class Estimate(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, value: float, draws: list[float]) -> Self:
+    def of(cls, value: float, draws: ArrayLike, level: float = LEVEL) -> Self:
         """Returns a value with the interval of its draws, which holds the value."""
-        low, high = np.nanquantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
         return cls(value, min(float(low), value), max(float(high), value))
 
 

@@ -177,8 +177,7 @@ class Judgement:
             if np.ptp(right[checked]) > 0:  # otherwise the estimate's variance would be 0
                 estimate = prediction_powered_mean(*parts, level=level)
                 return Estimate(*(float(np.clip(x, -1.0, 1.0)) for x in estimate))
-        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-        return Estimate(float(draws.mean()), float(low), float(high))
+        return Estimate.of(float(draws.mean()), draws, level)
 
 
 def judge(

@@ -7,7 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import from_skills
-from neucrowd_tf.certainty import Calibration, Certainty
+from neucrowd_tf.certainty import Calibration, Certainty, Estimate
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import HEADER, infer_labels
 from neucrowd_tf.evaluation.scoring import score_test
@@ -87,6 +87,16 @@ def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
     assert none.value > 0.85 and none.low < none.value < none.high
     right = judge(certainty(votes), rows, model, gold=np.arange(100) % 2).accuracy("model")
     assert right.value == 1.0 and right.low < 1.0  # Wilson's: no mistake is not certainty
+
+
+def test_an_interval_contains_its_value() -> None:
+    """Also where draws are so skewed that their mean is below nine in ten of them."""
+    draws = np.array([0.5, *[1.0] * 19])
+    estimate = Estimate.of(float(draws.mean()), draws)
+    assert estimate == (0.975, 0.975, 1.0)
+    assert Estimate.of(0.5, np.linspace(0.0, 1.0, 101), level=0.5) == pytest.approx(
+        (0.5, 0.25, 0.75)
+    )
 
 
 @pytest.mark.parametrize("balanced", [False, True])
