@@ -107,6 +107,6 @@ class OverInstances(InstanceLayer):
 @pytest.mark.ci
 def test_corners_that_say_nothing_are_found():
     check_head(Sharpness(3))
-    with pytest.raises(AssertionError, match=r"he answered 0\.33.*InstanceLayer"):
+    with pytest.raises(AssertionError, match=r"and 0\.33 in its labels.*InstanceLayer"):
         check_finds_random_annotator(AtCorners)
     check_finds_random_annotator(OverInstances)
