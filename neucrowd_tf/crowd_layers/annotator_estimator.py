@@ -140,7 +140,9 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # ----------------------------------------------------------------- fit
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
-        return (*super()._spec(data, run), self._few_cells(data))
+        # A model of annotations may have a weight for each of them.
+        options = self._annotation_model(data)[1].values()
+        return (*super()._spec(data, run), self._few_cells(data), *options)
 
     def _build(self, data: TrainingData) -> Network:
         import keras

@@ -198,6 +198,17 @@ def test_who_answers_at_random_is_found(kind, spammed):
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-4)
 
 
+def test_a_fit_with_more_annotations_has_a_shift_for_each():
+    """As the rounds of self-training, which keep a compiled network, have."""
+    features = RNG.normal(size=(20, 2)).astype(np.float32)
+    dense = RNG.integers(0, 2, (20, 3))
+    model = COINNet(base={"hidden_units": (4,)}, epochs=1)
+    with model.reused():
+        for labels in (np.where(np.arange(60).reshape(20, 3) % 2, dense, -1), dense):
+            model.fit(features, Annotations.from_dense(labels, num_classes=2))
+            assert len(model.network.model.outliers.weights[0]) == (labels >= 0).sum()
+
+
 @pytest.mark.slow
 def test_outliers_have_the_shifts():
     rng = np.random.default_rng(2)
