@@ -22,7 +22,8 @@ class Estimate(NamedTuple):
     @classmethod
     def of(cls, value: float, draws: ArrayLike, level: float = LEVEL) -> Self:
         """Returns a value with the interval of its draws, which holds the value."""
-        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2])
+        values, ends = np.asarray(draws, np.float64), [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.nanquantile(values, ends)
         return cls(value, min(float(low), value), max(float(high), value))
 
 
