@@ -76,7 +76,7 @@ CLASSIFIER_PRESETS = _by_dataset(_MORE_STEPS, {}, {}, {"epochs": 100})
 # Of those whose matrices see the instance: the printed one rate where features are fixed.
 _ONE_RATE = {"annotator_learning_rate": 0.001}
 INSTANCE_PRESETS = _by_dataset({**_MORE_STEPS, **_ONE_RATE}, _ONE_RATE, {}, {"epochs": 100})
-# The tail's classes are lost from every seed, so that no other one mends it; there is a warning.
+# The tail's classes are lost from every seed, so a restart does not help; there is a warning.
 _ONCE = {"restarts": 0}
 # The identity before a softmax over ten classes says that everybody is right .23 of the time at
 # first: on the long tail five classes are never predicted. By a held-out fifth's majority votes,

@@ -46,14 +46,14 @@ def collected(folder: Path) -> Path:
 
 
 def test_regret_by_hand(tmp_path: Path) -> None:
-    found = choice.regrets(collected(tmp_path))
-    assert found["best"] == 1.0
+    regrets = choice.regrets(collected(tmp_path))
+    assert regrets["best"] == 1.0
     # Every criterion prefers ds_lr, which has nine of ten right.
-    assert found["consensus"] == pytest.approx(0.1)
-    assert found["determinant"] == pytest.approx(0.1)
+    assert regrets["consensus"] == pytest.approx(0.1)
+    assert regrets["determinant"] == pytest.approx(0.1)
     # mv_lr is far below it in agreement: what is averaged is ds_lr alone.
-    assert found["auto"] == pytest.approx(0.1)
-    page = choice.report({"digits-1": found})
+    assert regrets["auto"] == pytest.approx(0.1)
+    page = choice.report({"digits-1": regrets})
     assert "| digits-1 | 100.0 | 10.0 |" in page
 
 
@@ -63,6 +63,6 @@ def test_a_collected_table_of_real_candidates(
     monkeypatch.setattr(choice, "Auto", lambda: Auto(budget=3.0))
     options = argparse.Namespace(output=tmp_path, data_dir=None, datasets="breast_cancer", draws=1)
     choice.collect(options)
-    found = choice.regrets(tmp_path / "breast_cancer-1")
-    assert 0.5 < found["best"] <= 1.0
-    assert all(found[rule] >= 0 for rule in ("consensus", "determinant"))  # best is of all
+    regrets = choice.regrets(tmp_path / "breast_cancer-1")
+    assert 0.5 < regrets["best"] <= 1.0
+    assert all(regrets[rule] >= 0 for rule in ("consensus", "determinant"))  # best is of all
