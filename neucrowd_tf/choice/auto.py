@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from neucrowd_tf.annotations import encode_labels
+from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.arguments import (
     Constraint,
     argument,
@@ -50,7 +50,6 @@ from neucrowd_tf.training.validation import consensus_labels
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.annotations import Annotations
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most
@@ -75,9 +74,10 @@ class Auto(CrowdEstimator):
     by the mean of their ranks in two criteria: the determinant of the table of predicted classes
     and labels (Kong 2020), and the likelihood of single labels under annotators' matrices from
     other instances. Three quarters of the weight are shared evenly by the better ones, and a
-    quarter makes the labels of held-out instances likely. Gold labels and validation truth exclude
-    candidates that are clearly worse by them, from 30 labels on. From 200 on they alone rank. In
-    the weights they are certain.
+    quarter makes the labels of held-out instances likely. Gold labels exclude candidates that are
+    clearly worse by them, from 30 labels on. From 200 on they alone rank. In the weights they are
+    certain. Validation instances are trained on too, held out by folds like the others: their true
+    labels are gold labels, and those of one more annotator.
 
     Settings follow from the data (see `candidates`). Probabilities are calibrated by a temperature
     that is fitted to held-out predictions. Methods that cannot run on the data are left out, with
@@ -155,15 +155,19 @@ class Auto(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.rows_ = data.rows
+        size, num_annotators = data.annotations.shape
+        codes = gold_codes(self.gold, data.annotations, run.table_options)
+        if data.validation is not None:
+            codes = np.concatenate([codes, data.validation[1]])
+            data = with_validation(data, data.validation)
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         splits = self._splits()
         data = self._represented(data, run, splits)
         crowd, balanced = data.annotations, self.target == "balanced"
-        codes = gold_codes(self.gold, crowd, run.table_options)
         tried, reasons, left = self._candidates(data)
         tasks = {one.name: self._task(one, data, run, splits) for one in tried}
         shown = run.progress is not False
-        predicted, on_validation = self._search(tasks, reasons, shown)
+        predicted = self._search(tasks, reasons, shown)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
 
@@ -171,7 +175,7 @@ class Auto(CrowdEstimator):
 
         def judged() -> tuple[dict[str, NDArray[np.float64]], Gold, Ranked, list[float]]:
             held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
-            gold = Gold.of(codes[scored], held_out, data.validation, on_validation)
+            gold = Gold.of(codes[scored], held_out)
             ranked = rank(held_out, evidence, gold, balanced=balanced, unlike=unlike)
             weights = pooling.weigh(
                 held_out, ranked, evidence, gold, balanced=balanced, unlike=unlike
@@ -182,7 +186,7 @@ class Auto(CrowdEstimator):
         heaviest = [
             ranked.members[place] for place in np.argsort(np.negative(weights), kind="stable")
         ]
-        repeats = self._repeat(tasks, heaviest, left, predicted, on_validation, shown)
+        repeats = self._repeat(tasks, heaviest, left, predicted, shown)
         held_out, gold, ranked, weights = judged()
         fit = pooling.calibrate(held_out, ranked, weights, evidence, gold.rows)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
@@ -212,7 +216,9 @@ class Auto(CrowdEstimator):
         for member in self.estimator_.members_:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
-                    setattr(self, name, getattr(member, name))
+                    setattr(self, name, getattr(member, name)[:num_annotators])
+        self.consensus_ = self.consensus_[:size]
+        self.held_out_probas_ = self.held_out_probas_[:size]
 
     def _task(
         self,
@@ -223,7 +229,7 @@ class Auto(CrowdEstimator):
     ) -> search.Task:
         return search.Task(
             *(candidate, data.features, data.annotations, splits, self.seed, run.checkpoints),
-            *(run.owner, data.named_validation, self.consensus_),
+            *(run.owner, self.consensus_),
         )
 
     def _represented(
@@ -239,11 +245,8 @@ class Auto(CrowdEstimator):
         self.representations_ = {}
         if run.encoder is None or not is_text(data.features):
             return data
-        validation = data.validation
-        if validation is not None:
-            validation = (run.encoder.transform(validation[0]), validation[1])
         vectors = run.encoder.transform(data.features)
-        encoded = dataclasses.replace(data, features=vectors, validation=validation)
+        encoded = dataclasses.replace(data, features=vectors)
         tasks = []
         for name, one in (("tfidf", data), ("encoder", encoded)):
             candidate = named(BASELINE, one.features, one.annotations)
@@ -284,7 +287,6 @@ class Auto(CrowdEstimator):
         members: Sequence[str],
         left: float,
         predicted: dict[str, NDArray[np.float64]],
-        on_validation: dict[str, NDArray[np.float64]],
         shown: bool,
     ) -> dict[str, list[search.Task]]:
         """Fits the better networks with other seeds too, as far as the budget goes.
@@ -296,7 +298,6 @@ class Auto(CrowdEstimator):
             members: candidates, those of the largest weight first.
             left: predicted seconds.
             predicted: held-out predictions by candidate; changed.
-            on_validation: predictions of validation data by candidate; changed.
             shown: whether to show progress.
 
         Returns:
@@ -313,11 +314,12 @@ class Auto(CrowdEstimator):
         action = "fitting again" if shown else ""
         outcomes = search.outcomes(search.held_out, further, self.jobs, action)
         for name, several in repeats.items():
-            repeats[name] = [o for o in several if outcomes[o.name].probabilities is not None]
-            for mine, kind in ((predicted, "probabilities"), (on_validation, "on_validation")):
-                if name in mine:
-                    more = [getattr(outcomes[one.name], kind) for one in repeats[name]]
-                    mine[name] = np.exp(mean_logits([mine[name], *more]))
+            completed = {one.name: outcomes[one.name].probabilities for one in several}
+            repeats[name] = [one for one in several if completed[one.name] is not None]
+            more = [
+                probabilities for probabilities in completed.values() if probabilities is not None
+            ]
+            predicted[name] = np.exp(mean_logits([predicted[name], *more]))
         return repeats
 
     def _splits(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -350,8 +352,8 @@ class Auto(CrowdEstimator):
 
     def _search(
         self, tasks: dict[str, search.Task], reasons: dict[str, str], shown: bool
-    ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-        """Returns held-out predictions by candidate, and those for validation data.
+    ) -> dict[str, NDArray[np.float64]]:
+        """Returns held-out predictions by candidate.
 
         `tasks` get the regularisation strengths that were chosen, `reasons` the failures.
         """
@@ -376,9 +378,7 @@ class Auto(CrowdEstimator):
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
         self.seconds_ = {name: one.seconds for name, one in outcomes.items()}
         reasons |= {name: one.reason for name, one in outcomes.items() if one.reason}
-        predicted = {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
-        validated = {n: o.on_validation for n, o in outcomes.items() if o.on_validation is not None}
-        return predicted, validated
+        return {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
 
     # ----------------------------------------------------------------- use
 
@@ -393,6 +393,32 @@ class Auto(CrowdEstimator):
         """Returns the layer that converts texts or images to the members' features."""
         encoded = hasattr(self, "text_features_")
         return super().text_layer() if encoded else self.estimator_.text_layer()
+
+
+def with_validation(
+    data: TrainingData, validation: tuple[NDArray[np.float32], NDArray[np.int64]]
+) -> TrainingData:
+    """Returns the training instances and, after them, the validation instances.
+
+    A validation instance has one label, its true one, from an annotator of its own. Vote counts
+    have no annotators: there it has one vote.
+    """
+    more, labels = validation
+    crowd, size = data.annotations, len(labels)
+    if crowd.has_identities:
+        annotations = Annotations(
+            np.concatenate([crowd.instances, crowd.num_instances + np.arange(size)]),
+            np.concatenate([crowd.annotators, np.full(size, crowd.num_annotators)]),
+            np.concatenate([crowd.labels, labels]),
+            class_names=crowd.class_names,
+        )
+    else:
+        votes = np.eye(crowd.num_classes, dtype=np.int32)[labels]
+        annotations = Annotations.from_votes(
+            np.concatenate([crowd.vote_counts(), votes]), class_names=crowd.class_names
+        )
+    features = np.concatenate([data.features, more])
+    return TrainingData(features, annotations, None, np.arange(len(features)))
 
 
 def gold_codes(

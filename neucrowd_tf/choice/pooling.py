@@ -98,20 +98,8 @@ def weigh(
     rows = np.flatnonzero(gold.rows >= 0)
     likely[rows] = certain[gold.rows[rows]]
     every = slice(None, None, -(-len(likely) // MOST_ROWS))
-    # The first true labels are those of `rows`; the others are of validation data.
-    more = gold.labels[len(rows) :]
-    pooled = [
-        shifted(
-            np.concatenate([held_out[name][every], gold.predictions[name][len(rows) :]]),
-            ranked.corrections[name],
-        )
-        for name in ranked.members
-    ]
-    weights = fit_weights(
-        pooled,
-        np.concatenate([likely[every], certain[more]]),
-        np.concatenate([counts[every] / counts.mean(), np.ones(len(more))]),
-    )
+    pooled = [shifted(held_out[name][every], ranked.corrections[name]) for name in ranked.members]
+    weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
     apart = np.isin(ranked.members, list(unlike))
     sizes = np.where(apart, apart.sum(), (~apart).sum())
     even = 1 / sizes / (1 / sizes).sum()

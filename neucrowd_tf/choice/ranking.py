@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,11 +58,11 @@ def held_out_interval(
 
 @dataclasses.dataclass(frozen=True)
 class Gold:
-    """True labels, of training instances and of validation data.
+    """True labels.
 
     Attributes:
-        rows: `[N]` class codes of the scored training instances, -1 if unknown.
-        labels: `[G]` all true codes, those of validation data last.
+        rows: `[N]` class codes of the scored instances, -1 if unknown.
+        labels: `[G]` the true codes.
         predictions: `[G, C]` by candidate.
     """
 
@@ -72,22 +71,10 @@ class Gold:
     predictions: Mapping[str, Array]
 
     @classmethod
-    def of(
-        cls,
-        codes: NDArray[np.int64],
-        held_out: Mapping[str, Array],
-        validation: tuple[Any, NDArray[np.int64]] | None = None,
-        on_validation: Mapping[str, Array] | None = None,
-    ) -> Gold:
-        """Collects gold labels `[N]` (-1 if unknown) and validation data."""
+    def of(cls, codes: NDArray[np.int64], held_out: Mapping[str, Array]) -> Gold:
+        """Collects gold labels `[N]` (-1 if unknown)."""
         rows = np.flatnonzero(codes >= 0)
-        labels, predictions = codes[rows], {name: p[rows] for name, p in held_out.items()}
-        if validation is not None and on_validation:
-            labels = np.concatenate([labels, validation[1]])
-            predictions = {
-                name: np.concatenate([p, on_validation[name]]) for name, p in predictions.items()
-            }
-        return cls(codes, labels, predictions)
+        return cls(codes, codes[rows], {name: p[rows] for name, p in held_out.items()})
 
 
 @dataclasses.dataclass(frozen=True)

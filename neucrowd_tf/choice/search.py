@@ -28,7 +28,6 @@ from neucrowd_tf.training.run import Run
 
 Rows = NDArray[np.int64]
 Result = TypeVar("Result")
-Pair = tuple[NDArray[np.float32], NDArray[Any]]
 
 # A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
 # more than this many standard errors, is not tried on the other folds.
@@ -51,7 +50,6 @@ class Task:
         seed: the estimator's.
         folder: for results that a resumed run need not compute again, or None.
         owner: whose results these are (see `Run`).
-        validation: features and labels for every fit, or None.
         consensus: `[N]` class codes, or None: a candidate that agrees with them far less than a
             regression after one fold is not tried further.
         agreement: `[N]` whether the baseline's prediction is the consensus, or None.
@@ -68,7 +66,6 @@ class Task:
     seed: int
     folder: Path | None = None
     owner: str = ""
-    validation: Pair | None = None
     consensus: NDArray[np.int64] | None = None
     agreement: NDArray[np.bool_] | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
@@ -110,7 +107,6 @@ class Outcome:
         seconds: its duration.
         probabilities: `[N, C]`, each row from the fold that held it out, NaN if none did; None if
             the candidate failed or was hopeless.
-        on_validation: `[M, C]` the folds' mean on validation data, or None.
         strength: the regularisation of a regression, chosen in the first fold, or None.
         reason: why there are no probabilities, or "".
         error: the exception, if that is why.
@@ -120,7 +116,6 @@ class Outcome:
     name: str
     seconds: float
     probabilities: NDArray[np.float64] | None = None
-    on_validation: NDArray[np.float64] | None = None
     strength: float | None = None
     reason: str = ""
     error: Exception | None = None
@@ -131,7 +126,7 @@ def held_out(task: Task) -> Outcome:
     """Returns a candidate's predictions for each row, by a fit without that row."""
     start = time.perf_counter()
     name, run = task.name, task.run()
-    probabilities, on_validation = None, []
+    probabilities = None
     strength: float | None = None
     try:
         estimator = task.make()
@@ -153,8 +148,6 @@ def held_out(task: Task) -> Outcome:
                     # A cross-validation within each fold would cost ten times the fit.
                     strength = float(arrays["strength"])
                     estimator.set_params(Cs=(strength,))
-                if task.validation is not None:
-                    on_validation.append(arrays["validation"])
                 reason = _hopeless(task, probabilities, test) if fold == 0 else ""
                 if reason:
                     return Outcome(name, time.perf_counter() - start, reason=reason)
@@ -165,15 +158,12 @@ def held_out(task: Task) -> Outcome:
         return Outcome(name, time.perf_counter() - start, reason=reason, error=error)
     if task.features.nbytes > MOST_KEPT:
         task.networks.clear()
-    mean = np.mean(on_validation, axis=0) if on_validation else None
-    return Outcome(name, time.perf_counter() - start, probabilities, mean, strength)
+    return Outcome(name, time.perf_counter() - start, probabilities, strength)
 
 
 def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
-    estimator.fit(task.features[train], task.annotations[train], task.validation, run=run)
+    estimator.fit(task.features[train], task.annotations[train], run=run)
     arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
-    if task.validation is not None:
-        arrays["validation"] = np.asarray(estimator.predict_proba(task.validation[0]), np.float64)
     head = getattr(estimator, "head_", None)
     if head is not None and "Cs" in estimator.get_params(deep=False):
         arrays["strength"] = np.array(head.C_)
@@ -202,7 +192,7 @@ def fitted(task: Task) -> Outcome:
     estimator = task.make()
     with task.shared_networks(estimator):
         run = task.run().stage(f"final-{name}")
-        estimator.fit(task.features, task.annotations, task.validation, run=run)
+        estimator.fit(task.features, task.annotations, run=run)
     return Outcome(name, time.perf_counter() - start, estimator=estimator)
 
 
