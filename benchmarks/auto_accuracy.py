@@ -132,8 +132,8 @@ HEAD = (
     "were run. The seeds are unfinished where a row has fewer than ten.",
     "Trials with seeds 19900 and 19901 on the same test items (`auto`: Music 0.710, LabelMe 0.892)",
     "prompted two changes of `auto` before that, which folds of training instances support.",
-    "Since then `auto` also trains on validation items. Halves of LabelMe's validation images led to",
-    "this change, and its row with validation data was measured again, on seeds from 21000.",
+    "Since then `auto` also trains on validation items. Halves of LabelMe's validation images led",
+    "to this change, and its row with validation data was measured again, on seeds from 21000.",
     "",
 )
 
