@@ -4,8 +4,7 @@
 
 Both sides get the same input. With --data_dir truth inference is also run on published benchmarks,
 with its accuracy and seconds here and in crowd-kit, each with its own defaults. A package that is
-not installed is left out and named. maml's losses need torch alone: its formulas are called with
-the weights of our heads.
+not installed is left out and named.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ TIMED = {"dawid_skene": "DawidSkene", "glad": "GLAD", "mace": "MACE", "ebcc": ""
 BENCHMARKS = ("SP_amt", "rte", "web")
 TIMES = ("task", "method", "package", "accuracy", "seconds", "cpu_seconds")
 CLOSE = 1e-5
-LAMBDA = 0.01  # of maml's penalties
 CROWD_KIT = {"majority_vote": "MajorityVote", "dawid_skene": "DawidSkene", "glad": "GLAD"}
 ITERATIONS = "differs: other stopping rules and priors; the labels are compared"
 # Checks of scikit-learn that our estimators do not pass, and why.
@@ -141,80 +139,10 @@ def with_scikit_learn() -> Iterator[Row]:
     yield "scikit-learn", "check_estimator of mv_lr", str(len(failed)), shown
 
 
-def maml_loss(name: str, p: Any, weights: Any, labels: Any) -> Any:
-    """Returns maml's loss in torch (of `maml/classifiers/`).
-
-    Args:
-        name: "CrowdLayer", "UnionNet B", "trace-reg", "geo-reg-f" or "geo-reg-w".
-        p: class probabilities `[N, C]`.
-        weights: `[R, C true, C observed]`; maml's have other shapes.
-        labels: `[N, R]`, -1 for none.
-    """
-    import torch
-    import torch.nn.functional as F
-
-    count, classes = len(weights), p.shape[1]
-    if name == "CrowdLayer":  # its parameter is [C, C, R]
-        logits = torch.einsum("nc,ckm->nmk", p, weights.permute(1, 2, 0))
-        return F.cross_entropy(logits.swapaxes(1, 2), labels, ignore_index=-1)
-    if name == "UnionNet B":  # [R C observed, C true]; its mean is over instances, not labels
-        union = p @ torch.softmax(weights.transpose(1, 2).reshape(count * classes, classes), 0).T
-        votes = F.one_hot(labels + 1, classes + 1)[:, :, 1:].flatten(1).float()
-        return (-votes * union.log()).sum() / votes.sum()
-    rows, who = torch.nonzero(labels != -1, as_tuple=True)
-    confusions = torch.log_softmax(weights, dim=-1)
-    answers = torch.logsumexp(p.log()[rows][:, :, None] + confusions[who], dim=1)
-    loss = F.nll_loss(answers, labels[rows, who])
-    stacked = confusions.exp().swapaxes(1, 2).flatten(0, 1)
-    if name == "trace-reg":
-        return loss + LAMBDA * confusions.exp().diagonal(dim1=-2, dim2=-1).sum(-1).mean()
-    return loss - LAMBDA * torch.logdet(p.T @ p if name == "geo-reg-f" else stacked.T @ stacked)
-
-
-def with_torch() -> Iterator[Row]:
-    """Compares maml's losses and gradients of one step with those of our heads."""
-    import tensorflow as tf
-    import torch
-
-    from neucrowd_tf.crowd_layers import parts
-
-    labels, probas = crowd(instances=16)
-    count = labels.shape[1]
-    weights = np.random.default_rng(2).normal(size=(count, 3, 3)).astype(np.float32)
-    heads = {
-        "CrowdLayer": parts.CrowdConnection(count),
-        "UnionNet B": parts.UnionHead(count),
-        "trace-reg": parts.ConfusionHead(count, trace_weight=LAMBDA),
-        "geo-reg-f": parts.GeoCrowdNetHead(count, "F", LAMBDA),
-        "geo-reg-w": parts.GeoCrowdNetHead(count, "W", LAMBDA),
-    }
-    for name, head in heads.items():
-        head.build((None, 3))
-        head.matrix.assign(weights)
-        scores = tf.constant(np.log(probas), tf.float32)
-        with tf.GradientTape() as tape:
-            tape.watch(scores)
-            p = tf.nn.softmax(scores)
-            loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)(labels, head(p))
-            loss += head.penalty() + head.batch_penalty(p)
-        ours = [loss, *tape.gradient(loss, [scores, head.matrix.value])]
-        inputs = [torch.tensor(each, requires_grad=True) for each in (scores.numpy(), weights)]
-        peer = maml_loss(
-            name, torch.softmax(inputs[0], 1), inputs[1], torch.tensor(labels, dtype=torch.int64)
-        )
-        theirs = [peer, *torch.autograd.grad(peer, inputs)]
-        change = max(
-            float(np.abs(np.asarray(a) - b.detach().numpy()).max())
-            for a, b in zip(ours, theirs, strict=True)
-        )
-        yield "maml", f"{name}, loss and gradients of one step", *verdict(change, "differs")
-
-
 PEERS: dict[str, Callable[[], Iterator[Row]]] = {
     "crowdkit": with_crowd_kit,
     "cleanlab": with_cleanlab,
     "sklearn": with_scikit_learn,
-    "torch": with_torch,
 }
 
 

@@ -23,9 +23,7 @@ from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, markdown
 
 SUITES = {suite.name: suite for suite in catalogue.SUITES}
-NEEDS_DATA = (
-    *("dasc_fig1", "crowding_fig4", "dataset_tables", "truth_inference", "neucrowd_ceiling"),
-)
+NEEDS_DATA = ("dasc_fig1", "crowding_fig4", "dataset_tables", "truth_inference")
 
 
 def first_seed(suite: str) -> int:
