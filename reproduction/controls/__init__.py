@@ -3,4 +3,4 @@
 Each module registers its methods, so that suites can name them.
 """
 
-from reproduction.controls import crowding, dasc, doctor_net, iced, neucrowd  # noqa: F401
+from reproduction.controls import crowding, doctor_net  # noqa: F401

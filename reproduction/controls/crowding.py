@@ -1,4 +1,4 @@
-"""CrowdInG with the factors of our studies: other readings, and what its gain is compared with."""
+"""CrowdInG as the paper and as its authors' code have it, and single points of both."""
 
 from __future__ import annotations
 
@@ -16,17 +16,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.training.run import Run
 
 FACTORS = {
-    "trained_on": "in place of the game, DL-CL goes on through its crowd layer, with as many steps,"
-    " the same rate, average and choice of the epoch",
-    "annotator_rate": "DL-CL's annotators learn at .01, a rate of their own",
-    "class": "the generator gets a class drawn from z-hat for each pair, and Q guesses that class",
-    "exact": "turns by the sum over all labels instead of logged draws",
-    "observed": "generated annotations in the cells of the authentic ones",
     "printed_loss": "the discriminator's loss as in the paper's eq. 4",
-    "density_ratio": "eq. 4 as in the paper with log p(y) - log G(y) as the logit of D(y)",
-    "no_output_penalty": "no penalty of the discriminator's outputs",
-    "no_generated_term": "no generated annotations in the discriminator's loss",
-    "long_turns": "twice the passes in the turns of generator and classifier",
     # Points of the authors' code.
     "released_loss": "D's loss is the binary cross-entropy of the given entry on both sides, the"
     " generated one times .9",
@@ -76,7 +66,7 @@ PRINTED: dict[str, Any] = {
 
 @estimator
 class ControlledCrowdInG(CrowdInG):
-    """CrowdInG with factors of our studies, each a subclass of the game or a step of the fit."""
+    """CrowdInG with other forms of single points, each a game or a step of the fit."""
 
     factors: Sequence[str] = argument(
         (),
@@ -86,11 +76,9 @@ class ControlledCrowdInG(CrowdInG):
 
     def _game_class(self) -> type[Game]:
         from neucrowd_tf.crowding.game import Game
-        from reproduction.controls.crowding_game import GAMES
-        from reproduction.controls.crowding_released import GAMES as RELEASED_GAMES
+        from reproduction.controls.crowding_released import GAMES
 
-        games = GAMES | RELEASED_GAMES
-        bases = [game for name, game in games.items() if name in self.factors]
+        bases = [game for name, game in GAMES.items() if name in self.factors]
         return type("ControlledGame", (*bases, Game), {})
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
@@ -103,30 +91,12 @@ class ControlledCrowdInG(CrowdInG):
             from reproduction.controls.crowding_released import released_start
 
             return released_start(self, self._judged)
-        classifier = super()._dl_cl()
-        if "annotator_rate" in self.factors:
-            classifier.set_params(annotator_learning_rate=0.01)
-        return classifier
-
-    def _train_game(self, network: Any, data: TrainingData, run: Run, epochs: int) -> None:
-        if "trained_on" not in self.factors:
-            return super()._train_game(network, data, run, epochs)
-        from neucrowd_tf.training.state import read_variables, write_variables
-        from reproduction.controls.crowding_game import ContinuedClassifier
-
-        averaged, standardise, self.model_ = self._averaged(network.base)
-        for copy, source in ((averaged, network.base), (standardise, network.standardise)):
-            write_variables(copy.variables, read_variables(source.variables))
-        model = ContinuedClassifier(network, averaged, self)
-        self._play(model, "game", epochs, data, run)
-        layer = self._classifier
-        self.confusion_matrices_ = layer._confusion_matrices(network, data)
-        return None
+        return super()._dl_cl()
 
 
 register(
     "crowding_control",
-    "CrowdInG with factors of our studies (docs/research/crowding.md)",
+    "CrowdInG with single points of the paper and of the released code (docs/research/crowding.md)",
     ControlledCrowdInG,
 )
 register(

@@ -1,4 +1,4 @@
-"""Games of CrowdInG as in its authors' code: mixins that each change one point.
+"""Games of CrowdInG as in the paper and in its authors' code: mixins that each change one point.
 
 The facts are those of the folder `gan/` of HCDM/NeuralCrowds, commit 6d61dfd;
 docs/research/crowding_sources.md compares them with the paper and with ours.
@@ -53,6 +53,14 @@ def _weights(authentic: Any) -> Any:
 
 
 # ----------------------------------------------------------------- the discriminative module
+
+
+class PrintedLoss(Game):
+    """The discriminator's loss is eq. 4 as in the paper."""
+
+    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+        """Returns the printed loss of each annotation."""
+        return printed_discriminator_losses(logits, labels, authentic)
 
 
 class ReleasedLoss(Game):
@@ -416,8 +424,9 @@ def released_start(settings: Any, judged: Any) -> ReleasedStart:
     return classifier
 
 
-# What the released code does, each a game, in the order in which they override each other.
+# Each factor's game, in the order in which they override each other.
 GAMES: dict[str, type[Game]] = {
+    "printed_loss": PrintedLoss,
     "released_loss": ReleasedLoss,
     "released_reward": Reward,
     "released_networks": Networks,
