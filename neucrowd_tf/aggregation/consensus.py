@@ -108,7 +108,7 @@ class Consensus(Aggregator):
 
     The result is the normalised geometric mean of these probabilities, shrunk Dawid-Skene's and
     GLAD's: the last two overturn few unanimous labels where annotations are sparse
-    (`python -m benchmarks.certainty`).
+    (`results/certainty.md`).
 
     Vote counts alone get the majority vote.
 
