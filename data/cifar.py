@@ -6,12 +6,15 @@ byte with the superclass precedes them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from data.arrays import as_codes
 from data.imbalanced import long_tail_sizes
+from neucrowd_tf.datasets import Split
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -20,34 +23,21 @@ if TYPE_CHECKING:
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS
 BATCH = 10_000  # images in an official batch
-CLASS_NAMES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
-)
+_NAMES = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+CLASS_NAMES = np.array(_NAMES, dtype=object)
 
 
-def read_batch(
-    path: Path, superclass: bool = False, classes: int = len(CLASS_NAMES)
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def read_batch(path: Path, classes: int = 10) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Returns images `[M, 32, 32, 3]` uint8 and class codes `[M]`.
 
     Args:
         path: the file.
-        superclass: whether a further byte precedes the label.
-        classes: number of classes.
+        classes: number of classes: 10, or 100, whose layout has the superclass's byte.
 
     Raises:
         DataError: no such file, a size that is no multiple of a record, or a label too large.
     """
-    size = 1 + superclass + PIXELS
+    size = PIXELS + (2 if classes == 100 else 1)
     try:
         raw = np.fromfile(path, dtype=np.uint8)
     except FileNotFoundError:
@@ -58,25 +48,26 @@ def read_batch(
             f" {raw.size} bytes"
         )
     records = raw.reshape(-1, size)
-    labels = records[:, int(superclass)].astype(np.int64)
-    if labels.max() >= classes:
-        row = int(np.flatnonzero(labels >= classes)[0])
-        raise DataError(
-            f"{path}: image {row}: expected a label from 0 to {classes - 1}, received {labels[row]}"
-        )
+    labels = as_codes(records[:, -PIXELS - 1], classes, path)
     return records[:, -PIXELS:].reshape(-1, CHANNELS, SIDE, SIDE).transpose(0, 2, 3, 1), labels
 
 
 def as_features(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Returns images as float32 within 0 and 1."""
-    features = images.astype(np.float32)
-    features /= 255.0
-    return features
+    return np.divide(images, 255, dtype=np.float32)
 
 
-def class_name_array() -> NDArray[np.object_]:
-    """Returns the ten class names; their alphabetical order is that of the codes."""
-    return np.array(CLASS_NAMES, dtype=object)
+def test_split(path: Path, classes: int = 10) -> Split:
+    """Returns the images of a file as a test split."""
+    images, labels = read_batch(path, classes)
+    names = np.array([f"test-{row}" for row in range(len(labels))], dtype=object)
+    return Split(as_features(images), labels, names)
+
+
+def first_of_each(labels: NDArray[np.int64], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Returns the sorted row numbers of the first `sizes[c]` instances of each class c."""
+    rows = [np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)]
+    return np.sort(np.concatenate(rows))
 
 
 def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
@@ -100,12 +91,4 @@ def long_tail(labels: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
     if ratio == 1:
         return np.arange(len(labels))
     counts = np.bincount(labels, minlength=len(CLASS_NAMES))
-    sizes = long_tail_sizes(int(counts.min()), len(CLASS_NAMES), ratio)
-    if not counts.min():
-        raise DataError(
-            "long tail: expected images of every class, received none of class"
-            f" {CLASS_NAMES[int(counts.argmin())]}"
-        )
-    return np.sort(
-        np.concatenate([np.flatnonzero(labels == code)[:size] for code, size in enumerate(sizes)])
-    )
+    return first_of_each(labels, long_tail_sizes(int(counts.min()), len(CLASS_NAMES), ratio))

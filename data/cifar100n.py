@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from data import catalogue
-from data.cifar import as_features, read_batch
+from data.cifar import as_features, read_batch, test_split
 from data.cifar10n import crowd_of
 from data.download import locate
-from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.registry import register_dataset
 
 CLASSES = 100
@@ -39,15 +39,13 @@ def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None
         DataError: files that are missing or not of the layout.
     """
     folder = locate("cifar100n", ["annotations.csv", "train.bin", "test.bin"], data_dir)
-    images, truth = read_batch(folder / "train.bin", superclass=True, classes=CLASSES)
-    images, truth = images[:size], truth[:size]
-    test_images, test_labels = read_batch(folder / "test.bin", superclass=True, classes=CLASSES)
-    names = np.array([f"test-{row}" for row in range(len(test_labels))], dtype=object)
+    images, truth = read_batch(folder / "train.bin", CLASSES)
+    truth = truth[:size]
     return CrowdDataset(
         name="cifar100n",
-        features=as_features(images),
+        features=as_features(images[:size]),
         annotations=crowd_of(folder / "annotations.csv", np.arange(len(truth)), np.arange(CLASSES)),
         truth=truth,
-        test=Split(as_features(test_images), test_labels, names),
+        test=test_split(folder / "test.bin", CLASSES),
         card=catalogue.card("cifar100n"),
     )

@@ -5,7 +5,6 @@ It has the subsets of CrowdInG and DASC.
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,24 +12,21 @@ import numpy as np
 import pandas as pd
 
 from data import catalogue
-from data.cifar import CLASS_NAMES, as_features, class_name_array, long_tail, read_batch
+from data.arrays import check_each
+from data.cifar import CLASS_NAMES, as_features, first_of_each, long_tail, read_batch
 from data.download import find
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RAW = "cifar10h-raw.csv"
-IMAGES = "test_batch.bin"
-PLACES = ("", "cifar-10-batches-bin")
-COLUMNS = "annotator_id cifar10_test_test_idx chosen_label true_label is_attn_check"
-WORKER, TASK, CHOSEN, TRUE, CHECK = COLUMNS.split()
-SUBSETS = ("crowding", "dasc", "all")
-ANNOTATORS = {"crowding": 103, "dasc": 49}
+FOLDER = "cifar-10-batches-bin"
+WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
+CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"
+COLUMNS = [WORKER, TASK, CHOSEN, TRUE, CHECK]
 TEST_PER_CLASS = 100
 RATIO = 5.0
 
@@ -39,76 +35,24 @@ RATIO = 5.0
     "cifar10h",
     summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir"
     " only)",
-    options=("subset", "annotators"),
+    options=("annotators",),
 )
-def load(
-    data_dir: Path | None = None,
-    seed: int = 0,
-    *,
-    subset: str = "crowding",
-    annotators: int | None = None,
-) -> CrowdDataset:
-    """Loads a subset of CIFAR-10H; `seed` changes nothing.
+def load(data_dir: Path | None = None, seed: int = 0, *, annotators: int = 103) -> CrowdDataset:
+    """Loads CrowdInG's subset of CIFAR-10H; `seed` changes nothing.
 
     Args:
         data_dir: a folder with `cifar10h/` that holds `cifar10h-raw.csv` and CIFAR-10's
             `test_batch.bin` (also in a folder `cifar-10-batches-bin/`); or that folder.
         seed: not used.
-        subset: "crowding" (annotators of low accuracy), "dasc" (fewer of them, long-tailed) or
-            "all".
-        annotators: how many annotators of lowest accuracy to take instead of the paper's number;
-            not for "all".
+        annotators: how many annotators of lowest accuracy to take.
 
     Raises:
-        UsageError: an unknown subset.
-        DataError: files that are missing or not of the published layout, or no image left for
-            training or test.
+        DataError: files that are missing or not of the published layout.
     """
-    if subset not in SUBSETS or (annotators is not None and (annotators < 1 or subset == "all")):
-        raise UsageError(
-            f"cifar10h: expected a subset of {', '.join(SUBSETS)} and annotators of 1 or more,"
-            f" received {subset!r} and {annotators}"
-        )
-    images, truth = read_batch(find("cifar10h", IMAGES, data_dir, PLACES))
-    answers = _read_answers(find("cifar10h", RAW, data_dir, PLACES), truth)
-    if subset != "all":
-        answers = answers[
-            answers[WORKER].isin(_least_accurate(answers, annotators or ANNOTATORS[subset]))
-        ]
-    if subset == "crowding":
-        test = np.setdiff1d(np.arange(len(truth)), answers[TASK].unique())
-    else:
-        test = np.sort(
-            np.concatenate(
-                [np.flatnonzero(truth == code)[:TEST_PER_CLASS] for code in range(len(CLASS_NAMES))]
-            )
-        )
-    train = np.setdiff1d(answers[TASK].unique(), test)
-    if subset == "dasc" and len(train):
-        train = train[long_tail(truth[train], RATIO)]
-    if not len(train) or not len(test):
-        raise DataError(
-            f"cifar10h: expected images for training and test, received {len(train)} and"
-            f" {len(test)}"
-        )
-    answers = answers[answers[TASK].isin(train)]
-    classes = class_name_array()
-    crowd = Annotations.from_arrays(
-        answers[TASK],
-        answers[WORKER],
-        classes[answers[CHOSEN]],
-        instance_names=train,
-        class_names=classes,
-        duplicates="first",
-    )
-    return CrowdDataset(
-        name="cifar10h",
-        features=as_features(images[train]),
-        annotations=crowd,
-        truth=truth[train],
-        test=Split(as_features(images[test]), truth[test], test),
-        card=catalogue.card(f"cifar10h_{subset}"),
-    )
+    images, truth, answers = _read(data_dir, annotators)
+    train = np.unique(answers[TASK])
+    test = np.setdiff1d(np.arange(len(truth)), train)
+    return _dataset("cifar10h", images, truth, answers, train, test)
 
 
 @register_dataset(
@@ -117,42 +61,60 @@ def load(
     options=("annotators",),
 )
 def load_long_tailed(
-    data_dir: Path | None = None, seed: int = 0, *, annotators: int | None = None
+    data_dir: Path | None = None, seed: int = 0, *, annotators: int = 49
 ) -> CrowdDataset:
-    """Loads DASC's subset; see `load`."""
-    return dataclasses.replace(
-        load(data_dir, seed, subset="dasc", annotators=annotators), name="cifar10h_lt"
+    """Loads DASC's subset, fewer annotators and a long tail; arguments as for `load`."""
+    images, truth, answers = _read(data_dir, annotators)
+    test = first_of_each(truth, [TEST_PER_CLASS] * len(CLASS_NAMES))
+    train = np.setdiff1d(answers[TASK], test)
+    train = train[long_tail(truth[train], RATIO)]
+    return _dataset("cifar10h_lt", images, truth, answers, train, test)
+
+
+def _dataset(
+    name: str,
+    images: NDArray[np.uint8],
+    truth: NDArray[np.int64],
+    answers: pd.DataFrame,
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+) -> CrowdDataset:
+    """Returns a dataset of the images with these numbers."""
+    answers = answers[answers[TASK].isin(train)]
+    return CrowdDataset(
+        name=name,
+        features=as_features(images[train]),
+        annotations=Annotations.from_arrays(
+            answers[TASK],
+            answers[WORKER],
+            CLASS_NAMES[answers[CHOSEN]],
+            instance_names=train,
+            class_names=CLASS_NAMES,
+            duplicates="first",
+        ),
+        truth=truth[train],
+        test=Split(as_features(images[test]), truth[test], test),
+        card=catalogue.card(name),
     )
 
 
-def _read_answers(path: Path, truth: NDArray[np.int64]) -> pd.DataFrame:
-    """Returns the labels without attention checks, checked against the images."""
-    columns = [WORKER, TASK, CHOSEN, TRUE, CHECK]
-    frame = read_csv(path, columns, dtype=str)[columns].apply(pd.to_numeric, errors="coerce")
+def _read(
+    data_dir: Path | None, annotators: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], pd.DataFrame]:
+    """Returns all images, their classes, and the labels of the least accurate annotators.
+
+    Attention checks are left out.
+    """
+    images, truth = read_batch(find("cifar10h", "test_batch.bin", data_dir, FOLDER))
+    path = find("cifar10h", "cifar10h-raw.csv", data_dir, FOLDER)
+    frame = read_csv(path, COLUMNS, dtype=dict.fromkeys(COLUMNS, np.int64))
     frame = frame[(frame[CHECK] != 1) & (frame[TASK] >= 0)]
-    bad = np.flatnonzero(
-        (
-            frame.isna().any(axis=1)
-            | (frame[TASK] >= len(truth))
-            | ~frame[CHOSEN].between(0, len(CLASS_NAMES) - 1)
-        ).to_numpy()
-    )
-    if len(bad):
-        row = frame.iloc[bad[0]]
-        raise DataError(
-            f"{path}: row {frame.index[bad[0]]}: expected an image from 0 to {len(truth) - 1} and a"
-            f" label from 0 to {len(CLASS_NAMES) - 1}, received {TASK} {row[TASK]:g} and {CHOSEN}"
-            f" {row[CHOSEN]:g}"
-        )
-    frame = frame.astype(np.int64)
-    other = np.flatnonzero(frame[TRUE].to_numpy() != truth[frame[TASK].to_numpy()])
-    if len(other):
-        row = frame.iloc[other[0]]
-        raise DataError(
-            f"{path}: row {frame.index[other[0]]}: expected the image's class {truth[row[TASK]]} as"
-            f" {TRUE}, received {row[TRUE]}"
-        )
-    return frame
+    check_each(path, frame[TASK], frame[TASK] < len(truth), "the number of an image")
+    possible = frame[CHOSEN].between(0, len(CLASS_NAMES) - 1)
+    check_each(path, frame[CHOSEN], possible, f"a class code as {CHOSEN}")
+    right = frame[TRUE] == truth[frame[TASK]]
+    check_each(path, frame[TRUE], right, f"the image's class as {TRUE}")
+    return images, truth, frame[frame[WORKER].isin(_least_accurate(frame, annotators))]
 
 
 def _least_accurate(answers: pd.DataFrame, number: int) -> NDArray[np.int64]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from data import catalogue
-from data.cifar import BATCH, as_features, class_name_array, long_tail, read_batch
+from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -34,9 +34,8 @@ CARD = catalogue.card("cifar10n")
 
 @register_dataset(
     "cifar10n",
-    summary=(
-        "32 x 32 photographs of 10 classes, 747 annotators, 3 labels per image (--data_dir only)"
-    ),
+    summary="32 x 32 photographs of 10 classes, 747 annotators, 3 labels per image (--data_dir"
+    " only)",
     options=OPTIONS,
 )
 def load(
@@ -61,17 +60,14 @@ def load(
             f"cifar10n: expected a size and a ratio of 1 or more, received {size} and {ratio}"
         )
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
-    images, truth, tasks = _training_images(folder, size)
+    images, truth, tasks = (column[:size] for column in _training_images(folder))
     rows = long_tail(truth, ratio)
-    crowd = crowd_of(folder / "annotations.csv", tasks[rows], class_name_array())
-    test_images, test_labels = read_batch(folder / "test_batch.bin")
-    names = np.array([f"test-{row}" for row in range(len(test_labels))], dtype=object)
     return CrowdDataset(
         name="cifar10n",
         features=as_features(images[rows]),
-        annotations=crowd,
+        annotations=crowd_of(folder / "annotations.csv", tasks[rows], CLASS_NAMES),
         truth=truth[rows],
-        test=Split(as_features(test_images), test_labels, names),
+        test=test_split(folder / "test_batch.bin"),
         card=CARD,
     )
 
@@ -89,28 +85,15 @@ def load_long_tailed(
     return dataset.replace(name="cifar10n_lt", card=catalogue.card("cifar10n_lt"))
 
 
-def _training_images(
-    folder: Path, size: int | None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns images, true classes and item numbers of the available batches.
-
-    There are at most `size` of them.
-    """
-    images, truth, tasks = [], [], []
-    left = size
-    for number in range(1, BATCHES + 1):
-        path = folder / f"data_batch_{number}.bin"
-        if not path.is_file() or left == 0:
-            continue
-        batch, labels = read_batch(path)
-        if len(labels) > BATCH:
-            raise DataError(f"{path}: expected at most {BATCH} images, received {len(labels)}")
-        take = len(labels) if left is None else min(left, len(labels))
-        left = None if left is None else left - take
-        images.append(batch[:take])
-        truth.append(labels[:take])
-        tasks.append((number - 1) * BATCH + np.arange(take))
-    return np.concatenate(images), np.concatenate(truth), np.concatenate(tasks)
+def _training_images(folder: Path) -> tuple[NDArray[Any], ...]:
+    """Returns images, true classes and item numbers of the available batches."""
+    parts = []
+    for number in range(BATCHES):
+        path = folder / f"data_batch_{number + 1}.bin"
+        if path.is_file():
+            images, labels = read_batch(path)
+            parts.append((images, labels, number * BATCH + np.arange(len(labels))))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) -> Annotations:

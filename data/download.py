@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 import sys
-import time
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pooch
 import requests
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.cache import cache_dir
 
 BASE = "https://raw.githubusercontent.com"
 BASE_VARIABLE = "NEUCROWD_DATA_URL"  # a mirror that serves <dataset>/<file>
 ATTEMPTS = 4
-WAIT = 0.5  # seconds before the second attempt, doubled before each further one
 TIMEOUT = 30.0  # seconds without a byte
 
 
@@ -42,16 +38,15 @@ class Source:
     folder: str
     files: Mapping[str, str]
 
-    def address(self, dataset: str, name: str) -> str:
-        """Returns the address of a file.
+    def address(self, dataset: str) -> str:
+        """Returns the address of a dataset's files, which is followed by a file's name.
 
         If `$NEUCROWD_DATA_URL` is set, it is on that mirror.
         """
         mirror = os.environ.get(BASE_VARIABLE)
         if mirror:
-            return f"{mirror.rstrip('/')}/{dataset}/{urllib.parse.quote(name)}"
-        folder = f"{self.folder}/" if self.folder else ""
-        return f"{BASE}/{self.repository}/{self.commit}/{urllib.parse.quote(folder + name)}"
+            return f"{mirror.rstrip('/')}/{dataset}/"
+        return f"{BASE}/{self.repository}/{self.commit}/{self.folder}/"
 
 
 def locate(
@@ -78,34 +73,26 @@ def locate(
             f"{dataset}: expected --data_dir to name a folder with {wanted}, received none (these"
             " files cannot be downloaded)"
         )
-    folder = cache_dir() / dataset
-    for name in names:
-        download(
-            source.address(dataset, name),
-            folder / name,
-            source.files[name],
-            title=f"{dataset}/{name}",
-        )
-    return folder
+    return download(dataset, names, source)
 
 
-def find(dataset: str, name: str, data_dir: Path | None, places: Sequence[str] = ("",)) -> Path:
+def find(dataset: str, name: str, data_dir: Path | None, place: str) -> Path:
     """Returns the path of one of a dataset's files that cannot be downloaded.
 
     Args:
         dataset: the name of its folder.
         name: the file.
         data_dir: a folder that holds the dataset's folder, or that folder itself.
-        places: folders in it that may hold the file.
+        place: a folder in it that may hold the file, too.
 
     Raises:
         DataError: the file is missing.
     """
-    if data_dir is None:
-        return locate(dataset, [name], None) / name
-    paths = [root / place / name for root in (data_dir / dataset, data_dir) for place in places]
-    path = next((path for path in paths if path.is_file()), None)
-    return path or _local(dataset, [name], data_dir) / name
+    for folder in () if data_dir is None else (data_dir / dataset, data_dir):
+        for path in (folder / name, folder / place / name):
+            if path.is_file():
+                return path
+    return locate(dataset, [name], data_dir) / name
 
 
 def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
@@ -127,72 +114,34 @@ def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
     )
 
 
-def download(
-    address: str,
-    path: Path,
-    sha256: str,
-    *,
-    title: str,
-    attempts: int = ATTEMPTS,
-    wait: float = WAIT,
-) -> None:
-    """Downloads one file, unless it is at `path` already.
+def download(dataset: str, names: Sequence[str], source: Source) -> Path:
+    """Downloads files into the cache, unless they are there already, and returns their folder.
 
-    The file appears there whole and checked, or not at all.
+    A file appears there whole and checked, or not at all.
 
     Args:
-        address: http or https.
-        path: where to put it; its folder is made.
-        sha256: the digest it must have.
-        title: its name in the progress bar and in errors.
-        attempts: how often to try.
-        wait: seconds before the second attempt, doubled before each further one.
+        dataset: the name of the folder.
+        names: the files.
+        source: where they are published.
 
     Raises:
         DataError: the server is out of reach or rejects the request, or the bytes
             are not the published ones.
     """
-    if not address.startswith(("http://", "https://")):
-        raise DataError(
-            f"{BASE_VARIABLE}: expected an address that begins with http:// or https://, received"
-            f" {address}"
-        )
+    pooch.get_logger().setLevel("WARNING")
+    folder = cache_dir() / dataset
+    files = pooch.create(
+        folder, source.address(dataset), registry=source.files, retry_if_failed=ATTEMPTS - 1
+    )
     fetch = pooch.HTTPDownloader(
         progressbar=sys.stderr.isatty(), timeout=TIMEOUT, headers={"User-Agent": "neucrowd-tf"}
     )
-    pooch.get_logger().setLevel("WARNING")
-    reason = ""
-    for attempt in range(attempts):
-        if attempt:
-            time.sleep(wait * 2 ** (attempt - 1))
+    for name in names:
         try:
-            pooch.retrieve(
-                address, f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=fetch
-            )
-            return
-        except requests.HTTPError as error:
-            answer = error.response
-            if answer is None:
-                reason = _cause(error)
-                continue
-            reason = f"the server answered {answer.status_code} {answer.reason}"
-            if answer.status_code < 500 and answer.status_code not in (408, 429):
-                break
+            files.fetch(name, downloader=fetch)
         except (requests.RequestException, ValueError) as error:  # ValueError: another digest
-            reason = _cause(error)
-    raise DataError(
-        f"{title}: could not be downloaded from {address}: {reason}; when offline, name a local"
-        " copy with --data_dir"
-    )
-
-
-def _cause(error: Exception) -> str:
-    """Returns what lies under an error of several layers, on one line."""
-    seen = str(error)
-    if "does not match the known hash: expected " in seen:
-        wanted, _, received = seen.partition("expected sha256:")[2].partition(" but got ")
-        return f"expected SHA-256 {wanted}, received {received.partition('.')[0]}"
-    cut = re.search(r"IncompleteRead\((\d+) bytes read, (\d+) more expected\)", seen)
-    if cut:
-        return f"expected {int(cut[1]) + int(cut[2])} bytes, received {cut[1]}"
-    return " ".join(seen.split()) or type(error).__name__
+            raise DataError(
+                f"{dataset}/{name}: could not be downloaded from {files.get_url(name)}:"
+                f" {one_line(error)}; when offline, name a local copy with --data_dir"
+            ) from None
+    return folder

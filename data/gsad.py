@@ -17,6 +17,7 @@ from data import catalogue
 from data.download import locate
 from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.estimator import check_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,10 +35,8 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     """
     folder = locate("gsad", list(SOURCE.files), data_dir, SOURCE)
     batches = [folder / f"batch{number}.dat" for number in range(1, BATCHES + 1)]
-    parts = [_read(path) for path in batches if path.is_file()]
-    return np.concatenate([features for features, _ in parts]), np.concatenate(
-        [labels for _, labels in parts]
-    )
+    features, labels = zip(*(_read(path) for path in batches if path.is_file()), strict=True)
+    return np.concatenate(features), np.concatenate(labels)
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -54,13 +53,7 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         raise DataError(
             f"{path}: expected lines of `gas;concentration 1:value 2:value ...`, received {error}"
         ) from None
-    dense = features.toarray()
-    if not len(dense) or not np.isfinite(dense).all():
-        raise DataError(
-            f"{path}: expected rows of finite numbers, received"
-            f" {'none' if not len(dense) else 'NaN or infinity'}"
-        )
-    return dense, labels.astype(np.int64)
+    return check_features(features, str(path)), labels.astype(np.int64)
 
 
 load = register_pair(

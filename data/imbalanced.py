@@ -9,8 +9,7 @@ and a tenth as many of the minority class.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,9 @@ import numpy as np
 
 from data import catalogue
 from neucrowd_tf.annotations import simulation
+from neucrowd_tf.arguments import argument, check_arguments, declared, estimator, number, whole
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
 
 if TYPE_CHECKING:
@@ -28,40 +28,27 @@ if TYPE_CHECKING:
 TEST_SHARE = 0.2
 
 
-@dataclasses.dataclass(frozen=True)
+@estimator
 class Crowd:
-    """Simulated annotators.
+    """Simulated annotators, and the classes that they label.
 
-    Attributes:
-        annotators: how many.
-        low, high: each annotator labels each class correctly with a probability uniform between
-            these.
-        rate: the share of the instances that each annotator labels; each instance is labelled at
-            least once.
+    An annotator labels each class correctly with a probability that is uniform from `low` to
+    `high`.
     """
 
-    annotators: int
-    low: float = 0.4
-    high: float = 0.9
-    rate: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("annotators", "low", "high", "rate"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or (
-                name == "annotators" and int(value) != value
-            ):
-                raise UsageError(
-                    f"{name}: expected a {'whole ' if name == 'annotators' else ''}number, received"
-                    f" {value!r}"
-                )
-        if self.annotators < 1 or not 0 <= self.low <= self.high <= 1 or not 0 < self.rate <= 1:
-            raise UsageError(
-                "expected annotators of 1 or more, 0 <= low <= high <= 1 and a rate above 0 and at"
-                f" most 1, received {self.annotators}, {self.low}, {self.high} and {self.rate}"
-            )
+    annotators: int = argument(constraint=whole(1), meaning="how many.")
+    ratio: float = argument(constraint=number(above=0), meaning="of classes' sizes in training.")
+    low: float = argument(0.4, number(least=0, most=1), "the least probability.")
+    high: float = argument(0.9, number(least=0, most=1), "the largest probability.")
+    rate: float = argument(
+        1.0,
+        number(above=0, most=1),
+        "the share of the instances that each annotator labels; each instance is labelled at least"
+        " once.",
+    )
 
 
+OPTIONS = tuple(field.name for field in declared(Crowd))
 Read = Callable[[Path | None], "tuple[NDArray[Any], NDArray[Any]]"]
 Load = Callable[..., CrowdDataset]
 
@@ -75,54 +62,17 @@ def register_pair(
         name: of the dataset.
         summary: of the dataset.
         read: returns features `[M, d]` and the classes `[M]` as published.
-        majority: default of the larger class.
-        minority: default of the smaller class.
+        majority: the larger class.
+        minority: the smaller class.
         annotators: default of their number.
     """
 
-    def load(
-        data_dir: Path | None = None,
-        seed: int = 0,
-        *,
-        majority: int = majority,
-        minority: int = minority,
-        ratio: float = 0.1,
-        annotators: int = annotators,
-        low: float = 0.4,
-        high: float = 0.9,
-        rate: float = 1.0,
-    ) -> CrowdDataset:
-        """Draws the rows, the annotators and their labels from the seed.
+    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
+        largest = int((labels == majority).sum())
+        test = int(TEST_SHARE * largest)
+        return {majority: largest - test, minority: int(ratio * (largest - test))}, test
 
-        Args:
-            data_dir: where the files are.
-            seed: of the draw.
-            majority: the larger class.
-            minority: the smaller class.
-            ratio: minority over majority in training.
-            annotators: see `Crowd`, as `low`, `high` and `rate`.
-            low: see `Crowd`.
-            high: see `Crowd`.
-            rate: see `Crowd`.
-
-        Raises:
-            UsageError: the same class twice, or a ratio outside 0 to 1.
-            DataError: too few rows of a class.
-        """
-        features, labels = read(data_dir)
-        crowd, number = Crowd(annotators, low, high, rate), (int, float, np.number)
-        if majority == minority or not isinstance(ratio, number) or not 0 < ratio <= 1:
-            raise UsageError(
-                f"{name}: expected two classes and a ratio above 0 and at most 1, received"
-                f" {majority}, {minority} and {ratio}"
-            )
-        size = int((labels == majority).sum())
-        test = int(TEST_SHARE * size)
-        sizes = [size - test, int(ratio * (size - test))]
-        return _draw(name, features, labels, [majority, minority], sizes, test, seed, crowd)
-
-    options = ("majority", "minority", "ratio", "annotators", "low", "high", "rate")
-    return register_dataset(name, summary=summary, simulated=True, options=options)(load)
+    return _register(name, summary, read, sizes, {"annotators": annotators, "ratio": 0.1})
 
 
 def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) -> Load:
@@ -132,26 +82,50 @@ def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) 
     each class, a fifth of the rarest class's rows.
     """
 
-    def load(
-        data_dir: Path | None = None,
-        seed: int = 0,
-        *,
-        ratio: float = 10.0,
-        annotators: int = annotators,
-        low: float = 0.4,
-        high: float = 0.9,
-        rate: float = 1.0,
-    ) -> CrowdDataset:
-        """Draws the rows, the annotators and their labels from the seed; see `register_pair`."""
-        features, labels = read(data_dir)
-        crowd = Crowd(annotators, low, high, rate)
+    def sizes(labels: NDArray[Any], ratio: float) -> tuple[dict[int, int], int]:
         classes, counts = np.unique(labels, return_counts=True)
         test = int(TEST_SHARE * counts.min())
-        sizes = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
-        return _draw(name, features, labels, classes.tolist(), sizes, test, seed, crowd)
+        tail = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
+        return dict(zip(classes.tolist(), tail, strict=True)), test
 
-    options = ("ratio", "annotators", "low", "high", "rate")
-    return register_dataset(name, summary=summary, simulated=True, options=options)(load)
+    return _register(name, summary, read, sizes, {"annotators": annotators, "ratio": 10.0})
+
+
+def _register(
+    name: str,
+    summary: str,
+    read: Read,
+    sizes: Callable[[NDArray[Any], float], tuple[dict[int, int], int]],
+    defaults: dict[str, Any],
+) -> Load:
+    """Registers a task and returns its loader.
+
+    Args:
+        name: of the dataset.
+        summary: of the dataset.
+        read: returns features `[M, d]` and the classes `[M]` as published.
+        sizes: returns the training size of each class, and the size of each class in the test set.
+        defaults: of `Crowd`.
+    """
+
+    def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDataset:
+        """Draws the rows, the annotators and their labels from the seed.
+
+        Args:
+            data_dir: where the files are.
+            seed: of the draw.
+            **options: of `Crowd`.
+
+        Raises:
+            UsageError: an option that is not what it may be.
+            DataError: too few rows of a class.
+        """
+        crowd = Crowd(**{**defaults, **options})
+        check_arguments(crowd)
+        features, labels = read(data_dir)
+        return _draw(name, features, labels, *sizes(labels, crowd.ratio), seed, crowd)
+
+    return register_dataset(name, summary=summary, simulated=True, options=OPTIONS)(load)
 
 
 def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
@@ -160,11 +134,6 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
     References:
         DASC, section 4.1 (CIFAR10-H with ratio 5).
     """
-    if not isinstance(ratio, (int, float, np.number)) or not 1 <= ratio < np.inf or num_classes < 2:
-        raise UsageError(
-            f"long tail: expected a ratio of 1 or more and two classes or more, received {ratio}"
-            f" and {num_classes}"
-        )
     return [
         max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
         for code in range(num_classes)
@@ -175,39 +144,35 @@ def _draw(
     name: str,
     features: NDArray[Any],
     labels: NDArray[Any],
-    classes: Sequence[int],
-    sizes: Sequence[int],
+    sizes: dict[int, int],
     test_size: int,
     seed: int,
     crowd: Crowd,
 ) -> CrowdDataset:
     generator = np.random.default_rng([seed, 0x1CED])
     train_rows, test_rows = [], []
-    for label, size in zip(classes, sizes, strict=True):
+    codes = np.full(len(labels), -1, dtype=np.int64)
+    for code, (label, size) in enumerate(sizes.items()):
         rows = generator.permutation(np.flatnonzero(labels == label))
         if len(rows) < size + test_size or not size or not test_size:
             raise DataError(
                 f"{name}: expected {size} training and {test_size} test rows of class {label},"
                 f" received {len(rows)} rows"
             )
+        codes[rows] = code
         train_rows.append(rows[:size])
         test_rows.append(rows[size : size + test_size])
-    code = {label: number for number, label in enumerate(classes)}
     train, test = (generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows))
-    truth, test_truth = (
-        np.array([code[label] for label in labels[rows].tolist()], dtype=np.int64)
-        for rows in (train, test)
-    )
     skills = simulation.class_skill_annotators(
-        crowd.annotators, len(classes), seed, low=crowd.low, high=crowd.high
+        crowd.annotators, len(sizes), seed, low=crowd.low, high=crowd.high
     )
     return CrowdDataset(
         name=name,
-        features=features[train].astype(np.float32, copy=False),
+        features=features[train],
         annotations=simulation.simulate(
-            truth, skills, seed, rates=crowd.rate, instance_names=train
+            codes[train], skills, seed, rates=crowd.rate, instance_names=train
         ),
-        truth=truth,
-        test=Split(features[test].astype(np.float32, copy=False), test_truth, test),
+        truth=codes[train],
+        test=Split(features[test], codes[test], test),
         card=catalogue.card(name),
     )

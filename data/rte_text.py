@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from data import catalogue
-from data.download import find
+from data.download import locate
 from neucrowd_tf.datasets import CrowdDataset, table
 from neucrowd_tf.registry import register_dataset
 
@@ -24,5 +24,6 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     Raises:
         DataError: a file is missing or cannot be used.
     """
-    paths = {name: find("rte_text", f"{name}.csv", data_dir) for name in FILES}
+    folder = locate("rte_text", [f"{name}.csv" for name in FILES], data_dir)
+    paths = {name: folder / f"{name}.csv" for name in FILES}
     return table.load(seed=seed, **paths).replace(name="rte_text", card=catalogue.card("rte_text"))

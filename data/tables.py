@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from data.arrays import check_each
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.reading import open_bytes, open_text
+from neucrowd_tf.io.files.reading import open_bytes
 
 
 def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.DataFrame:
@@ -18,12 +18,12 @@ def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.Data
 
     Args:
         path: the file, which may be packed with gzip.
-        columns: columns that it must have.
+        columns: columns that it must have, with a value in each row.
         options: further options of `pandas.read_csv`.
 
     Raises:
-        DataError: not a CSV in UTF-8, no rows, a row of another length than the header, or a column
-            that is missing.
+        DataError: not a CSV in UTF-8, a row longer than the header, or a column or a value that is
+            missing.
     """
     try:
         with open_bytes(path, "a CSV file") as stream:
@@ -35,24 +35,9 @@ def read_csv(path: Path, columns: Sequence[str] = (), **options: Any) -> pd.Data
     # pandas makes an index of the cells of rows that are longer than the header.
     if not isinstance(frame.index, pd.RangeIndex):
         raise DataError(f"{path}: a row is longer than the header. Download the file again.")
-    if len(frame):
-        last = frame.iloc[:, -1]
-        if (last.isna() | (last == "")).any() and (line := _short_row(path)) is not None:
-            raise DataError(
-                f"{path}: line {line}: the row is shorter than the header. Download the file again."
-            )
-    frame.columns = [str(column).strip() for column in frame.columns]
+    frame.columns = frame.columns.str.strip()
     for name in columns:
         if name not in frame.columns:
             raise DataError(f"{path}: there is no column {name!r}. Download the file again.")
-    if not len(frame):
-        raise DataError(f"{path}: there are no rows. Download the file again.")
+        check_each(path, frame[name], frame[name].notna(), f"a value in column {name!r}")
     return frame
-
-
-def _short_row(path: Path) -> int | None:
-    """Returns the line of the first row with fewer cells than the header, or None."""
-    with open_text(path) as stream:
-        rows = csv.reader(stream)
-        width = len(next(rows, []))
-        return next((rows.line_num for row in rows if 0 < len(row) < width), None)

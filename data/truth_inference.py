@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from data.arrays import check_each
 from data.catalogue import source
 from data.download import locate
 from data.tables import read_csv
@@ -78,19 +79,9 @@ def load(data_dir: Path, name: str) -> Benchmark:
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
     crowd = _labels(folder / "label.csv", TableOptions(duplicates="first"))
     path = folder / "truth.csv"
-    table = read_csv(path, dtype=str, keep_default_na=False)
-    if list(table.columns) != ["item", "truth"]:
-        raise DataError(
-            f"{path}: expected the columns item, truth, received"
-            f" {', '.join(map(repr, table.columns))}"
-        )
-    labelled = {str(key) for key in crowd.instance_names.tolist()}
-    for row, (task, value) in enumerate(zip(table["item"], table["truth"], strict=True)):
-        if task not in labelled or not isinstance(value, str) or not value:
-            raise DataError(
-                f"{path}: row {row}: expected an item with labels and a class,"
-                f" received {task!r} and {value!r}"
-            )
+    table = read_csv(path, ["item", "truth"], dtype=str)
+    labelled = table["item"].isin(crowd.instance_names.astype(str))
+    check_each(path, table["item"], labelled, "an item with labels")
     return _benchmark(crowd, dict(zip(table["item"], table["truth"], strict=True)))
 
 

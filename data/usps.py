@@ -6,7 +6,7 @@ There is an imbalanced pair of digits, and all ten digits, long-tailed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from data import catalogue
 from data.download import locate
 from data.imbalanced import register_long_tail, register_pair
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.training.estimator import check_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-SIDE = 16  # images are 16 x 16
 
 SOURCE = catalogue.source("usps_syn")
 
@@ -33,23 +32,16 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     path = locate("usps", list(SOURCE.files), data_dir, SOURCE) / "usps.h5"
     try:
         with h5py.File(path) as stream:
-            parts: list[Any] = [
-                (np.asarray(stream[f"{split}/data"]), np.asarray(stream[f"{split}/target"]))
-                for split in ("train", "test")
-            ]
+            features, labels = (
+                np.concatenate([stream[f"{split}/{name}"] for split in ("train", "test")])
+                for name in ("data", "target")
+            )
     except (OSError, KeyError) as error:
         raise DataError(
             f"{path}: expected HDF5 with train/data, train/target, test/data and test/target,"
             f" received {error}"
         ) from None
-    features = np.concatenate([data for data, _ in parts]).astype(np.float32)
-    labels = np.concatenate([target for _, target in parts]).astype(np.int64)
-    if features.shape != (len(labels), SIDE * SIDE) or not np.isfinite(features).all():
-        raise DataError(
-            f"{path}: expected {SIDE * SIDE} finite features for each of {len(labels)} labels,"
-            f" received shape {features.shape}"
-        )
-    return features, labels
+    return check_features(features, str(path)), labels.astype(np.int64)
 
 
 load = register_pair(
