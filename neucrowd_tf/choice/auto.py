@@ -29,6 +29,7 @@ from neucrowd_tf.choice.average import Average, mean_logits
 from neucrowd_tf.choice.candidates import (
     BASELINE,
     BUDGET,
+    IMAGE_BUDGET,
     Candidate,
     affordable,
     named,
@@ -137,7 +138,7 @@ class Auto(CrowdEstimator):
         none | number(above=0),
         "predicted seconds of all cores together for the candidates. The least useful for their"
         f" cost are left out, and the better ones are fitted up to {FITS} times. None is"
-        f" {BUDGET:g}.",
+        f" {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
     )
     jobs: int | None = argument(
         None, none | whole(1), "number of candidates that run at a time; None takes one per core."

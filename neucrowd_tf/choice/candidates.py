@@ -16,7 +16,7 @@ from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.crowd_layers.presets import STRONG_BASE
+from neucrowd_tf.crowd_layers.presets import SMALL_CNN, STRONG_BASE
 from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
@@ -33,6 +33,10 @@ TEXT_INPUTS = 100
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
 # and the rest for further fits of the better ones.
 BUDGET, FIRST = 100.0, 0.6
+# A small convolutional network needs minutes where a dense one needs seconds.
+IMAGE_BUDGET = 1500.0
+# Seconds of one epoch of it per image and pixel.
+PIXEL = 7e-7
 # Tables of at most so many numbers get so many epochs: they have few steps in each.
 SMALL, SMALL_EPOCHS = 75_000, 100
 # Seconds of a step of annot-mix, without its matrix products.
@@ -109,8 +113,10 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     """Returns two kinds of settings.
 
     They are *strong* (batch normalisation, dropout and a rate that falls to 0) and *large*
-    (dropout, batches of 512, few steps).
+    (dropout, batches of 512, few steps). For images both are a small convolutional network.
     """
+    if is_images(features):
+        return {"strong": SMALL_CNN, "large": SMALL_CNN}
     rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
     most = SMALL_EPOCHS if _is_small(features) else STRONG_BASE["epochs"]
     epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
@@ -118,6 +124,11 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
         "strong": {**common, **STRONG_BASE, "epochs": epochs},
         "large": {**common, "batch_size": 512, "epochs": _epochs(rows, 512, 25, LARGE_BATCH_STEPS)},
     }
+
+
+def is_images(features: NDArray[Any]) -> bool:
+    """Returns whether features are images `[N, height, width, channels]`."""
+    return features.ndim == 4
 
 
 def _is_small(features: NDArray[Any]) -> bool:
@@ -153,6 +164,9 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
 
     def network(kind: str, heads: bool, fits: int = 1, step: float = 1.5e-3) -> float:
         batch = kinds[kind]["batch_size"]
+        if is_images(features):
+            pixels = rows * math.prod(features.shape[1:3])
+            return 1.0 + fits * kinds[kind]["epochs"] * PIXEL * pixels
         steps = kinds[kind]["epochs"] * math.ceil(rows / batch)
         cells = batch * (inputs * 128 + (annotators * classes * 8 if heads else 0))
         return 1.0 + fits * steps * (step + 1e-10 * cells)
@@ -162,7 +176,8 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
 
     tuplets = 6.0 + 1e-3 * rows
     lr = {"Cs": STRENGTHS}
-    one_rate = {**kinds["strong"], "annotator_learning_rate": None}
+    rate = 0.01 if is_images(features) else None
+    one_rate = {**kinds["strong"], "annotator_learning_rate": rate}
     table = [
         (BASELINE, BASELINE, lr, linear),
         ("ds_lr", "ds_lr", lr, linear),
@@ -231,10 +246,12 @@ def affordable(
     Args:
         features: `[N, ...]`.
         annotations: of N instances.
-        budget: predicted seconds on one core for cross-validation and last fits; None for `BUDGET`.
+        budget: predicted seconds on one core for cross-validation and last fits; None for
+            `BUDGET`, or `IMAGE_BUDGET` for images.
         balanced: whether all classes count equally.
     """
-    total = BUDGET if budget is None else budget
+    usual = IMAGE_BUDGET if is_images(features) else BUDGET
+    total = usual if budget is None else budget
     counts = np.bincount(
         majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
     )

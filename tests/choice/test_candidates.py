@@ -7,7 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, pooling, search
-from neucrowd_tf.choice.candidates import Candidate, affordable, self_trained
+from neucrowd_tf.choice.candidates import BUDGET, Candidate, affordable, candidates, self_trained
 from neucrowd_tf.choice.evidence import Evidence
 from neucrowd_tf.choice.ranking import Gold, Ranked
 
@@ -54,7 +54,7 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(search, "outcomes", outcomes)
     first = np.array([[0.1, 0.9], [0.5, 0.5]])
     predicted = dict.fromkeys(tasks, first)
-    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, {}, shown=False)
+    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, shown=False)
     # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.
     assert {name: [one.name for one in several] for name, several in repeats.items()} == {
         "a": ["a-2", "a-3"],
@@ -76,3 +76,16 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
     expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
     np.testing.assert_allclose(weights, expected, atol=1e-3)
+
+
+def test_networks_for_images_are_convolutional() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.random((300, 8, 8, 3), dtype=np.float32)
+    labels = Annotations(np.arange(300), np.arange(300) % 4, rng.integers(0, 2, 300))
+    by_name = {one.name: one for one in candidates(images, labels)}
+    assert by_name["anno_reg"].hparams["base"] == by_name["mv_dl"].hparams["base"] == "small_cnn"
+    # 20 epochs of 300 images with 64 pixels.
+    assert by_name["anno_reg"].cost == pytest.approx(1 + 20 * 300 * 64 * 7e-7)
+    flat = {one.name: one for one in candidates(images.reshape(300, -1), labels)}
+    assert "base" not in flat["anno_reg"].hparams
+    assert affordable(images, labels, None, balanced=False)[2] > BUDGET
