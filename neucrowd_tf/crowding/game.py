@@ -237,9 +237,8 @@ class Game(keras.Model):
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
     (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
     (`annotation_losses`, `penalty`, `judges_penalty`), the auxiliary network's
-    (`auxiliary_loss`) and D's logits (`pair_logits`, `all_logits`), the reward (`reward`), the
-    selection (`select_cells`), the split of the instances (`split`) or the schedule of turns
-    (`play_epoch`, `early_draws`).
+    (`auxiliary_loss`), the reward (`reward`), the split of the instances (`split`) or the schedule
+    of turns (`play_epoch`, `early_draws`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -497,7 +496,7 @@ class Game(keras.Model):
             x = tf.gather(inputs[0], batch.rows)
             v, u, m = self.discriminator.encode(x, inputs[1])
             scores = self.discriminator.some_pairs(v, u, m, batch.codes)
-            return at_labels(self.pair_logits(scores, inputs, batch), batch.labels)
+            return at_labels(scores, batch.labels)
 
         return gathered(batches_in(size, self.pair_batch), tf.TensorSpec([None]), compute)
 
@@ -523,8 +522,7 @@ class Game(keras.Model):
             with tf.GradientTape() as tape:
                 v, u, m = self.discriminator.encode(tf.gather(features, rows), annotators)
                 v = tf.gather(v, places)
-                scores = self.discriminator.some_pairs(v, u, m, batch.codes)
-                logits = self.pair_logits(scores, inputs, batch)
+                logits = self.discriminator.some_pairs(v, u, m, batch.codes)
                 losses = self.annotation_losses(logits, batch.labels, batch.authentic)
                 penalty = self.penalty(logits, batch.authentic)
                 log_q = self.auxiliary.some_pairs(v, u, m, batch.codes, batch.labels)
@@ -549,34 +547,26 @@ class Game(keras.Model):
         Args:
             epoch: its number.
             latent: `[N, C]` z-hat.
-        """
-        crowd, seed = self.crowd, self.crowd.draw(epoch, _SURVEY)
-        labels, _, entropies, fed = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
-        rows, codes = self.select_cells(epoch, entropies)
-        drawn = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
-        # The input of the generator is one for all annotators of an instance, or one for each.
-        z = tf.gather_nd(fed, tf.stack([rows, tf.minimum(codes, fed.shape[1] - 1)], axis=1))
-        authentic = (crowd.instances, crowd.codes, crowd.labels, tf.gather(latent, crowd.instances))
-        rows, codes, labels, z = (
-            tf.concat(both, axis=0) for both in zip(authentic, (rows, codes, drawn, z), strict=True)
-        )
-        real = tf.range(len(rows)) < len(crowd.labels)
-        return Pairs(rows, codes, labels, real, z), tf.reduce_mean(entropies)
-
-    def select_cells(self, epoch: Any, entropies: Any) -> tuple[Any, Any]:
-        """Returns the instances and annotators whose generated annotations are selected, `[P]`.
-
-        Args:
-            epoch: its number.
-            entropies: `[N, R]` of the generator's distributions.
 
         References:
             CrowdInG, section 3.3.1.
         """
-        by_entropy, seed = self.settings.selection == "entropy", self.crowd.draw(epoch, _SELECT)
-        return select_annotations(
-            entropies, self.crowd.observed, self.counts, seed, by_entropy=by_entropy
+        crowd, seed = self.crowd, self.crowd.draw(epoch, _SURVEY)
+        labels, _, entropies, _ = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
+        rows, codes = select_annotations(
+            entropies,
+            crowd.observed,
+            self.counts,
+            crowd.draw(epoch, _SELECT),
+            by_entropy=self.settings.selection == "entropy",
         )
+        drawn = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
+        authentic = crowd.instances, crowd.codes, crowd.labels
+        rows, codes, labels = (
+            tf.concat(both, axis=0) for both in zip(authentic, (rows, codes, drawn), strict=True)
+        )
+        real, z = tf.range(len(rows)) < len(crowd.labels), tf.gather(latent, rows)
+        return Pairs(rows, codes, labels, real, z), tf.reduce_mean(entropies)
 
     def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
         """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
@@ -602,14 +592,6 @@ class Game(keras.Model):
     def judges_penalty(self) -> Any:
         """Returns a term to add to the loss of discriminator and auxiliary network."""
         return 0.0
-
-    def pair_logits(self, scores: Any, inputs: Any, pairs: Pairs) -> Any:
-        """Returns the logits of D of chosen pairs from eq. 2's scores, both `[P, C]`."""
-        return scores
-
-    def all_logits(self, scores: Any, inputs: Any, latent: Any) -> Any:
-        """Returns the logits of D of all pairs from eq. 2's scores, both `[B, R, C]`."""
-        return scores
 
     # ----------------------------------------------------------------- generator (eq. 5)
 
@@ -648,7 +630,7 @@ class Game(keras.Model):
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return repeated(self.inner_passes * count, step, tf.zeros([4]))
+        return repeated(self.settings.passes * count, step, tf.zeros([4]))
 
     # ----------------------------------------------------------------- classifier (eq. 6)
 
@@ -703,7 +685,7 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(losses, ratios)
 
-        return repeated(self.inner_passes * count, step, tf.zeros([4]))
+        return repeated(self.settings.passes * count, step, tf.zeros([4]))
 
     # ----------------------------------------------------------------- both in one step
 
@@ -749,7 +731,7 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, both[1], c)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return repeated(self.inner_passes * count, step, tf.zeros([4]))
+        return repeated(self.settings.passes * count, step, tf.zeros([4]))
 
     # ----------------------------------------------------------------- logged annotations
 
@@ -812,8 +794,7 @@ class Game(keras.Model):
             CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
         """
         encoded, information = self.discriminator.encode(*inputs), self.settings.information
-        logits = self.all_logits(self.discriminator.all_pairs(*encoded), inputs, latent)
-        authenticity = authenticity_loss(logits, drawn.labels)
+        authenticity = authenticity_loss(self.discriminator.all_pairs(*encoded), drawn.labels)
         if not information:
             return authenticity, authenticity
         log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
@@ -862,11 +843,6 @@ class Game(keras.Model):
             estimates.append(float(self_normalised_estimate(passes(*mu))))
             write_variables(changed, start)
         return list(candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))])
-
-    @property
-    def inner_passes(self) -> int:
-        """Passes of a turn of generator or classifier."""
-        return int(self.settings.passes)
 
     def _batches(self, rows: Any) -> Any:
         return batches_in(tf.size(rows), self.settings.batch_size)

@@ -180,18 +180,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators | None:
         """Returns what fills the empty cells in every round; None if each round's model does."""
 
-    def _candidates(
-        self,
-        labels: NDArray[Any],
-        entropies: NDArray[np.float32],
-        observed: Annotations,
-        taken: NDArray[np.bool_],
-        rng: np.random.Generator,
-    ) -> Candidates:
-        """Returns the cells that may be selected in a round, those that are not `taken`."""
-        del rng
-        return Candidates.of(labels, entropies, taken, generated_counts(labels, observed))
-
     def _labels(
         self,
         filler: PredictsAnnotators,
@@ -325,7 +313,8 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         if self.selection in ("dasc", "equal"):
             lost = fill_lost_classes(labels, entropies, observed)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
-        candidates = self._candidates(labels, entropies, observed, taken, rng)
+        generated = generated_counts(labels, observed)
+        candidates = Candidates.of(labels, entropies, taken, generated)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
         cells = np.divmod(candidates.cells[places], annotators)
         codes = self._labels(filler, features, cells, candidates.labels[places], rng)

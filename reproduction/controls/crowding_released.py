@@ -128,8 +128,7 @@ class Reward(Game):
     def reward(self, inputs: Any, latent: Any, drawn: Any) -> tuple[Any, Any]:
         """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
         encoded, settings = self.discriminator.encode(*inputs), self.settings
-        logits = self.all_logits(self.discriminator.all_pairs(*encoded), inputs, latent)
-        d = tf.sigmoid(at_labels(logits, drawn.labels))
+        d = tf.sigmoid(at_labels(self.discriminator.all_pairs(*encoded), drawn.labels))
         loss = -tf.math.log((d + REWARD_SHIFT) / (1.0 + REWARD_SHIFT))
         log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
         likelihood = latent_log_likelihood(drawn.latent, log_q)
