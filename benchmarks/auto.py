@@ -16,43 +16,22 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.timing import Clock, arguments, data_folder, show
+from benchmarks.timing import Clock, arguments, data_folder, show, simulated
 from neucrowd_tf import registry
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
 from neucrowd_tf.harness import plugins
 
-TABLES = ("labelme", "music", "simulated", "medium")
+# Instances, features and annotators.
+SIMULATED = {"simulated": (5000, 200, 203), "medium": (3000, 100, 40)}
+TABLES = ("labelme", "music", *SIMULATED)
 SEED = 1
-
-
-def simulated(
-    size: int = 5000, width: int = 200, annotators: int = 203, seed: int = 0
-) -> tuple[NDArray[np.float32], Annotations]:
-    """Returns features of four linearly separable classes and four labels per instance.
-
-    The annotators are right for 40 to 95% of the instances.
-    """
-    rng = np.random.default_rng(seed)
-    classes = 4
-    rule, features = rng.normal(size=(width, classes)), rng.normal(size=(size, width))
-    truth = (features @ rule).argmax(axis=1)
-    skill = rng.uniform(0.4, 0.95, annotators)
-    instances = np.repeat(np.arange(size), 4)
-    who = np.concatenate([rng.choice(annotators, 4, replace=False) for _ in range(size)])
-    right = rng.random(len(who)) < skill[who]
-    labels = np.where(right, truth[instances], rng.integers(0, classes, len(who)))
-    return features.astype(np.float32), Annotations(instances, who, labels, num_classes=classes)
 
 
 def timed(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Returns what a fit of one table takes and what it recommends."""
-    if name == "simulated":
-        features, annotations = simulated()
-    elif name == "medium":
-        features, annotations = simulated(3000, 100, 40)
+    if name in SIMULATED:
+        features, _, annotations = simulated(*SIMULATED[name])
     else:
         plugins.register(("data",))
         dataset = registry.dataset(name).load(options.data_dir, SEED)
@@ -82,7 +61,7 @@ def main() -> None:
     for name in options.tables.split(","):
         if name not in TABLES:
             sys.exit(f"--tables: expected {', '.join(TABLES)}, received {name!r}")
-        if name in TABLES[2:] or options.data_dir is not None:
+        if name in SIMULATED or options.data_dir is not None:
             results[name] = timed(name, options)
             print(name, results[name], file=sys.stderr, flush=True)
     show(options, results, "")

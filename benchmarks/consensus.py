@@ -1,16 +1,14 @@
 """How far the rule of `Consensus` is to be believed: leave one benchmark out, and crowds that it
 was not chosen on.
 
-    python -m benchmarks.consensus [--data_dir=D] [--json] [--quick]
-        [--parts=FOLDER] [--output=results/consensus.md]
+    python -m benchmarks.consensus [--data_dir=D] [--json] [--output=results/consensus.md]
 
 A rule is how many nats of EBCC's bound are decisive, how many methods are averaged, and how far
 annotators are drawn towards their mean; all rules of a grid are scored on every crowd from the same
 fits. Leave one out: the rule that is best on eleven of the published benchmarks is applied to the
 twelfth (rules that tie for best are averaged). The default, as it is, is then scored on crowds that
 had no part in its choice: half of each benchmark's annotations, LabelMe, Music, 2,000 images of
-CIFAR-10N, and simulated crowds. --parts keeps each crowd's figures in a file, so that an
-interrupted run goes on.
+CIFAR-10N, and simulated crowds.
 """
 
 from __future__ import annotations
@@ -33,7 +31,6 @@ from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
 from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.io.files.json import read_json, write_json
 from neucrowd_tf.io.tables.writing import markdown_table
 
 # -1 is always EBCC, infinity never.
@@ -121,16 +118,16 @@ def simulated(kind: str, seed: int, tasks: int) -> Benchmark:
     return Benchmark(crowd, truth)
 
 
-def crowds(data_dir: Path, quick: bool) -> tuple[Crowds, Crowds]:
+def crowds(data_dir: Path) -> tuple[Crowds, Crowds]:
     """Returns the makers of the benchmarks that the rule was chosen on, and of other crowds."""
-    names = published.names(data_dir)[: 2 if quick else None]
+    names = published.names(data_dir)
     seen: Crowds = {name: partial(published.load, data_dir, name) for name in names}
     unseen: Crowds = {f"half of {name}": partial(halved, name, data_dir) for name in names}
-    for name in () if quick else ("labelme", "music", "cifar10n"):
+    for name in ("labelme", "music", "cifar10n"):
         if (data_dir / name).is_dir():
             unseen[name] = partial(_real, name, data_dir)
-    for kind, seed in itertools.product(SIMULATED, range(1 if quick else 2)):
-        unseen[f"simulated, {kind}, {seed}"] = partial(simulated, kind, seed, 60 if quick else 400)
+    for kind, seed in itertools.product(SIMULATED, range(2)):
+        unseen[f"simulated, {kind}, {seed}"] = partial(simulated, kind, seed, 400)
     return seen, unseen
 
 
@@ -140,15 +137,10 @@ def _real(name: str, data_dir: Path) -> Benchmark:
     return Benchmark(dataset.annotations, np.asarray(dataset.truth))
 
 
-def gathered(makers: Crowds, parts: Path | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each crowd's figures, from its file if it was done before."""
+def gathered(makers: Crowds) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields each crowd's figures."""
     for name, make in makers.items():
-        file = f"{name.replace(', ', '_').replace(' ', '_')}.json"
-        path = None if parts is None else parts / file
-        result = read_json(path) if path is not None and path.exists() else evidence(make())
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(path, result)
+        result = evidence(make())
         print(name, f"{result['alone']['consensus']:.4f}", file=sys.stderr, flush=True)
         yield name, result
 
@@ -230,12 +222,12 @@ def page(body: str) -> str:
 
 def main() -> None:
     """Scores the rules on all crowds."""
-    options = arguments(__doc__, data_dir=data_folder(), quick=False, parts=None, output=None)
+    options = arguments(__doc__, data_dir=data_folder(), output=None)
     warnings.simplefilter("ignore")  # not converged, on small sets
-    makers = crowds(options.data_dir, options.quick)
+    makers = crowds(options.data_dir)
     if not makers[0]:
         sys.exit(f"consensus: expected benchmarks in {options.data_dir}/{published.FOLDER}")
-    body, result = tables(*(dict(gathered(some, options.parts)) for some in makers))
+    body, result = tables(*(dict(gathered(some)) for some in makers))
     show(options, result, page(body))
 
 

@@ -7,12 +7,11 @@ python -m benchmarks.crowd_layers [--json] [--instances=200000] [--features=50]
 from __future__ import annotations
 
 import argparse
-import time
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Clock, peak_memory_mb, run, simulated
+from benchmarks.timing import Clock, peak_memory_mb, run, simulated, timed_calls
 
 
 def measured(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -21,30 +20,22 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
 
     from neucrowd_tf.crowd_layers import CrowdLayer
 
-    sizes = arguments.instances, arguments.annotators, arguments.classes, arguments.features
+    sizes = arguments.instances, arguments.features, arguments.annotators
     each = arguments.labels // arguments.instances
-    features, truth, crowd = simulated(arguments.seed, *sizes, each)
-    before, ends = peak_memory_mb(), []
-    begin = keras.callbacks.CallbackList.on_epoch_begin
-    end = keras.callbacks.CallbackList.on_epoch_end
-
-    def began(self: Any, *arguments: Any, **options: Any) -> None:
-        ends.append(-time.perf_counter())
-        begin(self, *arguments, **options)
-
-    def ended(self: Any, *arguments: Any, **options: Any) -> None:
-        end(self, *arguments, **options)
-        ends[-1] += time.perf_counter()
-
-    keras.callbacks.CallbackList.on_epoch_begin = began
-    keras.callbacks.CallbackList.on_epoch_end = ended
+    features, truth, crowd = simulated(*sizes, each, arguments.classes, arguments.seed)
+    before, hooks = peak_memory_mb(), keras.callbacks.CallbackList
     model = CrowdLayer(epochs=arguments.epochs, batch_size=arguments.batch, seed=arguments.seed)
-    with Clock() as clock:
+    with (
+        timed_calls(hooks, "on_epoch_begin") as begins,
+        timed_calls(hooks, "on_epoch_end") as ends,
+        Clock() as clock,
+    ):
         model.fit(features, crowd)
+    epochs = [end.ended - begin.began for begin, end in zip(begins, ends, strict=True)]
     return {
         # The first one compiles.
-        "epoch_seconds": float(np.median(ends[1:] or ends)),
-        "first_epoch_seconds": ends[0],
+        "epoch_seconds": float(np.median(epochs[1:] or epochs)),
+        "first_epoch_seconds": epochs[0],
         "fit_seconds": clock.seconds,
         # Compiling included.
         "cpu_seconds_an_epoch": clock.cpu_seconds / arguments.epochs,

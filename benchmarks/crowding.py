@@ -16,25 +16,27 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from benchmarks.timing import Clock, memory_mb, peak_memory_mb, run, timed_calls
+from benchmarks.timing import (
+    Clock,
+    accuracy_on_test,
+    memory_mb,
+    peak_memory_mb,
+    prepared,
+    run,
+    timed_calls,
+)
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the times of one fit, and the growth over many."""
-    import data  # noqa: F401  (registers the datasets)
-    import neucrowd_tf.crowding  # noqa: F401  (registers the methods)
-    from neucrowd_tf import registry
     from neucrowd_tf.training import loop
 
-    labelme = registry.dataset("labelme").load(arguments.data_dir)
-    model = registry.method("crowding").make(
-        dataset="labelme", seed=arguments.seed, epochs=arguments.epochs, collapse_drop=1.0
-    )
+    options = {"epochs": arguments.epochs, "collapse_drop": 1.0}
+    labelme, model = prepared("labelme", "crowding", arguments, **options)
     with timed_calls(loop, "train") as stages, Clock() as whole:
         model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
     game, first = stages[-1], model.n_iter_
-    accuracy = float(model.score(labelme.test.features, labelme.class_names[labelme.test.labels]))
-    peak = peak_memory_mb()
+    accuracy, peak = accuracy_on_test(model, labelme), peak_memory_mb()
     before = memory_mb()
     with Clock() as refits:
         for index in range(1, arguments.refits):

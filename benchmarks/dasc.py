@@ -13,20 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import Clock, peak_memory_mb, run, timed_calls
+from benchmarks.timing import Clock, accuracy_on_test, peak_memory_mb, prepared, run, timed_calls
 
 
 def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the time of a whole fit on LabelMe, and of its rounds."""
-    import data  # noqa: F401  (registers the datasets)
-    import neucrowd_tf.dasc  # noqa: F401  (registers the methods)
-    from neucrowd_tf import registry
     from neucrowd_tf.crowd_layers import CrowdLayer
 
-    labelme = registry.dataset("labelme").load(arguments.data_dir)
-    model = registry.method("dasc_crowd_layer").make(
-        dataset="labelme", seed=arguments.seed, rounds=arguments.rounds
-    )
+    labelme, model = prepared("labelme", "dasc_crowd_layer", arguments, rounds=arguments.rounds)
     with timed_calls(CrowdLayer, "fit") as clocks, Clock() as whole:
         model.fit(labelme.features, labelme.annotations, labelme.validation_pair())
     seconds = [clock.seconds for clock in clocks]
@@ -40,9 +34,7 @@ def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
         "epochs": model.estimator_.n_iter_,
         "instances": labelme.features.shape[0],
         "annotators": labelme.annotations.num_annotators,
-        "accuracy": float(
-            model.score(labelme.test.features, labelme.class_names[labelme.test.labels])
-        ),
+        "accuracy": accuracy_on_test(model, labelme),
         "peak_memory_mb": peak_memory_mb(),
     }
 

@@ -10,6 +10,7 @@ not installed is left out and named.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -146,14 +147,6 @@ PEERS: dict[str, Callable[[], Iterator[Row]]] = {
 }
 
 
-def _installed(name: str) -> bool:
-    try:
-        importlib.import_module(name)
-    except ImportError:  # also a library that it needs
-        return False
-    return True
-
-
 def timed(data_dir: Path, peer: bool) -> Iterator[dict[str, Any]]:
     """Yields accuracy and seconds of each benchmark's methods, ours and crowd-kit's."""
     for name in BENCHMARKS:
@@ -189,7 +182,7 @@ def main() -> None:
     """Compares with the packages that are installed."""
     options = arguments(__doc__, data_dir=None, output=None)
     warnings.simplefilter("ignore")
-    missing = [name for name in PEERS if not _installed(name)]
+    missing = [name for name in PEERS if importlib.util.find_spec(name) is None]
     agreement = sorted(row for name in PEERS if name not in missing for row in PEERS[name]())
     times: list[dict[str, Any]] = []
     if options.data_dir is not None:
