@@ -21,7 +21,13 @@ from neucrowd_tf.commands.command_line import (
     table_options,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import CONFIG, changed_files, files_to_keep, read_config
+from neucrowd_tf.commands.run_files import (
+    CONFIG,
+    OUT_OF_FOLD,
+    changed_files,
+    files_to_keep,
+    read_config,
+)
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
@@ -39,7 +45,6 @@ if TYPE_CHECKING:
     from neucrowd_tf.labelling.plan import Request
 
 HEADER = ("task", "worker", "priority", "gain", "reason")
-OUT_OF_FOLD = "oof.csv"  # of a run
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 

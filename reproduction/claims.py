@@ -1,7 +1,7 @@
 """The papers' claims, each with our figure and verdict, recomputed from the tables in `results/`.
 
-`python -m reproduction.claims` prints them; `--write` puts new figures into claims.toml; `--page`
-prints a Markdown table. A section of claims.toml is a `Claim`.
+`python -m reproduction.claims` prints them; `--write` puts new figures into claims.toml. A section
+of claims.toml is a `Claim`.
 """
 
 from __future__ import annotations
@@ -89,12 +89,9 @@ class Claim:
     @property
     def made_by(self) -> str:
         """The command that makes the figure."""
-        default = (
-            f"python run_experiment.py --suite={self.suite} --data_dir=DATA --output_dir=OUT"
-            if self.suite
-            else ""
-        )
-        return self.command or default
+        if self.command or not self.suite:
+            return self.command
+        return f"python run_experiment.py --suite={self.suite} --data_dir=DATA --output_dir=OUT"
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:
@@ -201,21 +198,24 @@ def _tabled(claim: Claim, row: Mapping[str, str], results: Path) -> dict[str, fl
 
 
 def _row(results: Path, claim: Claim) -> dict[str, str]:
-    key = (claim.data, claim.row, claim.metric)
-    for row in _rows(results / f"{claim.suite}.csv"):
-        if (row["dataset"], row["method"], row["metric"]) == key:
-            return row
-    raise DataError(f"claims.toml: {claim.name}: results/{claim.suite}.csv has no row {key}")
+    rows = _rows_of(claim, claim.row, _rows(results / f"{claim.suite}.csv"))
+    if not rows:
+        raise DataError(
+            f"claims.toml: {claim.name}: results/{claim.suite}.csv has no row"
+            f" {claim.data}/{claim.row}, {claim.metric}"
+        )
+    return rows[0]
 
 
 def _by_seed(results: Path, claim: Claim, method: str) -> dict[int, float]:
     """Returns the values of a row by seed; nothing where the table was made without them."""
+    rows = _rows_of(claim, method, seed_rows(results, claim.suite))
+    return {int(row["seed"]): float(row["value"]) for row in rows}
+
+
+def _rows_of(claim: Claim, method: str, rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
     key = (claim.data, method, claim.metric)
-    return {
-        int(row["seed"]): float(row["value"])
-        for row in seed_rows(results, claim.suite)
-        if (row["dataset"], row["method"], row["metric"]) == key
-    }
+    return [row for row in rows if (row["dataset"], row["method"], row["metric"]) == key]
 
 
 def seed_rows(results: Path, suite: str) -> list[dict[str, str]]:
@@ -234,9 +234,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _span(seeds: Iterable[int]) -> str:
     """Returns "20000-20009", or the seeds themselves where one is missing between."""
     ordered = sorted(seeds)
-    if not ordered:
-        return ""
-    if ordered[-1] - ordered[0] + 1 == len(ordered):
+    if ordered and ordered[-1] - ordered[0] + 1 == len(ordered):
         return f"{ordered[0]}-{ordered[-1]}"
     return " ".join(map(str, ordered))
 
@@ -278,26 +276,14 @@ def figures(claim: Claim) -> tuple[str, str, str]:
     return printed, ours, seeds
 
 
-def table(claims: Iterable[Claim]) -> str:
-    """Returns the claims as a Markdown table."""
-    lines = ["| paper | where | claim | published | ours | seeds | verdict |", "|---" * 7 + "|"]
-    for claim in claims:
-        cells = (claim.paper, claim.where, claim.claim, *figures(claim), claim.verdict)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
 def main(arguments: list[str]) -> int:
     """Recomputes all claims and prints them; see the module's docstring."""
     claims = [recompute(claim) for claim in read()]
     if "--write" in arguments:
         write_text(CLAIMS, updated(CLAIMS.read_text(encoding="utf-8"), claims))
-    if "--page" in arguments:
-        sys.stdout.write(table(claims) + "\n")
-    else:
-        for claim in claims:
-            lines = (f"{claim.name}: {claim.verdict}", claim.claim, str(claim.ours), claim.made_by)
-            sys.stdout.write("\n  ".join(lines) + "\n")
+    for claim in claims:
+        lines = (f"{claim.name}: {claim.verdict}", claim.claim, str(claim.ours), claim.made_by)
+        sys.stdout.write("\n  ".join(lines) + "\n")
     return 0
 
 

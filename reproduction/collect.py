@@ -73,12 +73,11 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
     base = case_folder(root, case) / dataset / method
     for seed in range(case.first_seed, case.first_seed + case.seeds):
         folder = base / f"seed-{seed}"
-        parts = range(case.folds * case.options.get("repeats", 1)) if case.folds else None
-        yield from (
-            [(seed, folder)]
-            if parts is None
-            else [(seed, folder / f"fold-{fold}") for fold in parts]
-        )
+        if case.folds is None:
+            yield seed, folder
+            continue
+        for fold in range(case.folds * case.options.get("repeats", 1)):
+            yield seed, folder / f"fold-{fold}"
 
 
 def row_runs(root: Path, case: Case, dataset: str, method: str) -> list[FinishedRun]:

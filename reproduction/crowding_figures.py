@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,29 +86,22 @@ def figure_3(suite: Suite, options: Options) -> list[Path]:
     return write(suite, options, "curves", points, "epoch", "accuracy", mark=mark)
 
 
-def _annotators(options: Options) -> Iterator[tuple[str, str, np.ndarray]]:
-    """Yields annotators' numbers of annotations and accuracies, with the dataset's name.
+def figure_4(suite: Suite, options: Options) -> list[Path]:
+    """CrowdInG's figure 4: box plots of annotators' numbers of annotations and accuracies.
 
-    Annotators without labels are left out.
+    The paper prints no numbers beside its own. Annotators without labels are left out.
     """
+    boxes: dict[tuple[str, str], np.ndarray] = {}
     for name in ("labelme", "music"):
         try:
             data = registry.dataset(name).load(options.data_dir, FIRST_SEED)
         except (DataError, OSError):
             continue
-        counts = data.annotations.labels_per_annotator()
         if data.truth is not None:
+            counts = data.annotations.labels_per_annotator()
             accuracy, scored = statistics.annotator_accuracy(data.annotations, data.truth)
-            yield name, "annotations", counts[counts > 0]
-            yield name, "accuracy", accuracy[scored > 0]
-
-
-def figure_4(suite: Suite, options: Options) -> list[Path]:
-    """CrowdInG's figure 4: box plots of annotators' numbers of annotations and accuracies.
-
-    The paper prints no numbers beside its own.
-    """
-    boxes = {(name, statistic): values for name, statistic, values in _annotators(options)}
+            boxes[name, "annotations"] = counts[counts > 0]
+            boxes[name, "accuracy"] = accuracy[scored > 0]
     header = "dataset statistic annotators least lower_quartile median upper_quartile most mean"
     rows = [
         [name, statistic, str(len(v))]

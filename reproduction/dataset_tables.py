@@ -76,18 +76,10 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
         values = [float(figures.get(statistic, math.nan)) for figures in all_found]
         mean = float(np.mean(values))
         shown = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
-        close = any(agrees(statistic, figure, value) for value in values) or min(
-            values
-        ) <= figure <= max(values)
-        rows.append(
-            [
-                paper,
-                name,
-                statistic,
-                *shown,
-                "not computed" if math.isnan(mean) else AGREES if close else DIFFERS,
-            ]
-        )
+        within = min(values) <= figure <= max(values)
+        close = within or any(agrees(statistic, figure, value) for value in values)
+        outcome = "not computed" if math.isnan(mean) else AGREES if close else DIFFERS
+        rows.append([paper, name, statistic, *shown, outcome])
     return rows
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from reproduction import claims
@@ -54,12 +55,12 @@ def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
     columns = [
         status for status in (*STATUSES, OTHER) if any(counts[status] for counts in papers.values())
     ]
-    lines = [f"| paper | values | {' | '.join(columns)} |", "|" + "---|" * (2 + len(columns))]
-    for paper, counts in papers.items():
-        if counts.total():
-            cells = (str(counts[status]) for status in columns)
-            lines.append(f"| {paper} | {counts.total()} | {' | '.join(cells)} |")
-    return lines
+    rows = [
+        [paper, str(counts.total()), *(str(counts[status]) for status in columns)]
+        for paper, counts in papers.items()
+        if counts.total()
+    ]
+    return aligned([["paper", "values", *columns], *rows], "md", "")
 
 
 def at_a_glance(rows: Iterable[claims.Claim]) -> list[str]:
@@ -67,15 +68,13 @@ def at_a_glance(rows: Iterable[claims.Claim]) -> list[str]:
     rows, lines = list(rows), []
     papers = dict.fromkeys(claim.paper for claim in rows)
     for paper in sorted(papers, key=[*PAPERS.values(), *papers].index):
-        lines += [f"### {paper}", "", "| claim | where | published | ours | seeds | verdict |"]
-        lines.append("|---|---|---|---|---|---|")
+        table = [["claim", "where", "published", "ours", "seeds", "verdict"]]
         for claim in rows:
             if claim.paper == paper:
-                printed, ours, seeds = claims.figures(claim)
                 verdict = claim.verdict.partition(",")[0]
-                cells = (claim.claim, claim.where, printed, ours, seeds)
-                lines.append(f"| {' | '.join(cells)} | {WORDS.get(verdict, verdict)} |")
-        lines.append("")
+                shown = WORDS.get(verdict, verdict)
+                table.append([claim.claim, claim.where, *claims.figures(claim), shown])
+        lines += [f"### {paper}", "", *aligned(table, "md", ""), ""]
     return lines
 
 

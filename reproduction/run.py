@@ -166,7 +166,8 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
         write_csv(files[0], table)
         write_seeds(folder / f"{suite.name}_seeds.csv", table)
         files += draw(suite, table, folder / f"{suite.name}.png")
-    record |= {"outcomes": outcome_counts(table), "revisions": revisions(suite, root)}
+    revisions = Counter(run.revision for run in suite_runs(suite, root))
+    record |= {"outcomes": outcome_counts(table), "revisions": dict(sorted(revisions.items()))}
     write_text(folder / f"{suite.name}.md", markdown(suite, table, suite.command))
     if suite.analysis:
         try:
@@ -175,8 +176,3 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
             record["failures"].append(f"figure: {one_line(error)}")
     write_json(folder / f"{suite.name}.json", record)
     return files
-
-
-def revisions(suite: Suite, root: Path) -> dict[str, int]:
-    """Returns the commits that made a suite's runs, and how many each."""
-    return dict(sorted(Counter(run.revision for run in suite_runs(suite, root)).items()))

@@ -123,16 +123,7 @@ class Suite:
                     for name, value in case.hparams.items()
                     if name.rpartition(".")[0] in ("", *methods)
                 }
-                place: dict[str, Any] = {
-                    "datasets": (dataset,),
-                    "methods": methods,
-                    "hparams": hparams,
-                }
                 if methods:
-                    cases.append(dataclasses.replace(case, **place))
+                    place: dict[str, Any] = {"datasets": (dataset,), "methods": methods}
+                    cases.append(dataclasses.replace(case, hparams=hparams, **place))
         return dataclasses.replace(self, cases=tuple(cases))
-
-    @property
-    def paper(self) -> str:
-        """Whose table it is."""
-        return self.title.partition(",")[0]
