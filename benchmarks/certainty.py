@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.crowds import FAMILY, Array, read_crowds, thinned
@@ -87,25 +87,18 @@ def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
     regression = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-10)
     regression.fit(np.concatenate(evidence), np.concatenate(right), np.concatenate(weights))
     coefficients = np.concatenate([regression.intercept_, regression.coef_[0]])
-    members = {one.family: sum(other.family == one.family for other in crowds) for one in crowds}
-    covariance = np.diag([0.5, 0.05])
+    calibration = Calibration(coefficients, np.zeros(2), np.diag([0.5, 0.05]))
+    members = Counter(one.family for one in crowds)
+    shares = [1.0 / members[one.family] for one in crowds]
     for _ in range(30):
         seconds = []
         for features, hits in zip(evidence, right, strict=True):
-            z = coefficients[0] + features @ coefficients[1:]
-            design = np.stack([np.ones(len(z)), z], axis=1)
-            precision, weight = np.linalg.inv(covariance), min(1.0, 400 / len(z))
-            shift = np.zeros(2)
-            for _ in range(15):
-                mean = expit(z + design @ shift)
-                slope = weight * design.T @ (hits - mean) - precision @ shift
-                spread = weight * mean * (1 - mean)
-                curvature = (design * spread[:, None]).T @ design + precision
-                shift = shift + np.linalg.solve(curvature, slope)
-            seconds.append(np.outer(shift, shift) + np.linalg.inv(curvature))
-        shares = [1.0 / members[one.family] for one in crowds]
+            logits = coefficients[0] + features @ coefficients[1:]
+            shift, spread = calibration.shift_of(logits, hits, min(1.0, 400 / len(hits)))
+            seconds.append(np.outer(shift, shift) + spread)
         covariance = np.average(seconds, axis=0, weights=shares)
-    return Calibration(coefficients, np.zeros(2), covariance)
+        calibration = dataclasses.replace(calibration, covariance=covariance)
+    return calibration
 
 
 def ranges(crowds: Sequence[Crowd]) -> dict[str, list[float]]:

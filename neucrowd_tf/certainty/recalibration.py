@@ -103,8 +103,6 @@ class Calibration:
     ) -> Calibration:
         """Returns the calibration with this crowd's shift estimated from gold labels.
 
-        The estimate is the posterior mode under the shift's prior, with Laplace's approximation.
-
         Args:
             probas: `[N, C]` posteriors that were inferred without the gold labels.
             votes: `[N, C]` vote counts.
@@ -113,20 +111,30 @@ class Calibration:
         rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
         if not len(rows):
             return self
-        z = self.logits(probas[rows], votes[rows])
         right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
-        design = np.stack([np.ones(len(z)), z], axis=1)
-        precision = np.linalg.inv(self.covariance)
-        shift = self.shift
+        shift, covariance = self.shift_of(self.logits(probas[rows], votes[rows]), right)
+        return dataclasses.replace(self, shift=shift, covariance=covariance)
+
+    def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
+        """Returns the posterior mode of a crowd's shift, and its covariance (Laplace).
+
+        Args:
+            logits: `[n]` see `logits`.
+            right: `[n]` whether each label is right, 0 or 1.
+            weight: of each label.
+        """
+        design = np.stack([np.ones(len(logits)), logits], axis=1)
+        precision, shift = np.linalg.inv(self.covariance), self.shift
         for _ in range(50):
-            mean = expit(z + design @ shift)
-            slope = design.T @ (right - mean) - precision @ (shift - self.shift)
-            curvature = (design * (mean * (1 - mean))[:, None]).T @ design + precision
+            mean = expit(logits + design @ shift)
+            slope = weight * design.T @ (right - mean) - precision @ (shift - self.shift)
+            spread = weight * mean * (1 - mean)
+            curvature = (design * spread[:, None]).T @ design + precision
             step = np.linalg.solve(curvature, slope)
             shift = shift + step
             if np.abs(step).max() < 1e-9:
                 break
-        return dataclasses.replace(self, shift=shift, covariance=np.linalg.inv(curvature))
+        return shift, np.linalg.inv(curvature)
 
     def apply(
         self, probas: Array, votes: NDArray[np.integer[Any]], gold: NDArray[np.int64] | None = None
