@@ -18,16 +18,16 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import json
+import multiprocessing
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,19 +85,21 @@ def _block(
     return [ids, worker, ((truth[task] + shift) % CLASSES).astype(np.int8)]
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    options: argparse.Namespace, source: Path, output: Path, workers: int, kill: bool
+) -> dict[str, Any]:
     """Fits in this process, and returns seconds and memory."""
     from neucrowd_tf.aggregation.engine.fit import Request, fit
 
     if options.engine == "dask":
         from neucrowd_tf.aggregation.engine.dask import Dask
 
-        engine: Any = Dask(workers=options.worker)
+        engine: Any = Dask(workers=workers)
         pids = list(engine.client.run(os.getpid).values())
     else:
         from neucrowd_tf.aggregation.engine.local import Local
 
-        engine, pids = Local(options.worker), []
+        engine, pids = Local(workers), []
     clocks: list[float] = []
 
     def others(function: Callable[[], float]) -> float:
@@ -108,12 +110,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         print(f"    {line}", file=sys.stderr, flush=True)
         if line.startswith("iteration"):
             clocks.append(time.process_time() + others(time.process_time))
-        if options.kill and line.startswith("iteration 2"):
+        if kill and line.startswith("iteration 2"):
             threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
 
-    request = Request(
-        options.source, options.method, options.output, options.iterations, 0.0, report=report
-    )
+    request = Request(source, options.method, output, options.iterations, 0.0, report=report)
     began = time.perf_counter()
     try:
         outcome = fit(request, engine)
@@ -124,7 +124,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         engine.close()
     spent = outcome["seconds"]
     return {
-        "workers": options.worker,
+        "workers": workers,
         "annotations": outcome["num_annotations"],
         "seconds": round(seconds, 2),
         "seconds_per_iteration": round(spent["iterate"] / outcome["n_iter"], 3),
@@ -133,7 +133,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "peak_memory_mb": round(peak),
         "cpu_seconds_per_iteration": round((clocks[-1] - clocks[0]) / max(len(clocks) - 1, 1), 3),
         "cpu_seconds": round(cpu, 2),
-        "digest": digest(options.output),
+        "digest": digest(output),
+        "killed": kill,
     }
 
 
@@ -152,18 +153,16 @@ def digest(output: Path) -> str:
 
 def main() -> None:
     """Measures every size with every number of workers, each in a process of its own."""
-    sweep: dict[str, Any] = {"sizes": "1e6,1e7", "workers": "1,2", "drawn": None}
-    how: dict[str, Any] = {
-        "engine": "local",
-        "method": "dawid_skene",
-        "iterations": 10,
-        "kill": False,
-    }
-    # Of the processes: what to fit, and where its labels go.
-    options = arguments(__doc__, **sweep, **how, source=None, output=None, worker=1)
-    if options.source is not None:
-        print(json.dumps(measure(options)))
-        return
+    options = arguments(
+        __doc__,
+        sizes="1e6,1e7",
+        workers="1,2",
+        drawn=None,
+        engine="local",
+        method="dawid_skene",
+        iterations=10,
+        kill=False,
+    )
     if options.kill and options.engine != "dask":
         sys.exit("--kill: expected --engine=dask with it")
     rows = []
@@ -171,25 +170,17 @@ def main() -> None:
         for size in (int(float(text)) for text in options.sizes.split(",")):
             source = (options.drawn or Path(folder)) / str(size)
             write_crowd(source, size, min(ANNOTATORS, max(size // 100, LABELS_EACH)))
-            for worker, kill in product(options.workers.split(","), {False, options.kill}):
-                rows.append(_one(options, source, Path(folder) / "out", worker, kill))
+            for workers, kill in product(options.workers.split(","), {False, options.kill}):
+                output = Path(folder) / "out"
+                with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+                    fit = process.submit(measure, options, source, output, int(workers), kill)
+                    rows.append(fit.result())
+                shutil.rmtree(output)
                 print(rows[-1], file=sys.stderr, flush=True)
             if options.drawn is None:
                 shutil.rmtree(source)
     result = summary(rows)
     show(options, result, str({key: result[key] for key in result if key != "runs"}))
-
-
-def _one(
-    options: argparse.Namespace, source: Path, output: Path, worker: str, kill: bool
-) -> dict[str, Any]:
-    command = [sys.executable, "-m", "benchmarks.scale", f"--source={source}", f"--output={output}"]
-    command += [f"--worker={worker}", f"--engine={options.engine}", f"--method={options.method}"]
-    command += [f"--iterations={options.iterations}", *(["--kill"] if kill else [])]
-    outcome = subprocess.run(command, check=True, stdout=subprocess.PIPE)
-    shutil.rmtree(output)
-    row: dict[str, Any] = json.loads(outcome.stdout)
-    return row | {"killed": kill}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
