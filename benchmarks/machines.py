@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import multiprocessing
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,10 @@ def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
     return shown.astype(np.float32), simulate(truth, annotators, 0)
 
 
-def fit(options: argparse.Namespace) -> dict[str, Any]:
-    """Trains in this process, alone or with the others of TF_CONFIG."""
+def fit(
+    options: argparse.Namespace, addresses: Sequence[str], index: int, output: Path
+) -> dict[str, Any]:
+    """Trains in this process, alone or with those at the other addresses; writes the weights."""
     import tensorflow as tf
 
     from neucrowd_tf.crowd_layers import CrowdLayer
@@ -74,7 +77,9 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     strategy = None
-    if "TF_CONFIG" in os.environ:
+    if len(addresses) > 1:
+        task = {"type": "worker", "index": index}
+        os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": addresses}, "task": task})
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     images, annotations = crowd(options)
     how = {name: getattr(options, name) for name in SETTINGS}
@@ -82,9 +87,10 @@ def fit(options: argparse.Namespace) -> dict[str, Any]:
     model = CrowdLayer({"name": options.base, **dropout}, **how)
     run = Timed(progress=False, strategy=strategy, estimator=model)
     model.fit(images, annotations, run=run)
-    np.savez(options.output, **run.weights)
+    np.savez(output, **run.weights)
     spent = np.diff(np.array(run.times), axis=0).min(axis=0)
-    return {"seconds": spent[0], "cpu_seconds": spent[1], "loss": model.history_["loss"]}
+    seconds, cpu_seconds = spent.tolist()
+    return {"seconds": seconds, "cpu_seconds": cpu_seconds, "loss": model.history_["loss"]}
 
 
 def _ports(count: int) -> list[int]:
@@ -98,21 +104,13 @@ def _ports(count: int) -> list[int]:
 def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[dict[str, Any]]:
     """Fits with so many processes, and returns what each of them found."""
     addresses = [f"127.0.0.1:{port}" for port in _ports(workers)]
-    running = []
-    for index in range(workers):
-        environment = dict(os.environ, OMP_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3")
-        environment.pop("TF_CONFIG", None)
-        if workers > 1:
-            task = {"type": "worker", "index": index}
-            config = {"cluster": {"worker": addresses}, "task": task}
-            environment["TF_CONFIG"] = json.dumps(config)
-        command = [sys.executable, "-m", "benchmarks.machines", *sys.argv[1:]]
-        command.append(f"--output={folder / f'{workers}-{index}.npz'}")
-        running.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE))
-    outputs = [process.communicate()[0] for process in running]
-    if any(process.returncode for process in running):
-        raise SystemExit(1)
-    results = [json.loads(text.splitlines()[-1]) for text in outputs]
+    os.environ |= {"OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}  # of the processes
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as processes:
+        running = [
+            processes.submit(fit, options, addresses, index, folder / f"{workers}-{index}.npz")
+            for index in range(workers)
+        ]
+        results = [each.result() for each in running]
     print(f"{workers}: {results}", file=sys.stderr, flush=True)
     return results
 
@@ -120,16 +118,9 @@ def _together(options: argparse.Namespace, folder: Path, workers: int) -> list[d
 def main() -> None:
     """Compares one process with two."""
     # Adam's first steps are the gradient's sign, which rounding turns where it is about 0.
-    train: dict[str, Any] = {
-        "epochs": 3,
-        "batch_size": 64,
-        "optimizer": "sgd",
-        "learning_rate": 0.01,
-    }
-    options = arguments(__doc__, images=512, base="resnet18", data_dir=None, **train, output=None)
-    if options.output is not None:  # in one of the processes
-        print(json.dumps(fit(options)))
-        return
+    train: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.01}
+    train |= {"epochs": 3, "batch_size": 64}
+    options = arguments(__doc__, images=512, base="resnet18", data_dir=None, **train)
     with tempfile.TemporaryDirectory() as name:
         one, two = (_together(options, Path(name), workers) for workers in (1, 2))
         with np.load(Path(name) / "1-0.npz") as alone, np.load(Path(name) / "2-1.npz") as other:

@@ -55,9 +55,9 @@ EXCEPTIONS = {
 }
 
 
-def crowd(seed: int = 0, instances: int = 120) -> tuple[Any, Any]:
+def crowd() -> tuple[Any, Any]:
     """Returns labels `[N, R]` of uneven annotators, -1 for none, and a classifier's `[N, C]`."""
-    rng = np.random.default_rng(seed)
+    instances, rng = 120, np.random.default_rng(0)
     truth = rng.integers(0, 3, instances)
     right = rng.random((instances, 8)) < np.linspace(0.5, 0.9, 8)
     dense = np.where(right, truth[:, None], rng.integers(0, 3, (instances, 8)))

@@ -262,6 +262,7 @@ def _summary(
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
     """
+    from neucrowd_tf.certainty import Estimate
     from neucrowd_tf.certainty.inference import shown
     from neucrowd_tf.labelling.plan import rise
 
@@ -276,13 +277,12 @@ def _summary(
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
         if not plan:
             line += " Annotators are not asked twice for an item; --ask names other ones."
-    value, low, high = (
-        min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True)
+    then = Estimate(
+        *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
     )
     lines = [
         line,
-        f"expected accuracy of the consensus: {shown(now)}, then"
-        f" {value:.3f} [{low:.3f}, {high:.3f}], 80% intervals.",
+        f"expected accuracy of the consensus: {shown(now)}, then {shown(then)}, 80% intervals.",
     ]
     step = max(1, len(plan) // 10)
     if len(plan) >= 2:

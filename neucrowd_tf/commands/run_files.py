@@ -63,11 +63,6 @@ class Record:
             raise DataError(f"{error}. {cls.REMEDY}") from None
         if not isinstance(content, dict):
             raise DataError(f"{path}: not an object. {cls.REMEDY}")
-        return cls.of(content, path)
-
-    @classmethod
-    def of(cls, content: dict[str, Any], path: Path) -> Self:
-        """Returns the record of an object; errors are those of `read` and name `path`."""
         kinds = get_type_hints(cls)
         values = {}
         for field in dataclasses.fields(cls)[1:]:
