@@ -22,9 +22,9 @@ import pandas as pd
 
 from benchmarks.timing import Clock, arguments, data_folder
 from neucrowd_tf import registry
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.evaluation.intervals import mean_interval
 from neucrowd_tf.harness import plugins
+from neucrowd_tf.harness.execute import training_annotations
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.metrics import classification_metrics
@@ -41,15 +41,10 @@ def fitted(name: str, key: dict[str, Any], data: Any) -> dict[str, Any]:
     if single == "auto":
         hparams["target"] = key["target"]
     model = method.make(dataset=data.name, bases="stronger", seed=key["seed"], **hparams)
-    crowd, rows = data.annotations, np.arange(len(data.features))
-    if method.uses_truth:
-        rows = np.flatnonzero(data.truth >= 0)
-        names = {"class_names": crowd.class_names, "instance_names": crowd.instance_names[rows]}
-        one = np.zeros(len(rows), np.int32)
-        crowd = Annotations(np.arange(len(rows)), one, data.truth[rows], **names)
+    crowd = training_annotations(method, data)
     validation = data.validation_pair() if key["validation"] else None
     with Clock() as clock:
-        model.fit(data.features[rows], crowd, validation)
+        model.fit(data.features, crowd, validation)
     probabilities = np.asarray(model.predict_proba(data.test.features), np.float64)
     scores = classification_metrics(data.test.labels, probabilities)
     fits = getattr(model, "recommendation_", {}).get("fits", {})

@@ -122,6 +122,22 @@ def check_supported(method: registry.Method, dataset: CrowdDataset) -> None:
         dataset.annotations.require_identities(method.name)
 
 
+def training_annotations(method: registry.Method, dataset: CrowdDataset) -> Annotations:
+    """Returns the crowd's annotations, for gold methods the true labels as one annotator's."""
+    crowd, truth = dataset.annotations, dataset.truth
+    if not method.uses_truth or truth is None:
+        return crowd
+    rows = np.flatnonzero(truth >= 0)
+    return Annotations(
+        rows,
+        np.zeros(len(rows), dtype=np.int32),
+        truth[rows],
+        instance_names=crowd.instance_names,
+        annotator_names=["truth"],
+        class_names=crowd.class_names,
+    )
+
+
 def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
     """Returns the outcome of a run that raised an error; raises errors of the machine."""
     reason = _reason(error)
@@ -153,6 +169,7 @@ class _Execution:
         self.work, self.dataset, self.models, self.strategy = work, dataset, models, strategy
         self.folder = work.folder
         self.method = registry.method(work.key.method)
+        self.annotations = training_annotations(self.method, dataset)
         self.encoder = None
         if (source := work.options.encoder) is not None:
             encoder = make_encoder(source)
@@ -232,9 +249,7 @@ class _Execution:
             began = time.perf_counter()
             seed, tune = work.key.seed, work.options.tune
             settings = candidates(work.space or self.method.space, work.hparams, tune, seed)
-            search = Search(
-                self._trial, self.dataset, self._annotations(), seed, work.options.tune_by
-            )
+            search = Search(self._trial, self.dataset, self.annotations, seed, work.options.tune_by)
             best = search.best(settings, self.folder / run_files.TUNING)
             estimator = self._configured(work.hparams | best)
             timings["tune_seconds"] = time.perf_counter() - began
@@ -251,28 +266,13 @@ class _Execution:
 
     def fit(self, estimator: Any, run: RecordedRun) -> float:
         """Fits the estimator; returns the seconds."""
-        annotations = self._annotations()
         process.forget_networks()
         began = time.perf_counter()
         if getattr(estimator, "distributed", False):
             run.meet()  # files of an earlier run are removed before the other workers look for them
-        estimator.fit(self.dataset.features, annotations, self.dataset.validation_pair(), run=run)
+        validation = self.dataset.validation_pair()
+        estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began
-
-    def _annotations(self) -> Annotations:
-        """Returns the crowd's annotations, for gold methods the true labels as one annotator's."""
-        crowd, truth = self.dataset.annotations, self.dataset.truth
-        if not self.method.uses_truth or truth is None:
-            return crowd
-        rows = np.flatnonzero(truth >= 0)
-        return Annotations(
-            rows,
-            np.zeros(len(rows), dtype=np.int32),
-            truth[rows],
-            instance_names=crowd.instance_names,
-            annotator_names=["truth"],
-            class_names=crowd.class_names,
-        )
 
     def _gold(self) -> NDArray[np.int64] | None:
         """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
