@@ -93,15 +93,10 @@ class NeuCrowdModel(TupletModel):
         # once the warm-up is over.
         if self.pool_factor == 1:
             return tuplets, classes
-        scores = self.pool_scores(sampler, tuplets, classes)
+        scores = self.hardness(sampler, tuplets, training=False)
         keep = tuplets.shape[0] // self.pool_factor
         rows = keep_hardest(scores, keep, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
-
-    def pool_scores(self, sampler: SamplingNetwork, tuplets: Any, classes: Any) -> Any:
-        """Returns the scores `[pool]` of tuplets, the highest of which are kept."""
-        del classes
-        return self.hardness(sampler, tuplets, training=False)
 
     def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:
         """Returns the tuplets' losses `[batch]`, and the embedding network's gradients.
