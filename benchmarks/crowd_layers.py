@@ -42,11 +42,7 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
         "memory_before_mb": before,
         "peak_memory_mb": peak_memory_mb(),
         "accuracy": float((model.predict(features) == truth).mean()),
-        **{
-            name: value
-            for name, value in vars(arguments).items()
-            if name not in ("json", "data_dir")
-        },
+        **{name: x for name, x in vars(arguments).items() if name not in ("json", "data_dir")},
     }
 
 

@@ -125,12 +125,11 @@ def many(item: Constraint, entries: str, least: int = 1) -> Constraint:
         entries: names the entries in messages, such as "numbers above 0".
         least: the smallest length.
     """
-    return Constraint(
-        f"a list of {entries}",
-        lambda value: (
-            _is_list(value) and len(value) >= least and all(item.holds(entry) for entry in value)
-        ),
-    )
+
+    def holds(value: Any) -> bool:
+        return _is_list(value) and len(value) >= least and all(map(item.holds, value))
+
+    return Constraint(f"a list of {entries}", holds)
 
 
 widths = many(whole(1), "whole numbers from 1")

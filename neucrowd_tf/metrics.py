@@ -87,11 +87,8 @@ def log_loss(codes: ArrayLike, probabilities: ArrayLike) -> float:
     if scores.shape[1] == 1:
         return 0.0
     # Rows of float32 sum to one only roughly, and scikit-learn warns about that.
-    return float(
-        sk.log_loss(
-            truth, scores / scores.sum(axis=1, keepdims=True), labels=np.arange(scores.shape[1])
-        )
-    )
+    scores = scores / scores.sum(axis=1, keepdims=True)
+    return float(sk.log_loss(truth, scores, labels=np.arange(scores.shape[1])))
 
 
 def brier_score(codes: ArrayLike, probabilities: ArrayLike) -> float:
@@ -176,11 +173,7 @@ def classification_metrics(
     result["log_loss"] = log_loss(truth, scores)
     result["brier"] = brier_score(truth, scores)
     result["ece"] = expected_calibration_error(truth, scores)
-    names = (
-        list(range(num_classes))
-        if class_names is None
-        else np.asarray(class_names, dtype=object).tolist()
-    )
+    names = range(num_classes) if class_names is None else list(class_names)
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
     result["per_class"] = {

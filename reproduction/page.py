@@ -91,12 +91,10 @@ def _short(revision: str) -> str:
 def _wrapped(text: str) -> Iterator[str]:
     """Yields the lines of a text, prose in at most 100 characters."""
     for line in text.splitlines():
-        fixed = len(line) <= 100 or line.startswith(("|", "#", "!", "`"))
-        yield from (
-            [line]
-            if fixed
-            else textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
-        )
+        if len(line) <= 100 or line.startswith(("|", "#", "!", "`")):
+            yield line
+        else:
+            yield from textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:

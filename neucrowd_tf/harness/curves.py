@@ -70,6 +70,5 @@ def _accuracy(model: Any, features: Any, labels: Any) -> float:
     if labels is None or not (labels >= 0).any():
         return float("nan")
     rows = np.flatnonzero(labels >= 0)
-    return float(
-        (np.asarray(model._predict_proba(features[rows])).argmax(axis=1) == labels[rows]).mean()
-    )
+    predicted = np.asarray(model._predict_proba(features[rows])).argmax(axis=1)
+    return float((predicted == labels[rows]).mean())

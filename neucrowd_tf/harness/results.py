@@ -241,14 +241,12 @@ def summary_csv(
     zero, and empty for fewer than two pairs of runs.
     """
     records = summarise(rows, output_dir, baselines)
-    header = list(records[0]) if records else [*GROUPED]
-    return to_csv(
-        header,
-        (
-            [value if isinstance(value, str) else number_cell(value) for value in record.values()]
-            for record in records
-        ),
+    header = list(records[0]) if records else GROUPED
+    cells = (
+        [value if isinstance(value, str) else number_cell(value) for value in record.values()]
+        for record in records
     )
+    return to_csv(header, cells)
 
 
 def summary_table(

@@ -59,19 +59,13 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
         folds = list(product(range(options.repeats), range(options.folds)))
-    return [
-        Work(
-            RunKey(dataset, method, seed, *fold),
-            hparams[method],
-            options,
-            progress,
-            label=label,
-            space=spaces[method],
-        )
-        for dataset, seed, fold, method in product(
-            options.dataset, options.seeds, folds, options.method
-        )
-    ]
+    asked = []
+    for dataset, seed, fold, method in product(
+        options.dataset, options.seeds, folds, options.method
+    ):
+        key = RunKey(dataset, method, seed, *fold)
+        asked.append(Work(key, hparams[method], options, progress, label, spaces[method]))
+    return asked
 
 
 def dataset_options(options: Options, name: str) -> dict[str, Any]:
