@@ -69,27 +69,19 @@ class Persistent:
 
     def _write(self, folder: Path) -> None:
         arrays: dict[str, np.ndarray] = {}
+        params = {
+            name: _pack(value, f"param.{name}", folder, arrays)
+            for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
+        }
         attributes = {
-            name: value
+            name: _pack(value, name, folder, arrays)
             for name, value in vars(self).items()
             if name.endswith("_") and not name.startswith("_")
         }
-        record = {
-            "format": FORMAT,
-            "class": f"{type(self).__module__}:{type(self).__qualname__}",
-            "params": {
-                name: _pack(value, f"param.{name}", folder, arrays)
-                for name, value in self._params().items()
-            },
-            "attributes": {
-                name: _pack(value, name, folder, arrays) for name, value in attributes.items()
-            },
-        }
+        kind = f"{type(self).__module__}:{type(self).__qualname__}"
+        record = {"format": FORMAT, "class": kind, "params": params, "attributes": attributes}
         save_arrays(folder / "arrays.npz", arrays)
         write_json(folder / "estimator.json", record)
-
-    def _params(self) -> dict[str, Any]:
-        return self.get_params(deep=False)  # type: ignore[attr-defined,no-any-return]
 
     @classmethod
     def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
