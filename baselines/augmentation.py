@@ -30,6 +30,7 @@ from neucrowd_tf.crowding.variants import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
@@ -49,20 +50,15 @@ _PRETRAINING = {
 }
 
 
-def dl_cl_presets() -> dict[str, dict[str, Any]]:
-    """Returns DL-CL's hyper-parameters by dataset: those with which CrowdInG pre-trains."""
-    return {
-        dataset: {
-            _PRETRAINING.get(name, name): value
-            for name, value in preset.items()
-            if name in _COMMON or name in _PRETRAINING
-        }
-        for dataset, preset in PRESETS.items()
+# DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
+DL_CL_PRESETS: dict[str, dict[str, Any]] = {
+    dataset: {
+        _PRETRAINING.get(name, name): value
+        for name, value in preset.items()
+        if name in _COMMON or name in _PRETRAINING
     }
-
-
-DL_CL_PRESETS = dl_cl_presets()
-_GRAPH_STEPS = {"labelme": 240, "music": 880}
+    for dataset, preset in PRESETS.items()
+}
 # DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on
 # Music.
 ING_PRESETS = {
@@ -74,8 +70,9 @@ ING_PRESETS = {
 }
 # As many steps of the graph as DL-CL has: 15 epochs of 16 batches, 80 of 11.
 GCN_PRESETS = {
-    dataset: {**preset, **({"graph_epochs": steps} if (steps := _GRAPH_STEPS.get(dataset)) else {})}
-    for dataset, preset in DL_CL_PRESETS.items()
+    **DL_CL_PRESETS,
+    "labelme": {**DL_CL_PRESETS["labelme"], "graph_epochs": 240},
+    "music": {**DL_CL_PRESETS["music"], "graph_epochs": 880},
 }
 DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
     "epochs": (15, 25, 50),
@@ -168,33 +165,19 @@ def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Ann
     )
 
 
-def predicted_labels(model: CrowdLayer, features: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Returns the most probable label of each annotator for each instance, `[N, R]`.
-
-    The probabilities of all instances are never in memory at once.
-    """
-    rows = 4096
-    parts = [
-        model.predict_annotators(features[start : start + rows]).argmax(axis=2)
-        for start in range(0, len(features), rows)
-    ]
-    return np.concatenate(parts)
-
-
-def _registered(
-    name: str, summary: str, presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS
+def registered(
+    name: str,
+    summary: str,
+    presets: Mapping[str, dict[str, Any]] = DL_CL_PRESETS,
+    space: Mapping[str, tuple[Any, ...]] = DL_CL_SPACE,
 ) -> Any:
+    """Returns a decorator that registers a variant of DL-CL under its name."""
     return register_method(
-        name,
-        summary=summary,
-        requires_identities=True,
-        presets=presets,
-        space=DL_CL_SPACE,
-        paper=PAPER,
+        name, summary=summary, requires_identities=True, presets=presets, space=space, paper=PAPER
     )
 
 
-@_registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
+@registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")
 @estimator
 class DLCLSelf(AugmentedDLCL):
     """DL-CL+Self: DL-CL trained on annotations that another DL-CL completed.
@@ -206,10 +189,13 @@ class DLCLSelf(AugmentedDLCL):
     """
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        return completed(data.annotations, predicted_labels(first, data.features))
+        labels = in_blocks(
+            lambda rows: first.predict_annotators(rows).argmax(axis=2), data.features
+        )
+        return completed(data.annotations, labels)
 
 
-@_registered(
+@registered(
     "dl_cl_gcn",
     "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and"
     " instances",
@@ -259,7 +245,7 @@ class DLCLGCN(AugmentedDLCL):
         return completed(data.annotations, graph.most_probable())
 
 
-@_registered(
+@registered(
     "dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS
 )
 @estimator

@@ -15,6 +15,7 @@ import tensorflow as tf
 from sklearn.cluster import KMeans
 
 from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
+from neucrowd_tf.crowd_layers.losses import annotation_losses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,12 +132,10 @@ class CoupledModel(AnnotationModel):
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of both members' losses and of weights."""
         cells = self.gathered(rows)[1:]
-        shape = (2, self.head.num_annotators, 1, 1)
-        classes = self.head.first.shape[-1]
         corrections = tf.cond(
             self._correcting,
             lambda: self.corrections(features, cells),
-            lambda: tf.zeros((*shape[:2], classes, classes)),
+            lambda: tf.zeros((2, *self.head.first.shape)),
         )
         first, second = self._member_sums(features, cells, tf.stop_gradient(corrections))
         return first + second, tf.reduce_sum(cells[3])
@@ -147,15 +146,10 @@ class CoupledModel(AnnotationModel):
         inputs = self.network(features, training=True)
         members = self.head.member_cells(inputs, within, annotators, tf.unstack(corrections))
         first, second = (
-            tf.reduce_sum(weights * self.member_losses(labels, logits)) for logits in members
+            tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
+            for logits in members
         )
         return first, second
-
-    def member_losses(self, labels: Any, logits: Any) -> Any:
-        """Returns the loss of each annotation for one member's logits."""
-        from neucrowd_tf.crowd_layers.losses import annotation_losses
-
-        return annotation_losses(labels, logits, self.gamma)
 
     def corrections(self, features: Any, cells: Any) -> Any:
         """Returns `[2, R, C, C]`: what each member's matrices are to be changed by in this step.

@@ -7,25 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 
-from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
+from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
 from neucrowd_tf.arguments import argument, estimator, fitted, number, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowding.estimator import PAPER, held_out
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.crowding.estimator import held_out
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
 
-@register_method(
+@registered(
     "dl_cl_gan",
-    summary=(
-        "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator, without"
-        " information loss"
-    ),
-    requires_identities=True,
-    presets=DL_CL_PRESETS,
+    "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator, without information"
+    " loss",
     space={**DL_CL_SPACE, "gan_learning_rate": (3e-5, 1e-4, 3e-4)},
-    paper=PAPER,
 )
 @estimator
 class DLCLGAN(AugmentedDLCL):
@@ -75,7 +69,8 @@ class DLCLGAN(AugmentedDLCL):
         self.completed_ = data.annotations
 
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
-        from baselines.crowd_gan_model import CrowdGANModel, annotator_answers
+        from baselines.crowd_gan_model import CrowdGANModel
+        from neucrowd_tf.crowd_layers.heads.base import certain_answers
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import read_variables, write_variables
         from neucrowd_tf.training.tuplets import step_numbers
@@ -113,7 +108,7 @@ class DLCLGAN(AugmentedDLCL):
             elif start is not None:
                 self.best_epoch_ = history.best_epoch
             self.history_, self.n_iter_ = history.logs, history.epochs
-            self.confusion_matrices_ = annotator_answers(model.head, len(self.classes_))
+            self.confusion_matrices_ = certain_answers(model.head, len(self.classes_))
 
 
 def _accuracy(classifier: CrowdLayer, data: TrainingData) -> dict[str, float]:

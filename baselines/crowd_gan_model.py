@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -21,9 +21,6 @@ from neucrowd_tf.crowding.objectives import (
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _BATCH_ROWS = 100
 _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
@@ -175,10 +172,8 @@ class CrowdGANModel(keras.Model):
                 )
                 v = tf.gather(encoded[0], places)
                 logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
-                losses, penalty = (
-                    discriminator_losses(logits, labels, real),
-                    output_penalty(logits),
-                )
+                losses = discriminator_losses(logits, labels, real)
+                penalty = output_penalty(logits)
                 loss = tf.reduce_mean(losses) + penalty
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
             hits = tf.cast(tf.equal(at_labels(logits, labels) > 0, real), tf.float32)
@@ -220,10 +215,3 @@ class CrowdGANModel(keras.Model):
 
         sums = passes_over(self.passes, batches_in(size, _BATCH_ROWS), 2, step)
         return sums[0] / sums[1]
-
-
-def annotator_answers(head: keras.layers.Layer, num_classes: int) -> NDArray[np.float32]:
-    """Returns `[R, C true, C observed]`: what each annotator answers where the class is known."""
-    answers = keras.ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
-    matrices = np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32)
-    return np.ascontiguousarray(matrices.transpose(1, 0, 2))

@@ -46,5 +46,5 @@ class DawidSkeneMixup(DeepLabels):
     def _model(self, classifier: Any, data: TrainingData) -> Any:
         from baselines.ds_mixup_model import MixupModel
 
-        classes = len(self.classes_)
-        return MixupModel(classifier, data.features, classes, self._augmentation(), self.alpha)
+        options = (data.features, len(self.classes_), self._augmentation())
+        return MixupModel(classifier, *options, alpha=self.alpha)

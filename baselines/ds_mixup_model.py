@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.mixing import mixed, mixing_draws
@@ -15,19 +14,12 @@ class MixupModel(TargetModel):
     """Cross-entropy of mixed targets on mixed features.
 
     Args:
-        classifier, features, num_classes, augment: as of `TargetModel`.
+        args: of `TargetModel`.
         alpha: of the coefficients' Beta distribution.
     """
 
-    def __init__(
-        self,
-        classifier: keras.Model,
-        features: Any,
-        num_classes: int,
-        augment: Any = None,
-        alpha: float = 1.0,
-    ) -> None:
-        super().__init__(classifier, features, num_classes, augment)
+    def __init__(self, *args: Any, alpha: float) -> None:
+        super().__init__(*args)
         self.alpha = alpha
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
@@ -38,7 +30,4 @@ class MixupModel(TargetModel):
         """
         shares, partners = mixing_draws(self._step_seed, tf.shape(rows)[0], self.alpha)
         targets = mixed(tf.gather(self._targets, rows), shares, partners)
-        blended = mixed(features, shares, partners)
-        probabilities = tf.cast(self.classifier(blended, training=True), tf.float32)
-        losses = -tf.reduce_sum(targets * tf.math.log(tf.maximum(probabilities, 1e-7)), axis=1)
-        return tf.reduce_sum(losses), tf.reduce_sum(targets)
+        return self.cross_entropy(mixed(features, shares, partners), targets)

@@ -62,32 +62,22 @@ class GraphCompletion(keras.Model):
 
         def weight(shape: tuple[int, ...], index: int) -> Any:
             stddev = float(np.sqrt(2.0 / (shape[-2] + shape[-1])))
-            return self.add_weight(
-                shape=shape,
-                initializer=keras.initializers.RandomNormal(
-                    stddev=stddev, seed=seed * 1061 + index
-                ),
-                dtype="float32",
-            )
+            maker = keras.initializers.RandomNormal(stddev=stddev, seed=seed * 1061 + index)
+            return self.add_weight(shape=shape, initializer=maker, dtype="float32")
+
+        def dense(index: int) -> keras.layers.Dense:
+            maker = keras.initializers.GlorotUniform(seed * 1061 + index)
+            layer = keras.layers.Dense(units, kernel_initializer=maker, dtype="float32")
+            layer.build((None, 2 * units))
+            return layer
 
         self.from_features = weight((features.shape[1], units), 0)
         self.of_annotators = weight((self.annotators, units), 1)
         self.to_instances = weight((self.classes, units, units), 2)
         self.to_annotators = weight((self.classes, units, units), 3)
-        self.instance_layer = keras.layers.Dense(
-            units,
-            kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 4),
-            dtype="float32",
-        )
-        self.annotator_layer = keras.layers.Dense(
-            units,
-            kernel_initializer=keras.initializers.GlorotUniform(seed * 1061 + 5),
-            dtype="float32",
-        )
+        self.instance_layer, self.annotator_layer = dense(4), dense(5)
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
-        self.instance_layer.build((None, 2 * units))
-        self.annotator_layer.build((None, 2 * units))
         self.built = True
         self.compile(
             optimizer=keras.optimizers.Adam(learning_rate),
@@ -108,15 +98,10 @@ class GraphCompletion(keras.Model):
         to_annotators = tf.einsum(
             "nh,chk->nck", instances, tf.convert_to_tensor(self.to_annotators)
         )
-        at_instances = self._aggregate(
-            tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1)), rows, used, self.size
-        )
-        at_annotators = self._aggregate(
-            tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1)),
-            columns,
-            used,
-            self.annotators,
-        )
+        at_instances = tf.gather_nd(to_instances, tf.stack([columns, labels], axis=1))
+        at_instances = self._aggregate(at_instances, rows, used, self.size)
+        at_annotators = tf.gather_nd(to_annotators, tf.stack([rows, labels], axis=1))
+        at_annotators = self._aggregate(at_annotators, columns, used, self.annotators)
         return (
             self.instance_layer(tf.nn.relu(tf.concat([instances, at_instances], axis=1))),
             self.annotator_layer(tf.nn.relu(tf.concat([annotators, at_annotators], axis=1))),
@@ -129,9 +114,8 @@ class GraphCompletion(keras.Model):
         It is zero at a node without messages.
         """
         total = tf.math.unsorted_segment_sum(messages * used[:, None], nodes, size)
-        return tf.math.divide_no_nan(
-            total, tf.math.unsorted_segment_sum(used, nodes, size)[:, None]
-        )
+        count = tf.math.unsorted_segment_sum(used, nodes, size)
+        return tf.math.divide_no_nan(total, count[:, None])
 
     def annotator_maps(self, annotators: Any) -> Any:
         """Returns what each annotator makes of an instance's embedding, `[R, C, h]`."""
@@ -140,22 +124,16 @@ class GraphCompletion(keras.Model):
     def train_step(self, data: Any) -> dict[str, Any]:
         rows, columns, labels = self._edges
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        used = tf.cast(
-            tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch]))
-            >= self.edge_dropout,
-            tf.float32,
-        )
+        draws = tf.random.stateless_uniform(tf.shape(rows), tf.stack([self.seed, epoch]))
+        used = tf.cast(draws >= self.edge_dropout, tf.float32)
         variables = self.trainable_variables
         with tf.GradientTape() as tape:
             instances, annotators = self.embeddings(used)
             pairs = tf.gather(self.annotator_maps(annotators), columns)
-            logits = tf.einsum(
-                "ach,ah->ac", pairs, tf.gather(instances, rows)
-            ) + tf.convert_to_tensor(self.biases)
-            losses = cross_entropies(labels, logits)
-            loss = tf.math.divide_no_nan(
-                tf.reduce_sum(losses * (1 - used)), tf.reduce_sum(1 - used)
-            )
+            logits = tf.einsum("ach,ah->ac", pairs, tf.gather(instances, rows))
+            losses = cross_entropies(labels, logits + tf.convert_to_tensor(self.biases))
+            left_out = 1 - used
+            loss = tf.math.divide_no_nan(tf.reduce_sum(losses * left_out), tf.reduce_sum(left_out))
         take_step(self.optimizer, gradients(tape, loss, variables), variables)
         return {"loss": loss}
 

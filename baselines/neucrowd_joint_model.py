@@ -17,22 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class WeightedTupletModel(TupletModel):
-    """A tuplet model in which the positive's assurance weighs its tuplet's loss.
-
-    The posterior is without assurances.
-    """
-
-    def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
-        """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
-        relevance = self.relevance(anchors, embeddings)
-        likelihood = tuplet_log_likelihood(
-            relevance, tf.ones_like(relevance), eta=self.eta, weight_inside=True
-        )
-        return -tf.gather(self.confidence, tuplets[:, 1]) * likelihood
-
-
-class ResidualModel(WeightedTupletModel):
+class ResidualModel(TupletModel):
     """Trains f and V of the logits `linear(x) + f(x) V`.
 
     A batch is `[batch, n + 1]` uniform numbers: n for a tuplet and one for an instance. Its loss is
@@ -77,6 +62,17 @@ class ResidualModel(WeightedTupletModel):
             name="residual",
             autocast=False,
         )
+
+    def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
+        """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`.
+
+        The posterior is without assurances.
+        """
+        relevance = self.relevance(anchors, embeddings)
+        likelihood = tuplet_log_likelihood(
+            relevance, tf.ones_like(relevance), eta=self.eta, weight_inside=True
+        )
+        return -tf.gather(self.confidence, tuplets[:, 1]) * likelihood
 
     def batch_losses(self, data: Any) -> Any:
         """Returns the losses `[batch]` of one batch."""

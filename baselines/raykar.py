@@ -49,13 +49,13 @@ class _SoftRegression:
         The weights `[d + 1, K]` are flat.
         """
         weights = flat.reshape(self.weights.shape)
-        predicted = self._log_probabilities(weights)
+        predicted = self.log_probabilities(weights)
         error = (np.exp(predicted) - probas)[:, self.free]
         gradient = np.concatenate(
             [self.z.T @ error + weights[:-1] / self.head.C_, error.sum(axis=0, keepdims=True)]
         )
         used = predicted[:, self.classes] * probas[:, self.classes]
-        return float(-used.sum() + self._penalty(weights)), gradient.ravel()
+        return float(-used.sum() + self.penalty(weights)), gradient.ravel()
 
     def m_step(self, probas: NDArray[np.float64]) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
@@ -71,23 +71,17 @@ class _SoftRegression:
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
         self.head.bias_[self.classes] = 0.0
-        self.head.kernel_[:, self.free], self.head.bias_[self.free] = (
-            self.weights[:-1],
-            self.weights[-1],
-        )
+        self.head.kernel_[:, self.free] = self.weights[:-1]
+        self.head.bias_[self.free] = self.weights[-1]
 
-    def log_probabilities(self) -> NDArray[np.float64]:
-        """Returns `[N, C]` log p(class | features)."""
-        return self._log_probabilities(self.weights)
-
-    def penalty(self) -> float:
+    def penalty(self, weights: NDArray[np.float64] | None = None) -> float:
         """Returns minus the log of the Gaussian prior on the weights, up to a constant."""
-        return self._penalty(self.weights)
-
-    def _penalty(self, weights: NDArray[np.float64]) -> float:
+        weights = self.weights if weights is None else weights
         return 0.5 * float(np.sum(weights[:-1] ** 2)) / self.head.C_
 
-    def _log_probabilities(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_probabilities(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Returns `[N, C]` log p(class | features)."""
+        weights = self.weights if weights is None else weights
         logits = np.full((len(self.z), self.num_classes), ABSENT)
         logits[:, self.classes] = 0.0
         logits[:, self.free] = self.z @ weights[:-1] + weights[-1]
@@ -163,38 +157,21 @@ class Raykar(LinearClassifier):
         one_hot = crowd.one_hot()
         self.history_, self.converged_ = [], False
         errors = np.zeros((0, num_classes, num_classes))
+        change = float("inf")
         for _ in range(int(self.max_iter)):
             errors = error_matrices(one_hot, probas, self.smoothing)
             classifier.m_step(probas)
-            probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
-            self.history_.append(
-                likelihood + self.smoothing * float(np.log(errors).sum()) - classifier.penalty()
-            )
-            if (
-                len(self.history_) > 1
-                and self.history_[-1] - self.history_[-2] < self.tol * crowd.num_annotations
-            ):
-                self.converged_ = True
+            probas = log_likelihoods(one_hot, errors) + classifier.log_probabilities()
+            likelihood = normalise_log(probas, np.zeros(num_classes)).sum()
+            prior = self.smoothing * np.log(errors).sum() - classifier.penalty()
+            self.history_.append(float(likelihood + prior))
+            if len(self.history_) > 1:
+                change = (self.history_[-1] - self.history_[-2]) / crowd.num_annotations
+            self.converged_ = change < self.tol
+            if self.converged_:
                 break
         if not self.converged_:
-            change = (
-                (self.history_[-1] - self.history_[-2]) / crowd.num_annotations
-                if len(self.history_) > 1
-                else float("inf")
-            )
             warn_not_converged(type(self).__name__, int(self.max_iter), change, self.tol)
         self.n_iter_ = len(self.history_)
         self.head_, self.confusion_matrices_ = classifier.head, errors
         self.probas_, self.labels_ = probas, probas.argmax(axis=1)
-
-    @staticmethod
-    def _e_step(
-        one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
-        """Returns posteriors `[N, C]` and the log likelihood of all labels.
-
-        `log_prior` are the classifier's log probabilities `[N, C]`.
-        """
-        scores = log_likelihoods(one_hot, errors) + log_prior
-        evidence = normalise_log(scores, np.zeros(errors.shape[1]))
-        return scores, float(evidence.sum())

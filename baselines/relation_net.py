@@ -46,22 +46,14 @@ class RelationModel(EncoderModel):
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
-        layers = [
-            keras.layers.Dense(
-                units,
-                activation="relu",
-                kernel_initializer=keras.initializers.GlorotUniform(seed=seed),
-                name="hidden",
-            ),
-            keras.layers.Dense(
-                1,
-                activation="sigmoid",
-                kernel_initializer=keras.initializers.GlorotUniform(seed=seed + 1),
-                name="relation",
-            ),
-        ]
+        first, second = (keras.initializers.GlorotUniform(seed=seed + layer) for layer in range(2))
         self.relation = keras.Sequential(
-            [keras.Input((2 * encoder.output_shape[-1],)), *layers], name="relation_network"
+            [
+                keras.Input((2 * encoder.output_shape[-1],)),
+                keras.layers.Dense(units, "relu", kernel_initializer=first, name="hidden"),
+                keras.layers.Dense(1, "sigmoid", kernel_initializer=second, name="relation"),
+            ],
+            name="relation_network",
         )
         self.built = True
 
@@ -74,16 +66,10 @@ class RelationModel(EncoderModel):
         # layer's weights take up.
         prototypes = tf.reduce_mean(support, axis=0)
         count, classes = tf.shape(queries)[0], tf.shape(prototypes)[0]
-        pairs = tf.concat(
-            [
-                tf.repeat(prototypes[None], count, axis=0),
-                tf.repeat(queries[:, None], classes, axis=1),
-            ],
-            axis=-1,
-        )
-        flat = self.relation(
-            tf.reshape(pairs, [-1, 2 * self.encoder.output_shape[-1]]), training=True
-        )
+        of_classes = tf.repeat(prototypes[None], count, axis=0)
+        of_queries = tf.repeat(queries[:, None], classes, axis=1)
+        pairs = tf.concat([of_classes, of_queries], axis=-1)
+        flat = self.relation(tf.reshape(pairs, [-1, pairs.shape[-1]]), training=True)
         return tf.reshape(tf.cast(flat, tf.float32), [count, classes])
 
     def batch_losses(self, data: Any) -> Any:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.training.estimator import TrainingData
 
 
 @registered(
@@ -50,9 +43,6 @@ class TraceRegularised(AnnotatorEstimator):
         from neucrowd_tf.crowd_layers.heads.softplus_confusion import SoftplusConfusionHead
 
         return SoftplusConfusionHead(num_annotators, self.trace_weight, name="trace")
-
-    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        return np.asarray(network.model.head.matrices(), dtype=np.float32)
 
 
 SelfTrainedTraceRegularised = self_trained("trace_reg", TraceRegularised, "trace regularisation")

@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.crowd_layers.heads.confusion import Normalisation
-    from neucrowd_tf.training.estimator import TrainingData
 
 
 @registered(
@@ -67,8 +62,3 @@ class AnnoReg(AnnotatorEstimator):
             self.initial,
             name="annotator_confusion",
         )
-
-    def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        if self.normalisation == "row":
-            return np.asarray(network.model.head.matrices(), dtype=np.float32)
-        return super()._confusion_matrices(network, data)

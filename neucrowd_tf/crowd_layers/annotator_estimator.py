@@ -240,17 +240,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        """Returns what each annotator would answer if the class were certain.
+        """Returns what each annotator would answer if the class were certain."""
+        from neucrowd_tf.crowd_layers.heads.base import certain_answers
 
-        This is the head at the corners of the simplex.
-        """
-        import keras
-
-        corners = np.eye(len(self.classes_), dtype=np.float32)
-        answers = keras.ops.softmax(network.model.head(corners), axis=-1)
-        return np.ascontiguousarray(
-            np.asarray(keras.ops.convert_to_numpy(answers), dtype=np.float32).transpose(1, 0, 2)
-        )
+        return certain_answers(network.model.head, len(self.classes_))
 
     # ----------------------------------------------------------------- use
 

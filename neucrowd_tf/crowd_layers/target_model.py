@@ -40,7 +40,10 @@ class TargetModel(InstanceModel):
         self._targets.assign(targets.astype("float32"))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        return self.cross_entropy(features, tf.gather(self._targets, rows))
+
+    def cross_entropy(self, features: Any, targets: Any) -> tuple[Any, Any]:
+        """Returns the sum of cross-entropies against targets `[B, C]`, and the targets' sum."""
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
-        targets = tf.gather(self._targets, rows)
         losses = -tf.reduce_sum(targets * tf.math.log(tf.maximum(probabilities, 1e-7)), axis=1)
         return tf.reduce_sum(losses), tf.reduce_sum(targets)

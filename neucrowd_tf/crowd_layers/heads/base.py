@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack, get_args
 
 import keras
+import numpy as np
 from keras import ops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -185,6 +189,15 @@ def product(inputs: Any, matrices: Any, cells: Cells | None) -> Any:
     if cells is None:
         return annotator_product(inputs, matrices)
     return cell_product(inputs, cells[0], matrices)
+
+
+def certain_answers(head: AnnotatorHead, num_classes: int) -> NDArray[np.float32]:
+    """Returns `[R, C true, C observed]`: each annotator's answers if the class is certain.
+
+    These are the head's at the corners of the simplex.
+    """
+    answers = ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
+    return np.ascontiguousarray(np.asarray(answers, dtype=np.float32).transpose(1, 0, 2))
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
