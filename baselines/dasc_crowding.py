@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import softmax
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
@@ -146,9 +147,8 @@ def softened(probabilities: Any, temperatures: NDArray[Any]) -> NDArray[np.float
         temperatures: of the leading axes' last ones, or a number.
     """
     logs = np.log(np.maximum(np.asarray(probabilities, np.float64), _LEAST))
-    logs = logs / np.asarray(temperatures)[..., None]
-    powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    return (powers / powers.sum(axis=-1, keepdims=True)).astype(np.float32)
+    powers = softmax(logs / np.asarray(temperatures)[..., None], axis=-1)
+    return powers.astype(np.float32)
 
 
 def fit_temperatures(

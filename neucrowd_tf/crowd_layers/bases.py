@@ -14,18 +14,46 @@ from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 from neucrowd_tf.training.state import copy_network
 
 
-def _dense(
-    config: DenseBase, input_shape: tuple[int, ...], num_classes: int, seed: int
+def build_base(
+    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
 ) -> keras.Model:
-    """Returns fully connected layers with a softmax: dense, batch norm, activation, dropout each.
+    """Returns the base classifier of a configuration, whose last layer is a softmax.
+
+    Raises:
+        DataError: the configuration is for images, and the features are not images.
+    """
+    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    if isinstance(config, DenseBase):
+        x = _dense(config, inputs, penalty, seed)
+    elif len(input_shape) != 3:
+        raise DataError(
+            f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
+            f" [height, width, channels], received features of shape {input_shape}"
+        )
+    elif isinstance(config, SmallCnn):
+        x = _small_cnn(config, inputs, penalty, seed)
+    else:
+        x = _resnet18(inputs, penalty, seed)
+    outputs = keras.layers.Dense(
+        num_classes,
+        activation="softmax",
+        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
+        kernel_regularizer=penalty,
+        dtype="float32",
+        name="class_probabilities",
+    )(x)
+    return keras.Model(inputs, outputs, name="base")
+
+
+def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
+    """Returns fully connected layers: dense, batch norm, activation, dropout each.
 
     References:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
     check_activation(config.activation)
-    penalty = _penalty(config)
-    inputs = keras.Input(input_shape, name="features")
-    x = keras.layers.Flatten()(inputs) if len(input_shape) > 1 else inputs
+    x = keras.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
@@ -37,25 +65,9 @@ def _dense(
             x = _batch_norm(name=f"batch_norm_{index}")(x)
         x = keras.layers.Activation(config.activation, name=f"activation_{index}")(x)
         if config.dropout:
-            x = keras.layers.Dropout(
-                config.dropout, seed=seed * 1013 + index, name=f"dropout_{index}"
-            )(x)
-    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
-
-
-def _penalty(config: Base) -> Any:
-    return keras.regularizers.L2(config.l2) if config.l2 else None
-
-
-def _output(x: Any, num_classes: int, penalty: Any, seed: int) -> Any:
-    return keras.layers.Dense(
-        num_classes,
-        activation="softmax",
-        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
-        kernel_regularizer=penalty,
-        dtype="float32",
-        name="class_probabilities",
-    )(x)
+            masks = seed * 1013 + index
+            x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
+    return x
 
 
 def _batch_norm(name: str | None = None) -> keras.layers.Layer:
@@ -74,40 +86,30 @@ def _convolution(
     relu: bool = True,
 ) -> Any:
     """Convolution without bias, batch norm, ReLU."""
-    maker = keras.initializers.HeNormal(seed)
     x = keras.layers.Conv2D(
         filters,
         size,
         strides=strides,
         padding="same",
         use_bias=False,
-        kernel_initializer=maker,
+        kernel_initializer=keras.initializers.HeNormal(seed),
         kernel_regularizer=penalty,
     )(x)
     x = _batch_norm()(x)
     return keras.layers.ReLU()(x) if relu else x
 
 
-def _small_cnn(
-    config: SmallCnn, input_shape: tuple[int, ...], num_classes: int, seed: int
-) -> keras.Model:
+def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
-    _check_image(input_shape, "small_cnn")
-    penalty = _penalty(config)
-    inputs = keras.Input(input_shape, name="features")
     x = _convolution(inputs, 16, penalty, seed * 1031)
     for index, filters in enumerate((32, 64)):
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
     x = keras.layers.GlobalAveragePooling2D()(x)
-    if config.dropout:
-        x = keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
-    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
+    return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
 
 
-def _resnet18(
-    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int
-) -> keras.Model:
+def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
     """Returns ResNet-18 in its form for 32 x 32 images.
 
     It has a 3 x 3 stem without pooling and four stages of two blocks.
@@ -116,9 +118,6 @@ def _resnet18(
         He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
         section 4.1.
     """
-    _check_image(input_shape, "resnet18")
-    penalty = _penalty(config)
-    inputs = keras.Input(input_shape, name="features")
     x = _convolution(inputs, 64, penalty, seed * 1033)
     draw = seed * 1033
     for stage, filters in enumerate((64, 128, 256, 512)):
@@ -127,39 +126,10 @@ def _resnet18(
             draw += 3
             y = _convolution(x, filters, penalty, draw, strides=strides)
             y = _convolution(y, filters, penalty, draw + 1, relu=False)
-            short = (
-                x
-                if strides == 1 and x.shape[-1] == filters
-                else _convolution(
-                    x, filters, penalty, draw + 2, size=1, strides=strides, relu=False
-                )
-            )
-            x = keras.layers.ReLU()(keras.layers.Add()([y, short]))
-    x = keras.layers.GlobalAveragePooling2D()(x)
-    return keras.Model(inputs, _output(x, num_classes, penalty, seed), name="base")
-
-
-def build_base(
-    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
-) -> keras.Model:
-    """Returns the base classifier of a configuration.
-
-    Raises:
-        DataError: the configuration is for images, and the features are not images.
-    """
-    if isinstance(config, DenseBase):
-        return _dense(config, input_shape, num_classes, seed)
-    if isinstance(config, SmallCnn):
-        return _small_cnn(config, input_shape, num_classes, seed)
-    return _resnet18(config, input_shape, num_classes, seed)
-
-
-def _check_image(input_shape: tuple[int, ...], name: str) -> None:
-    if len(input_shape) != 3:
-        raise DataError(
-            f"base {name!r}: expected images [height, width, channels], received features of shape"
-            f" {input_shape}"
-        )
+            if strides > 1:
+                x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+            x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
+    return keras.layers.GlobalAveragePooling2D()(x)
 
 
 def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:

@@ -35,11 +35,7 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
     """
     a = widened(embeddings)
     b = a if others is None else widened(others)
-    if (
-        len(a.shape) != 2
-        or len(b.shape) != 2
-        or (a.shape[1] != b.shape[1] and None not in (a.shape[1], b.shape[1]))
-    ):
+    if len(a.shape) != 2 or len(b.shape) != 2 or not _agree(a.shape[1], b.shape[1]):
         raise ValueError(
             f"embeddings: expected shapes [B, h] and [M, h], received {tuple(a.shape)} and"
             f" {tuple(b.shape)}"
@@ -57,15 +53,17 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
     return square if squared else ops.sqrt(square)
 
 
+def _agree(*sizes: int | None) -> bool:
+    """Returns whether the sizes that are known are one."""
+    return len({*sizes} - {None}) < 2
+
+
 def _same_shape(**tensors: Any) -> list[Any]:
     """Returns tensors after checking that none would be broadcast against another."""
     converted = {name: ops.convert_to_tensor(tensor) for name, tensor in tensors.items()}
     shapes = [tuple(tensor.shape) for tensor in converted.values()]
     for shape in shapes[1:]:
-        agree = len(shape) == len(shapes[0]) and all(
-            None in (x, y) or x == y for x, y in zip(shape, shapes[0], strict=True)
-        )
-        if not agree:
+        if len(shape) != len(shapes[0]) or not all(map(_agree, shape, shapes[0])):
             shown = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in converted.items())
             raise ValueError(f"expected tensors of one shape, received {shown}")
     return list(converted.values())
@@ -149,9 +147,7 @@ def triplet_center_loss(distances: Any, labels: Any, *, margin: float = 1.0) -> 
         (5).
     """
     distances, labels = widened(distances), flat_labels(labels)
-    if len(distances.shape) != 2 or (
-        None not in (distances.shape[0], labels.shape[0]) and distances.shape[0] != labels.shape[0]
-    ):
+    if len(distances.shape) != 2 or not _agree(distances.shape[0], labels.shape[0]):
         raise ValueError(
             f"expected distances [B, C] and labels [B], received {tuple(distances.shape)} and"
             f" {tuple(labels.shape)}"
@@ -187,8 +183,7 @@ class _BatchLoss(keras.losses.Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         labels, embeddings = flat_labels(y_true), ops.convert_to_tensor(y_pred)
-        sizes = (labels.shape[0], embeddings.shape[0])
-        if len(embeddings.shape) != 2 or (None not in sizes and sizes[0] != sizes[1]):
+        if len(embeddings.shape) != 2 or not _agree(labels.shape[0], embeddings.shape[0]):
             raise ValueError(
                 f"expected labels [B] and outputs [B, h], received {tuple(labels.shape)} and"
                 f" {tuple(embeddings.shape)}"
@@ -330,24 +325,17 @@ class ClassCenters(keras.layers.Layer):
 
     Args:
         num_classes: C.
-        initializer: of the centers; by default normal with standard deviation .5 (zeros would never
-            part from each other).
-        seed: draws the default centers.
+        seed: draws the centers from a normal distribution with standard deviation .5 (zeros would
+            never part from each other).
 
     References:
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss, section 3.2.
     """
 
-    def __init__(
-        self, num_classes: int, initializer: Any = None, seed: int = 0, **options: Any
-    ) -> None:
+    def __init__(self, num_classes: int, seed: int = 0, **options: Any) -> None:
         super().__init__(**options)
         self.num_classes, self.seed = num_classes, seed
-        self.initializer = (
-            keras.initializers.RandomNormal(stddev=0.5, seed=seed)
-            if initializer is None
-            else keras.initializers.get(initializer)
-        )
+        self.initializer = keras.initializers.RandomNormal(stddev=0.5, seed=seed)
 
     def build(self, input_shape: Any) -> None:
         self.centers = self.add_weight(
@@ -366,10 +354,4 @@ class ClassCenters(keras.layers.Layer):
         return input_shape[0], self.num_classes
 
     def get_config(self) -> dict[str, Any]:
-        serialised = keras.initializers.serialize(self.initializer)
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "initializer": serialised,
-            "seed": self.seed,
-        }
+        return {**super().get_config(), "num_classes": self.num_classes, "seed": self.seed}

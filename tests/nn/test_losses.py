@@ -273,8 +273,9 @@ def test_value_and_gradient_are_finite(loss: Any, case: str) -> None:
 
 
 def test_triplet_center_gradient_is_finite_on_a_center() -> None:
-    layer = ClassCenters(2, initializer="ones")
-    x = tf.Variable(np.ones((2, 3), np.float32))
+    layer, x = ClassCenters(2), tf.Variable(np.ones((2, 3), np.float32))
+    layer.build((2, 3))
+    layer.centers.assign(x)
     with tf.GradientTape() as tape:
         value = TripletCenterLoss(1.0)(np.array([0, 1]), layer(x))
     gradients = tape.gradient(value, [x, layer.centers])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import keras
 import tensorflow as tf
@@ -63,10 +63,13 @@ class InstanceConfusion(AnnotatorHead):
         num_classes: C.
         embedding_size: e, of instances and annotators.
         eta: how often an annotator is right at first.
-        detached: whether the shared features learn nothing from the matrices.
         seed: draws the weights.
+
+    Attributes:
+        detached: whether the shared features learn nothing from the matrices.
     """
 
+    detached: ClassVar[bool] = False
     annotator: Any
 
     def __init__(
@@ -75,13 +78,12 @@ class InstanceConfusion(AnnotatorHead):
         num_classes: int,
         embedding_size: int,
         eta: float,
-        detached: bool,
         seed: int,
         **layer: Unpack[LayerOptions],
     ) -> None:
         super().__init__(num_annotators, **layer)
         self.num_classes, self.embedding_size = num_classes, embedding_size
-        self.eta, self.detached, self.seed = eta, detached, seed
+        self.eta, self.seed = eta, seed
         self.instances = self._dense(embedding_size, "instances", 1)
         self.output_layer = keras.layers.Dense(
             num_classes**2,
@@ -118,11 +120,9 @@ class InstanceConfusion(AnnotatorHead):
     ) -> Any:
         """Returns log answers `[K, C]` of K pairs: probabilities `[K, C]`, embeddings `[K, e]`."""
         logits = self.output_layer(self._joined(instances, annotators, training))
-        matrices = ops.log_softmax(
-            ops.reshape(logits, (-1, self.num_classes, self.num_classes)), axis=-1
-        )
+        matrices = ops.reshape(logits, (-1, self.num_classes, self.num_classes))
         p = ops.log(ops.maximum(ops.cast(probabilities, "float32"), 1e-30))
-        return ops.logsumexp(p[:, :, None] + matrices, axis=1)
+        return ops.logsumexp(p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         batch = ops.shape(inputs[0])[0]
@@ -152,6 +152,8 @@ class AnnotMixHead(InstanceConfusion):
         multiple annotators via a mixup extension, section 3.
     """
 
+    detached = True
+
     def __init__(
         self,
         num_annotators: int,
@@ -161,7 +163,7 @@ class AnnotMixHead(InstanceConfusion):
         seed: int = 0,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(*(num_annotators, num_classes, embedding_size, eta, True, seed), **layer)
+        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **layer)
         self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
         self.hidden = self._dense(embedding_size, "hidden", 4)
         self.normalised = _batch_norm()
@@ -205,12 +207,10 @@ class MaDLHead(InstanceConfusion):
         seed: int = 0,
         **layer: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(*(num_annotators, num_classes, embedding_size, eta, False, seed), **layer)
+        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **layer)
         self.alpha, self.beta = alpha, beta
-        self.first, self.second = (
-            self._dense(128, "first", 4),
-            self._dense(embedding_size, "second", 5),
-        )
+        self.first = self._dense(128, "first", 4)
+        self.second = self._dense(embedding_size, "second", 5)
         self.norms = [_batch_norm() for _ in range(2)]
 
     def build(self, input_shape: Any) -> None:
