@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.standardise import in_blocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,11 +142,11 @@ class GraphCompletion(keras.Model):
         """Returns the best label of each pair `[N, R]`, from the whole graph."""
         instances, annotators = self.embeddings(tf.ones_like(self._edges[0], tf.float32))
         maps = tf.reshape(self.annotator_maps(annotators), [self.annotators * self.classes, -1])
-        parts = []
-        for start in range(0, self.size, _ROWS_AT_ONCE):
+
+        def labels(rows: NDArray[np.float32]) -> NDArray[np.int64]:
             logits = tf.reshape(
-                tf.matmul(instances[start : start + _ROWS_AT_ONCE], maps, transpose_b=True),
-                [-1, self.annotators, self.classes],
+                tf.matmul(rows, maps, transpose_b=True), [-1, self.annotators, self.classes]
             )
-            parts.append(np.asarray(logits + tf.convert_to_tensor(self.biases)).argmax(axis=2))
-        return np.concatenate(parts)
+            return np.asarray(logits + tf.convert_to_tensor(self.biases)).argmax(axis=2)
+
+        return in_blocks(labels, np.asarray(instances), _ROWS_AT_ONCE)

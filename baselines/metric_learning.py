@@ -45,8 +45,8 @@ _LABELS = {
 # on syn1: validation AUC of seeds 50-52 is .59 to .62 there, and .73 to .80 with 1e-5; on hotel
 # (seeds 50-53) .88 with 1e-5, and .73 to .88 with 1e-3.
 _DEFAULTS: dict[str, dict[str, Any]] = {"relation_net": {"l2": 1e-5}}
-# Hotel's margin is chosen by accuracy plus AUC on its validation rows among .2, 1 and 5. The relation
-# network's penalty is small everywhere.
+# Hotel's margin is chosen by accuracy plus AUC on its validation rows, among .2, 1 and 5. The
+# relation network's penalty is small everywhere.
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "contrastive": {**EQUAL_PRESETS, "hotel": {"margin": 5.0}},
     "relation_net": {},

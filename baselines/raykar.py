@@ -161,10 +161,9 @@ class Raykar(LinearClassifier):
         for _ in range(int(self.max_iter)):
             errors = error_matrices(one_hot, probas, self.smoothing)
             classifier.m_step(probas)
-            probas = log_likelihoods(one_hot, errors) + classifier.log_probabilities()
-            likelihood = normalise_log(probas, np.zeros(num_classes)).sum()
-            prior = self.smoothing * np.log(errors).sum() - classifier.penalty()
-            self.history_.append(float(likelihood + prior))
+            probas, likelihood = self._e_step(one_hot, errors, classifier.log_probabilities())
+            prior = self.smoothing * float(np.log(errors).sum())
+            self.history_.append(likelihood + prior - classifier.penalty())
             if len(self.history_) > 1:
                 change = (self.history_[-1] - self.history_[-2]) / crowd.num_annotations
             self.converged_ = change < self.tol
@@ -175,3 +174,14 @@ class Raykar(LinearClassifier):
         self.n_iter_ = len(self.history_)
         self.head_, self.confusion_matrices_ = classifier.head, errors
         self.probas_, self.labels_ = probas, probas.argmax(axis=1)
+
+    @staticmethod
+    def _e_step(
+        one_hot: Any, errors: NDArray[np.float64], log_prior: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Returns posteriors `[N, C]` and the log likelihood of all labels.
+
+        `log_prior` are the classifier's log probabilities `[N, C]`.
+        """
+        scores = log_likelihoods(one_hot, errors) + log_prior
+        return scores, float(normalise_log(scores, np.zeros(errors.shape[1])).sum())

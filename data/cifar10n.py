@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 BATCHES = 5
 OPTIONS = ("size", "ratio")
 
-CARD = catalogue.card("cifar10n")
-
 
 @register_dataset(
     "cifar10n",
@@ -68,7 +66,7 @@ def load(
         annotations=crowd_of(folder / "annotations.csv", tasks[rows], CLASS_NAMES),
         truth=truth[rows],
         test=test_split(folder / "test_batch.bin"),
-        card=CARD,
+        card=catalogue.card("cifar10n"),
     )
 
 

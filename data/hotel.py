@@ -22,7 +22,6 @@ ANNOTATORS = 7
 LABEL, VOTES = "mv_fluency", "votes"
 
 SOURCE = catalogue.source("hotel")
-CARD = catalogue.card("hotel")
 
 
 @register_dataset(
@@ -44,7 +43,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         annotations=crowd,
         validation=validation,
         test=test,
-        card=CARD,
+        card=catalogue.card("hotel"),
         validation_is_truth=False,
         test_is_truth=False,
     )

@@ -21,7 +21,6 @@ from neucrowd_tf.training.estimator import check_features
 CLASSES = 8
 
 SOURCE = catalogue.source("labelme")
-CARD = catalogue.card("labelme")
 
 
 @register_dataset(
@@ -48,7 +47,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         truth=train.labels,
         validation=validation,
         test=test,
-        card=CARD,
+        card=catalogue.card("labelme"),
     )
 
 

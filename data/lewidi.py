@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -19,8 +20,8 @@ from neucrowd_tf.registry import register_dataset
 SPLITS = ("train", "dev", "test")
 
 
-def _load(name: str, title: str, data_dir: Path | None) -> CrowdDataset:
-    """Loads LeWiDi's files of 2023 as texts.
+def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads LeWiDi's files of 2023 as texts; `seed` changes nothing.
 
     True labels are the majority of a text's labels, also those of the training texts.
 
@@ -43,26 +44,6 @@ def _load(name: str, title: str, data_dir: Path | None) -> CrowdDataset:
     )
 
 
-@register_dataset(
-    "md_agreement", summary="6,592 tweets, offensive or not, 5 labels each, 670 annotators"
-)
-def load_md_agreement(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads MD-Agreement; `seed` changes nothing."""
-    return _load("md_agreement", "MD-Agreement", data_dir)
-
-
-@register_dataset("hs_brexit", summary="784 tweets on Brexit, hate speech or not, 6 annotators")
-def load_hs_brexit(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads HS-Brexit; `seed` changes nothing."""
-    return _load("hs_brexit", "HS-Brexit", data_dir)
-
-
-@register_dataset("armis", summary="657 tweets in Arabic, misogynist or not, 3 annotators")
-def load_armis(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads ArMIS; `seed` changes nothing."""
-    return _load("armis", "ArMIS", data_dir)
-
-
 def _part(path: Path) -> tuple[Annotations, Split]:
     """Returns a file's annotations, and its texts with the majority of these."""
     crowd = read_annotations(path, TableOptions(duplicates="first"), report=lambda _: None)
@@ -77,3 +58,15 @@ def _part(path: Path) -> tuple[Annotations, Split]:
     codes = encode_labels(labels, crowd.annotations.class_names, f"{path}: hard_label")
     unique = np.array([f"{tweets[0]['split']}-{name}" for name in names.tolist()], dtype=object)
     return crowd.annotations, Split(texts, codes, unique)
+
+
+for _name, _title, _summary in (
+    (
+        "md_agreement",
+        "MD-Agreement",
+        "6,592 tweets, offensive or not, 5 labels each, 670 annotators",
+    ),
+    ("hs_brexit", "HS-Brexit", "784 tweets on Brexit, hate speech or not, 6 annotators"),
+    ("armis", "ArMIS", "657 tweets in Arabic, misogynist or not, 3 annotators"),
+):
+    register_dataset(_name, summary=_summary)(functools.partial(_load, _name, _title))

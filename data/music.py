@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 FEATURES = [f"feature{number}" for number in range(124)]
 
 SOURCE = catalogue.source("music")
-CARD = catalogue.card("music")
 
 
 @register_dataset(
@@ -57,7 +56,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         annotations=annotations,
         truth=encode_labels(labels, classes, str(train_path)),
         test=Split(test_features, test_codes, test_names),
-        card=CARD,
+        card=catalogue.card("music"),
     )
 
 

@@ -9,8 +9,9 @@ They stand in, under their own names, for the two image sets of Li et al. (2019)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -79,6 +80,17 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
 
 
+def _load(
+    whole: registry.Dataset,
+    positive: int,
+    data_dir: Path | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> CrowdDataset:
+    drawn_by = seed if whole.simulated else 0
+    return one_vs_rest(whole.load(data_dir, seed, **options), positive, drawn_by)
+
+
 def register_one_vs_rest(name: str, num_classes: int) -> None:
     """Registers `<name>_ovr_<c>` for each class of a registered dataset, with the same options."""
     whole = registry.dataset(name)
@@ -88,13 +100,4 @@ def register_one_vs_rest(name: str, num_classes: int) -> None:
             summary=f"class {positive} of {name} against the rest, balanced test set",
             simulated=whole.simulated,
             options=whole.options,
-        )(_loader(whole, positive))
-
-
-def _loader(whole: registry.Dataset, positive: int) -> Callable[..., CrowdDataset]:
-    def load(data_dir: Path | None = None, seed: int = 0, **options: object) -> CrowdDataset:
-        return one_vs_rest(
-            whole.load(data_dir, seed, **options), positive, seed if whole.simulated else 0
-        )
-
-    return load
+        )(functools.partial(_load, whole, positive))

@@ -5,6 +5,7 @@ The features are from Guyon's generator. Each annotator mislabels at a rate of t
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,10 @@ FEATURES = 1200
 TRAIN, VALIDATION, TEST = 800, 200, 500
 
 
-def _generate(name: str, annotators: int, seed: int) -> CrowdDataset:
+def _generate(
+    name: str, annotators: int, data_dir: Path | None = None, seed: int = 0
+) -> CrowdDataset:
+    """Draws a data set from the seed; `data_dir` is not used."""
     size = TRAIN + VALIDATION + TEST
     # Deviation: the paper gives the hypercube and the clusters, not the number of informative
     # features; all of them matches the spread of the authors' published sample.
@@ -44,21 +48,9 @@ def _generate(name: str, annotators: int, seed: int) -> CrowdDataset:
     )
 
 
-@register_dataset(
-    "syn1",
-    summary="800 simulated instances, 1,200 features, 7 simulated annotators",
-    simulated=True,
-)
-def load_syn1(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Draws Syn1 from the seed; `data_dir` is not used."""
-    return _generate("syn1", 7, seed)
-
-
-@register_dataset(
-    "syn2",
-    summary="800 simulated instances, 1,200 features, 11 simulated annotators",
-    simulated=True,
-)
-def load_syn2(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Draws Syn2 from the seed; `data_dir` is not used."""
-    return _generate("syn2", 11, seed)
+for _name, _annotators in (("syn1", 7), ("syn2", 11)):
+    register_dataset(
+        _name,
+        summary=f"800 simulated instances, 1,200 features, {_annotators} simulated annotators",
+        simulated=True,
+    )(functools.partial(_generate, _name, _annotators))

@@ -8,35 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAPERS = ("NeuCrowd", "RLL", "CrowdInG", "DASC", "ICED")
 MARK = re.compile(r"(<!-- index of equations -->\n).*?(<!-- end -->)", re.DOTALL)
 # All that the papers number, and what they leave without a number under its section.
 WANTED = {
-    "NeuCrowd": (
+    "NeuCrowd": [
         *(f"definition {number}" for number in range(1, 5)),
-        "section 3.3.1",
-        "section 3.3.2",
-        "section 3.3.3",
-        "section 3.3.4",
+        *(f"section 3.3.{number}" for number in range(1, 5)),
         "section 3.4",
-    ),
-    "RLL": ("section III-A", "section III-B", "eq. 1", "eq. 2", "eq. 3"),
-    "CrowdInG": (
+    ],
+    "RLL": ["section III-A", "section III-B", "eq. 1", "eq. 2", "eq. 3"],
+    "CrowdInG": [
         *(f"eq. {number}" for number in range(1, 7)),
-        "section 3.2.1",
-        "section 3.2.2",
-        "section 3.3.1",
-        "section 3.3.2",
-        "section 3.3.3",
-    ),
-    "DASC": (*(f"eq. {number}" for number in range(1, 12)), "algorithm 1"),
-    "ICED": (
+        *("section 3.2.1", "section 3.2.2", "section 3.3.1", "section 3.3.2", "section 3.3.3"),
+    ],
+    "DASC": [*(f"eq. {number}" for number in range(1, 12)), "algorithm 1"],
+    "ICED": [
         *(f"eq. 2.{number}" for number in range(1, 6)),
-        "definition 2",
-        "algorithm 1",
-        "algorithm 2",
+        *("definition 2", "algorithm 1", "algorithm 2"),
         *(f"section 2.{number}" for number in range(2, 6)),
-    ),
+    ],
 }
 # "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".
 _NAMED = re.compile(
@@ -72,7 +62,7 @@ def references(docstring: str) -> set[tuple[str, str]]:
     text = " ".join(section.split("\n\n")[0].split())
     found = set()
     for part in re.split(r"; |\. (?=[A-Z])", text):
-        paper = next((name for name in PAPERS if re.search(rf"\b{name}\b", part)), None)
+        paper = next((name for name in WANTED if re.search(rf"\b{name}\b", part)), None)
         if paper is None:
             continue
         for kind, numbers in _NAMED.findall(part):

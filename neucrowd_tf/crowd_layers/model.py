@@ -105,12 +105,6 @@ class InstanceModel(keras.Model):
         """The instances' features `[N, ...]`, for another model to share."""
         return self._features
 
-    @property
-    def num_instances(self) -> int:
-        """N of the features that are set, a number also where a graph is traced."""
-        with tf.init_scope():
-            return int(tf.shape(self._features)[0])
-
     def set_features(self, features: NDArray[np.float32]) -> None:
         """Replaces the instances' features by others, of any number of instances."""
         self._features.assign(features)

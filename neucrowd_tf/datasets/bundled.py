@@ -58,14 +58,13 @@ def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         ]
     )
     crowd = simulation.simulate(truth, annotators, seed, rates=CANCER_RATES, class_names=names)
-    card = Card(
-        "Breast cancer (diagnostic), simulated crowd",
-        "sklearn.datasets.load_breast_cancer (UCI 17)",
-        "CC BY 4.0",
-        "Wolberg, Mangasarian, Street, Street: Breast Cancer Wisconsin (Diagnostic), UCI Machine"
-        " Learning Repository, 1993",
-        notes=_NOTES,
+    citation = (
+        "Wolberg, Mangasarian, Street, Street: Breast Cancer Wisconsin (Diagnostic), UCI"
+        " Machine Learning Repository, 1993"
     )
+    source = "sklearn.datasets.load_breast_cancer (UCI 17)"
+    title = "Breast cancer (diagnostic), simulated crowd"
+    card = Card(title, source, "CC BY 4.0", citation, notes=_NOTES)
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd(
         "breast_cancer", bunch.data, truth, crowd, parts, seed=seed, card=card
@@ -90,13 +89,12 @@ def load_digit_images(data_dir: Path | None = None, seed: int = 0) -> CrowdDatas
         ]
     )
     crowd = simulation.simulate(truth, annotators, seed, rates=DIGITS_RATES)
-    card = Card(
-        "Handwritten digits, simulated crowd",
-        "sklearn.datasets.load_digits (UCI 80)",
-        "CC BY 4.0",
+    citation = (
         "Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning"
-        " Repository, 1998",
-        notes=_NOTES,
+        " Repository, 1998"
     )
+    source = "sklearn.datasets.load_digits (UCI 80)"
+    title = "Handwritten digits, simulated crowd"
+    card = Card(title, source, "CC BY 4.0", citation, notes=_NOTES)
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd("digits", bunch.data, truth, crowd, parts, seed=seed, card=card)
