@@ -42,9 +42,7 @@ def logits_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
     One column of scores is the second class's against the first one's zero.
     """
-    return (
-        np.concatenate([np.zeros_like(scores), scores], axis=1) if scores.shape[1] == 1 else scores
-    )
+    return np.pad(scores, ((0, 0), (1, 0))) if scores.shape[1] == 1 else scores
 
 
 class PersonalLosses:
@@ -117,9 +115,8 @@ class Fusion:
         """Returns the penalty and its gradient at weights `[R + 1, size]`."""
         gap = weights[self.first] - weights[self.second]
         norms = np.sqrt(np.einsum("pk,pk->p", gap, gap) + rounding**2)
-        return self.weight * float((norms - rounding).sum()), self.incidence @ (
-            gap * (self.weight / norms)[:, None]
-        )
+        pull = gap * (self.weight / norms)[:, None]
+        return self.weight * float((norms - rounding).sum()), self.incidence @ pull
 
 
 def objective(losses: PersonalLosses, weights: NDArray[np.float64], mu: float, eta: float) -> float:
@@ -255,10 +252,8 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     def _confusions(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         target = softmax(logits_of(x @ weights[0]), axis=1)
         mass = np.maximum(target.sum(axis=0), 1e-12)
-        answers = np.stack(
-            [target.T @ softmax(logits_of(x @ personal), axis=1) for personal in weights[1:]]
-        )
-        answers /= mass[:, None]
+        predicted = (softmax(logits_of(x @ personal), axis=1) for personal in weights[1:])
+        answers = np.stack([target.T @ each for each in predicted]) / mass[:, None]
         return answers / answers.sum(axis=2, keepdims=True)
 
 

@@ -84,11 +84,9 @@ class MaxMIG(ClassifierEstimator):
         one_hot = crowd.one_hot()
         shares = vote_shares(one_hot, classes)
         errors = error_matrices(one_hot, shares, self.smoothing)
-        prior = (
-            np.full(classes, 1.0 / classes)
-            if self.prior == "uniform"
-            else (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
-        )
+        prior = np.full(classes, 1.0 / classes)
+        if self.prior == "votes":
+            prior = (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
         network.model.set_crowd(crowd.to_dense(np.int32), np.log(errors), prior)
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:

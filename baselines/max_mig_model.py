@@ -64,10 +64,8 @@ class Aggregator(keras.layers.Layer):
         # are cost anything.
         by_observed = tf.transpose(tf.convert_to_tensor(self.weight), [0, 2, 1])
         scores = tf.gather_nd(by_observed, tf.stack([codes, observed], axis=1))
-        return tf.nn.softmax(
-            tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0])
-            + tf.convert_to_tensor(self.bias)
-        )
+        sums = tf.math.unsorted_segment_sum(scores, rows, tf.shape(labels)[0])
+        return tf.nn.softmax(sums + tf.convert_to_tensor(self.bias))
 
 
 class MaxMIGModel(InstanceModel):
@@ -109,10 +107,8 @@ class MaxMIGModel(InstanceModel):
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
-        loss = information_gain_loss(
-            probabilities,
-            self.aggregator(tf.gather(self._labels, rows)),
-            tf.convert_to_tensor(self._prior),
-        )
+        aggregated = self.aggregator(tf.gather(self._labels, rows))
+        prior = tf.convert_to_tensor(self._prior)
+        loss = information_gain_loss(probabilities, aggregated, prior)
         size = tf.cast(tf.shape(rows)[0], tf.float32)
         return loss * size, size

@@ -53,12 +53,9 @@ class MarginModel(EncoderModel):
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
         if self.objective == "triplet":
             return triplet_loss(squared[:, 0], squared[:, 1], margin=self.margin)
-        distances = tf.sqrt(
-            tf.maximum(squared, EPSILON)
-        )  # no gradient where a pair coincides, instead of an infinite one
-        same = tf.concat(
-            [tf.ones_like(squared[:, :1], tf.bool), tf.zeros_like(squared[:, 1:], tf.bool)], axis=1
-        )
+        # No gradient where a pair coincides, instead of an infinite one.
+        distances = tf.sqrt(tf.maximum(squared, EPSILON))
+        same = tf.broadcast_to([True, False], tf.shape(squared))
         return tf.reduce_mean(contrastive_loss(distances, same, margin=self.margin), axis=1)
 
 
@@ -94,7 +91,5 @@ class BatchModel(EncoderModel):
     def batch_losses(self, data: Any) -> Any:
         rows = tf.reshape(data, [-1])
         embeddings = self.embed_rows(rows, training=True)
-        return self.batch_loss(
-            tf.gather(self._labels, rows),
-            embeddings if self.centers is None else self.centers(embeddings),
-        )
+        outputs = embeddings if self.centers is None else self.centers(embeddings)
+        return self.batch_loss(tf.gather(self._labels, rows), outputs)

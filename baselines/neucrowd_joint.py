@@ -280,12 +280,10 @@ def fold_rows(labels: NDArray[np.integer[Any]], folds: int, seed: int) -> list[N
     count = min(folds, len(labels))
     if count < 2:
         return []
-    counts = np.bincount(labels)
-    stratified = counts[counts > 0].min() >= count
-    splitter: Any = (StratifiedKFold if stratified else KFold)(
-        count, shuffle=True, random_state=seed
-    )
-    return [rows for _, rows in splitter.split(labels, labels)]
+    stratified = np.unique(labels, return_counts=True)[1].min() >= count
+    kind: Any = StratifiedKFold if stratified else KFold
+    splits = kind(count, shuffle=True, random_state=seed).split(labels, labels)
+    return [rows for _, rows in splits]
 
 
 def linear_stage(
@@ -330,11 +328,8 @@ def choose_strength(
     Cs: Sequence[float],
 ) -> tuple[float, NDArray[np.float64]]:
     """Returns the strength with the least log loss, and the logits of left-out rows."""
-    every = np.arange(len(x))
-    paths = [
-        soft_path(x[rest], posterior[rest], Cs)
-        for rest in (np.setdiff1d(every, block) for block in parts)
-    ]
+    rests = [np.setdiff1d(np.arange(len(x)), block) for block in parts]
+    paths = [soft_path(x[rest], posterior[rest], Cs) for rest in rests]
     whole = soft_path(x, posterior, Cs) if held is not None else None
     losses: list[float] = []
     best = Cs[0], np.log(np.maximum(posterior, 1e-4))

@@ -74,9 +74,7 @@ class RelationModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         embeddings = self.embed_rows(data, training=True)
-        shots = (
-            max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] is not None else self.shots
-        )
+        shots = max(1, min(self.shots, data.shape[0] // 2)) if data.shape[0] else self.shots
         classes, width = tf.shape(embeddings)[1], embeddings.shape[-1]
         queries = tf.reshape(embeddings[shots:], [-1, width])
         target = tf.tile(tf.eye(classes), [tf.shape(embeddings)[0] - shots, 1])

@@ -18,7 +18,7 @@ from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, t
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.registry import register_dataset
@@ -96,25 +96,17 @@ def _training_images(folder: Path) -> tuple[NDArray[Any], ...]:
 
 def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) -> Annotations:
     """Returns the labels of `tasks` (sorted) by the annotators who gave any."""
-    options = TableOptions(classes=("all",))
-    whole = read_annotations(path, options, report=lambda line: None).annotations
-    if whole.instance_names.dtype.kind not in "iu" or whole.class_names.dtype.kind not in "iu":
-        raise DataError(f"{path}: expected tasks and labels as whole numbers, received others")
-    if whole.class_names.min() < 0 or whole.class_names.max() >= len(class_names):
-        raise DataError(
-            f"{path}: column 'label': expected 0 to {len(class_names) - 1}, received"
-            f" {whole.class_names.tolist()}"
-        )
-    task = whole.instance_names[whole.instances]
-    row = np.searchsorted(tasks, task)
-    here = tasks[np.minimum(row, len(tasks) - 1)] == task
-    annotators, codes = np.unique(whole.annotators[here], return_inverse=True)
+    options = TableOptions(classes=tuple(map(str, range(len(class_names)))))
+    crowd = read_annotations(
+        path, options, items=tasks, unmatched="drop", report=lambda line: None
+    ).annotations
+    annotators, codes = np.unique(crowd.annotators, return_inverse=True)
     return Annotations(
-        row[here],
+        crowd.instances,
         codes,
-        whole.class_names[whole.labels[here]],
+        crowd.labels,
         num_annotators=len(annotators),
         instance_names=tasks,
-        annotator_names=whole.annotator_names[annotators],
+        annotator_names=crowd.annotator_names[annotators],
         class_names=class_names,
     )

@@ -28,9 +28,8 @@ class AnnotatorAverage(keras.layers.Layer):
         self.weight_initializer = keras.initializers.Zeros()
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        annotators = int(input_shape[1])  # type: ignore[arg-type]
         self.weight = self.add_weight(
-            shape=(annotators,), initializer=self.weight_initializer, dtype="float32", name="weight"
+            input_shape[1:2], self.weight_initializer, dtype="float32", name="weight"
         )
 
     def shares(self) -> Any:

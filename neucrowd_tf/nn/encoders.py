@@ -99,20 +99,16 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         if index and dropout:
             masks = seed * _DROPOUT_STRIDE + index
             x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
+        kernels: Any = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
+        if config.initializer == "normal":
+            kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
+        biases = keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)
         x = keras.layers.Dense(
             width,
             activation=config.activation,
-            kernel_initializer=(
-                keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
-                if config.initializer == "glorot"
-                else keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
-            ),
+            kernel_initializer=kernels,
             kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
-            bias_initializer=(
-                keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)
-                if config.normal_biases
-                else "zeros"
-            ),
+            bias_initializer=biases if config.normal_biases else "zeros",
             name=f"dense_{index}",
         )(x)
     if config.embedding_dropout and dropout:

@@ -44,12 +44,8 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
     # ones.
     centre = ops.stop_gradient(ops.mean(b, axis=0))
     a, b = a - centre, b - centre
-    square = (
-        ops.sum(a * a, axis=1)[:, None]
-        + ops.sum(b * b, axis=1)[None, :]
-        - 2.0 * ops.matmul(a, ops.transpose(b))
-    )
-    square = ops.maximum(square, EPSILON)
+    square = ops.sum(a * a, axis=1)[:, None] + ops.sum(b * b, axis=1)[None, :]
+    square = ops.maximum(square - 2.0 * ops.matmul(a, ops.transpose(b)), EPSILON)
     return square if squared else ops.sqrt(square)
 
 
@@ -248,13 +244,11 @@ class TripletLoss(_SquaredLoss):
         positives, negatives = pair_masks(labels)
         distances = pairwise_distances(embeddings, squared=self.squared)
         counted = ops.logical_and(positives[:, :, None], negatives[:, None, :])
-        near, far = distances[:, :, None], distances[:, None, :]
-        losses = triplet_loss(
-            ops.broadcast_to(near, ops.shape(counted)),
-            ops.broadcast_to(far, ops.shape(counted)),
-            margin=self.margin,
+        near, far = (
+            ops.broadcast_to(each, ops.shape(counted))
+            for each in (distances[:, :, None], distances[:, None, :])
         )
-        return _shares(losses, counted)
+        return _shares(triplet_loss(near, far, margin=self.margin), counted)
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
@@ -275,12 +269,8 @@ class SemiHardTripletLoss(_SquaredLoss):
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
         distances = pairwise_distances(embeddings, squared=self.squared)
         chosen, counted = semihard_negatives(distances, labels)
-        return _shares(
-            triplet_loss(
-                distances, ops.take_along_axis(distances, chosen, axis=1), margin=self.margin
-            ),
-            counted,
-        )
+        far = ops.take_along_axis(distances, chosen, axis=1)
+        return _shares(triplet_loss(distances, far, margin=self.margin), counted)
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")
@@ -294,9 +284,8 @@ class LiftedStructuredLoss(_BatchLoss):
     """
 
     def batch_loss(self, labels: Any, embeddings: Any) -> Any:
-        return _shares(
-            *lifted_structured_loss(pairwise_distances(embeddings), labels, margin=self.margin)
-        )
+        distances = pairwise_distances(embeddings)
+        return _shares(*lifted_structured_loss(distances, labels, margin=self.margin))
 
 
 @keras.saving.register_keras_serializable(package="neucrowd_tf")

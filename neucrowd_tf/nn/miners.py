@@ -41,9 +41,8 @@ def pair_masks(labels: Any) -> tuple[Any, Any]:
     labels = flat_labels(labels)
     same = ops.equal(labels[:, None], labels[None, :])
     position = ops.arange(ops.shape(labels)[0])
-    return ops.logical_and(
-        same, ops.not_equal(position[:, None], position[None, :])
-    ), ops.logical_not(same)
+    other = ops.not_equal(position[:, None], position[None, :])
+    return ops.logical_and(same, other), ops.logical_not(same)
 
 
 def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
@@ -77,8 +76,7 @@ def semihard_negatives(distances: Any, labels: Any) -> tuple[Any, Any]:
     total = ops.sum(ops.cast(negatives, "int32"), axis=1, keepdims=True)
     infinity = ops.convert_to_tensor(float("inf"), dtype=distances.dtype)
     nearest_first = ops.argsort(ops.where(negatives, distances, infinity), axis=1)
-    place = ops.maximum(
-        ops.minimum(passed, total - 1), 0
-    )  # the next one, or the farthest where none is left
+    # The next one, or the farthest where none is left.
+    place = ops.maximum(ops.minimum(passed, total - 1), 0)
     chosen = ops.take_along_axis(nearest_first, place, axis=1)
     return ops.cast(chosen, "int32"), ops.logical_and(positives, total > 0)

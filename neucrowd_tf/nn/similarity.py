@@ -16,11 +16,8 @@ def widened(x: Any) -> Any:
     float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
     """
     tensor = ops.convert_to_tensor(x)
-    return (
-        ops.cast(tensor, "float32")
-        if keras.backend.standardize_dtype(tensor.dtype) == "float16"
-        else tensor
-    )
+    half = keras.backend.standardize_dtype(tensor.dtype) == "float16"
+    return ops.cast(tensor, "float32") if half else tensor
 
 
 def cosine_similarity(a: Any, b: Any) -> Any:

@@ -96,7 +96,7 @@ def test_cifar10n_cannot_be_downloaded_or_hold_other_labels(cifar10n: pathlib.Pa
         registry.dataset("cifar10n").load(None)
     path = cifar10n / "cifar10n" / "annotations.csv"
     path.write_text(path.read_text() + "5,c,10\n")
-    with pytest.raises(DataError, match=r"annotations\.csv: column 'label': expected 0 to 9"):
+    with pytest.raises(DataError, match=r"annotations\.csv: .*'10'"):
         registry.dataset("cifar10n").load(cifar10n)
 
 

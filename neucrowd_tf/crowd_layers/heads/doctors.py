@@ -85,6 +85,5 @@ class DoctorHeads(GatheringHead):
         """Returns the kernels' mean penalty."""
         if not self.l2:
             return 0.0
-        return (
-            self.l2 * ops.sum(ops.square(ops.convert_to_tensor(self.kernel))) / self.num_annotators
-        )
+        squares = ops.square(ops.convert_to_tensor(self.kernel))
+        return self.l2 * ops.sum(squares) / self.num_annotators
