@@ -212,11 +212,9 @@ class DLCLGCN(AugmentedDLCL):
         completion.
     """
 
-    graph_units: int = argument(32, whole(1), "width of nodes' embeddings.")
     graph_epochs: int = argument(
         100, whole(1), "steps of the graph's training, each on the whole graph."
     )
-    graph_learning_rate: float = argument(3e-3, number(above=0), "Adam's for the graph.")
     edge_dropout: float = argument(
         0.3,
         share,
@@ -233,12 +231,7 @@ class DLCLGCN(AugmentedDLCL):
             len(data.features), -1
         )
         graph = GraphCompletion(
-            features,
-            data.annotations,
-            units=self.graph_units,
-            learning_rate=self.graph_learning_rate,
-            edge_dropout=self.edge_dropout,
-            seed=self.seed,
+            features, data.annotations, edge_dropout=self.edge_dropout, seed=self.seed
         )
         epochs = self.graph_epochs
         train(graph, step_numbers, epochs=epochs, steps_per_epoch=1, run=run.stage("graph"))

@@ -47,8 +47,6 @@ class DLCLGAN(AugmentedDLCL):
         "of the discriminator: CrowdInG's without label correlation and auxiliary network.",
     )
     passes: int = argument(5, whole(1), "of each of the two in an epoch.")
-    embedding_size: int = argument(32, whole(1), "the discriminator's.")
-    pair_batch_size: int = argument(512, whole(1), "annotations in a batch of the discriminator.")
     validation_fraction: float = argument(
         0.2, share, "the share held out to choose the epoch where `fit` gets no validation data."
     )
@@ -83,14 +81,7 @@ class DLCLGAN(AugmentedDLCL):
             self._keep(classifier, data)
             if not epochs:
                 return
-            model = CrowdGANModel(
-                classifier.model_,
-                data,
-                embedding_size=self.embedding_size,
-                passes=self.passes,
-                batch_pairs=self.pair_batch_size,
-                seed=self.seed,
-            )
+            model = CrowdGANModel(classifier.model_, data, passes=self.passes, seed=self.seed)
             model.compile_networks(self.gan_learning_rate, self.discriminator_learning_rate)
             before = read_variables(model.variables)
             start = None if data.validation is None else _accuracy(classifier, data)["accuracy"]

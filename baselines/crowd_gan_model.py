@@ -23,6 +23,8 @@ from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
 
 _BATCH_ROWS = 100
+_BATCH_PAIRS = 512  # of the discriminator
+_EMBEDDING = 32  # of the discriminator
 _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
 
 
@@ -69,8 +71,7 @@ class CrowdGANModel(keras.Model):
         classifier: the `model_` of a trained `CrowdLayer`; its classifier is always in inference
             mode.
         data: what it was trained on.
-        embedding_size: the discriminator's.
-        passes, batch_pairs: of the turns.
+        passes: of the turns.
         seed: draws weights and labels.
 
     Attributes:
@@ -81,14 +82,7 @@ class CrowdGANModel(keras.Model):
     """
 
     def __init__(
-        self,
-        classifier: keras.Model,
-        data: TrainingData,
-        *,
-        embedding_size: int,
-        passes: int,
-        batch_pairs: int,
-        seed: int,
+        self, classifier: keras.Model, data: TrainingData, *, passes: int, seed: int
     ) -> None:
         super().__init__()
         annotations = data.annotations
@@ -99,13 +93,13 @@ class CrowdGANModel(keras.Model):
             int(crowd.features.shape[1]),
             annotators,
             classes,
-            embedding_size=embedding_size,
+            embedding_size=_EMBEDDING,
             aggregate_labels=False,
             seed=seed,
         )
         self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
         self.crowd, self.counts = crowd, selection_counts(crowd.observed)
-        self.passes, self.batch_pairs = passes, batch_pairs
+        self.passes = passes
         self.feature_shape = features.shape[1:]
         self.built = True
 
@@ -160,7 +154,7 @@ class CrowdGANModel(keras.Model):
         total, variables = tf.size(authentic), self.discriminator.trainable_variables
 
         def step(turn: Any, index: Any) -> Any:
-            positions = positions_of(index, self.batch_pairs, total)
+            positions = positions_of(index, _BATCH_PAIRS, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, real = (
                 tf.gather(column, chosen) for column in (*pairs, authentic)
@@ -179,7 +173,7 @@ class CrowdGANModel(keras.Model):
             size = tf.cast(tf.size(losses), tf.float32)
             return tf.stack([tf.reduce_sum(losses), penalty * size])
 
-        count = batches_in(total, self.batch_pairs)
+        count = batches_in(total, _BATCH_PAIRS)
         losses, penalties = tf.unstack(passes_over(self.passes, count, 2, step))
         pairs_trained = tf.cast(total, tf.float32)
         return {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
@@ -40,12 +40,11 @@ class CrowdAR(SharedFeaturesLayer):
     annotation_share: float = argument(
         0.9, number(least=0, most=1), "lambda: the annotations' part of the loss."
     )
-    difficulty_units: int = argument(128, whole(1), "of the network that says what is difficult.")
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead
 
-        return ReliabilityHead(num_annotators, self.difficulty_units, name="reliability")
+        return ReliabilityHead(num_annotators, name="reliability")
 
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import ReliabilityModel

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
 
 _ROWS_AT_ONCE = 512
+_LEARNING_RATE = 3e-3
 
 
 class GraphCompletion(keras.Model):
@@ -33,7 +34,6 @@ class GraphCompletion(keras.Model):
         features: `[N, d]`.
         annotations: of N instances.
         units: width of messages and embeddings.
-        learning_rate: Adam's.
         edge_dropout: the share of edges left out.
         seed: draws weights and edges.
 
@@ -47,10 +47,9 @@ class GraphCompletion(keras.Model):
         features: NDArray[np.float32],
         annotations: Annotations,
         *,
-        units: int,
-        learning_rate: float,
         edge_dropout: float,
         seed: int,
+        units: int = 32,
     ) -> None:
         super().__init__()
         self.size, self.annotators, self.classes = *annotations.shape, annotations.num_classes
@@ -81,7 +80,7 @@ class GraphCompletion(keras.Model):
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.built = True
         self.compile(
-            optimizer=keras.optimizers.Adam(learning_rate),
+            optimizer=keras.optimizers.Adam(_LEARNING_RATE),
             steps_per_execution=1,
             jit_compile=False,
             auto_scale_loss=False,

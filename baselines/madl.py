@@ -46,8 +46,6 @@ class MaDL(SharedFeaturesLayer):
     eta: float = argument(
         0.8, number(above=0, below=1), "how often an annotator is right before training."
     )
-    prior_shape: float = argument(1.25, number(above=0), "of the bandwidth's Gamma prior.")
-    prior_rate: float = argument(0.25, number(above=0), "of the bandwidth's Gamma prior.")
 
     annotator_weights_: NDArray[np.float32] = fitted()
 
@@ -58,8 +56,7 @@ class MaDL(SharedFeaturesLayer):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.instance_confusion import MaDLHead
 
-        options = (self.embedding_size, self.eta, self.prior_shape, self.prior_rate)
-        return MaDLHead(num_annotators, num_classes, *options, name="madl")
+        return MaDLHead(num_annotators, num_classes, self.embedding_size, self.eta, name="madl")
 
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import MaDLModel

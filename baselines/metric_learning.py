@@ -92,9 +92,6 @@ class MetricLearning(RepresentationEstimator):
     shots: int = argument(
         5, whole(1), '"relation_net" only: support instances of each class in an episode.'
     )
-    relation_units: int = argument(
-        32, whole(1), '"relation_net" only: width of the relation network.'
-    )
 
     def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
         aggregator = make_aggregator(self.labels, self.seed, "random").fit(annotations)
@@ -106,11 +103,8 @@ class MetricLearning(RepresentationEstimator):
         encoder = super()._make_encoder(input_shape, seed, name)
         if not self.normalise:
             return encoder
-        return keras.Model(
-            encoder.input,
-            keras.layers.UnitNormalization(name="unit_length")(encoder.output),
-            name=name,
-        )
+        unit = keras.layers.UnitNormalization(name="unit_length")(encoder.output)
+        return keras.Model(encoder.input, unit, name=name)
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns a model with the objective's loss, and the batches it takes."""
@@ -130,10 +124,7 @@ class MetricLearning(RepresentationEstimator):
         seed = self.seed + SECOND_SEED
         batches = class_batches(self.seed, data.labels, self.batch_size)
         if self.objective == "relation_net":
-            model = RelationModel(
-                encoder, data.features, shots=self.shots, units=self.relation_units, seed=seed
-            )
-            return model, batches
+            return RelationModel(encoder, data.features, shots=self.shots, seed=seed), batches
         kinds = {
             "triplet_semi": losses.SemiHardTripletLoss,
             "lifted": losses.LiftedStructuredLoss,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_UNITS = 32  # of the relation network's hidden layer
+
 
 class RelationModel(EncoderModel):
     """A relation network whose steps are episodes.
@@ -28,7 +30,6 @@ class RelationModel(EncoderModel):
 
     Args:
         shots: support instances of each class.
-        units: width of the relation network's hidden layer.
         seed: draws the relation network's weights.
 
     References:
@@ -36,13 +37,7 @@ class RelationModel(EncoderModel):
     """
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        features: NDArray[np.float32],
-        *,
-        shots: int,
-        units: int,
-        seed: int,
+        self, encoder: keras.Model, features: NDArray[np.float32], *, shots: int, seed: int
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
@@ -50,7 +45,7 @@ class RelationModel(EncoderModel):
         self.relation = keras.Sequential(
             [
                 keras.Input((2 * encoder.output_shape[-1],)),
-                keras.layers.Dense(units, "relu", kernel_initializer=first, name="hidden"),
+                keras.layers.Dense(_UNITS, "relu", kernel_initializer=first, name="hidden"),
                 keras.layers.Dense(1, "sigmoid", kernel_initializer=second, name="relation"),
             ],
             name="relation_network",

@@ -20,10 +20,8 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     statistics = {"num_features": features, **data_statistics(dataset)}
     if dataset.truth is not None:
         sizes = np.bincount(dataset.truth[dataset.truth >= 0], minlength=dataset.num_classes)
-        statistics["majority_size"], statistics["minority_size"] = (
-            int(sizes.max()),
-            int(sizes.min()),
-        )
+        statistics["majority_size"] = int(sizes.max())
+        statistics["minority_size"] = int(sizes.min())
     return statistics
 
 
@@ -51,15 +49,8 @@ def card_text(dataset: CrowdDataset) -> str:
     """Returns the card in Markdown: provenance, notes, and the table of statistics."""
     card = dataset.card
     lines = [f"# {card.title}", ""]
-    lines += [
-        f"- {title}: {text}"
-        for title, text in (
-            ("source", card.source),
-            ("licence", card.licence),
-            ("citation", card.citation),
-        )
-        if text
-    ]
+    provenance = {"source": card.source, "licence": card.licence, "citation": card.citation}
+    lines += [f"- {title}: {text}" for title, text in provenance.items() if text]
     lines += ["", card.notes, ""] if card.notes else [""]
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
     for row in card_table(dataset).to_dict("records"):

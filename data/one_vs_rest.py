@@ -32,29 +32,25 @@ def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDat
         positive: a class code.
         seed: of the draw.
     """
-    crowd = dataset.annotations
+    crowd, card = dataset.annotations, dataset.card
     name = str(crowd.class_names[positive])
-    return dataclasses.replace(
-        dataset,
+    test, validation = (
+        None if split is None else _balanced(split, positive, seed, stream)
+        for stream, split in enumerate((dataset.test, dataset.validation))
+    )
+    truth = dataset.truth
+    return dataset.replace(
         name=f"{dataset.name}_ovr_{positive}",
         annotations=_two_classes(crowd, positive),
-        truth=(
-            None
-            if dataset.truth is None
-            else np.where(dataset.truth < 0, -1, dataset.truth == positive).astype(np.int64)
-        ),
-        test=_balanced(dataset.test, positive, seed, 0),
-        validation=(
-            None if dataset.validation is None else _balanced(dataset.validation, positive, seed, 1)
-        ),
+        truth=None if truth is None else np.where(truth < 0, -1, truth == positive),
+        test=test,
+        validation=validation,
         card=dataclasses.replace(
-            dataset.card,
-            title=f"{dataset.card.title}: class {name} against the rest",
+            card,
+            title=f"{card.title}: class {name} against the rest",
             paper={},
-            notes=(
-                f"{dataset.card.notes} Two classes: {name} (1) and any other (0); test and"
-                " validation are balanced, training is not.".strip()
-            ),
+            notes=f"{card.notes} Two classes: {name} (1) and any other (0); test and validation are"
+            " balanced, training is not.",
         ),
     )
 

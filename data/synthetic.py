@@ -41,8 +41,7 @@ def _generate(
     crowd = simulation.simulate(
         truth, simulation.mislabelling_annotators(annotators, 2, seed), seed
     )
-    rows = np.arange(size)
-    parts = [rows[:TRAIN], rows[TRAIN : TRAIN + VALIDATION], rows[TRAIN + VALIDATION :]]
+    parts = np.split(np.arange(size), [TRAIN, TRAIN + VALIDATION])
     return with_simulated_crowd(
         name, features, truth, crowd, parts, seed=seed, card=catalogue.card(name)
     )

@@ -72,25 +72,21 @@ def with_simulated_crowd(
         seed: breaks the ties of validation votes.
     """
     features = np.ascontiguousarray(features, dtype=np.float32)
+    truth = truth.astype(np.int64)
     train, validation, test = parts
-    votes = annotations[validation]
+
+    def split(rows: NDArray[np.int64], labels: NDArray[np.int64]) -> Split:
+        crowd = annotations[rows]
+        return Split(features[rows], labels, crowd.instance_names, crowd)
+
+    votes = majority_labels(annotations[validation].vote_counts(), "random", seed)
     return CrowdDataset(
         name=name,
         features=features[train],
         annotations=annotations[train],
-        truth=truth[train].astype(np.int64),
-        validation=Split(
-            features[validation],
-            majority_labels(votes.vote_counts(), "random", seed),
-            votes.instance_names,
-            votes,
-        ),
-        test=Split(
-            features[test],
-            truth[test].astype(np.int64),
-            annotations.instance_names[test],
-            annotations[test],
-        ),
+        truth=truth[train],
+        validation=split(validation, votes),
+        test=split(test, truth[test]),
         card=card,
         validation_is_truth=False,
     )
