@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_UNITS = 32  # of the relation network's hidden layer
-
 
 class RelationModel(EncoderModel):
     """A relation network whose steps are episodes.
@@ -31,13 +29,20 @@ class RelationModel(EncoderModel):
     Args:
         shots: support instances of each class.
         seed: draws the relation network's weights.
+        units: width of the relation network's hidden layer.
 
     References:
         Sung, Yang, Zhang, Xiang, Torr, Hospedales (2018): Learning to compare, eq. (1) and (2).
     """
 
     def __init__(
-        self, encoder: keras.Model, features: NDArray[np.float32], *, shots: int, seed: int
+        self,
+        encoder: keras.Model,
+        features: NDArray[np.float32],
+        *,
+        shots: int,
+        seed: int,
+        units: int = 32,
     ) -> None:
         super().__init__(encoder, features)
         self.shots = shots
@@ -45,7 +50,7 @@ class RelationModel(EncoderModel):
         self.relation = keras.Sequential(
             [
                 keras.Input((2 * encoder.output_shape[-1],)),
-                keras.layers.Dense(_UNITS, "relu", kernel_initializer=first, name="hidden"),
+                keras.layers.Dense(units, "relu", kernel_initializer=first, name="hidden"),
                 keras.layers.Dense(1, "sigmoid", kernel_initializer=second, name="relation"),
             ],
             name="relation_network",

@@ -55,10 +55,12 @@ class AnnotationLoss(keras.losses.Loss):
         self,
         gamma: float = 0.0,
         log_probabilities: bool = False,
-        reduction: str | None = "sum_over_batch_size",
+        reduction: str | None = "mean_with_sample_weight",
         name: str = "annotation_loss",
         dtype: Any = None,
     ) -> None:
+        if reduction in ("sum_over_batch_size", "mean"):
+            reduction = "mean_with_sample_weight"
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         self.gamma, self.log_probabilities = gamma, log_probabilities
 
@@ -80,18 +82,12 @@ class AnnotationLoss(keras.losses.Loss):
             while factor.shape.rank < weights.shape.rank:
                 factor = factor[..., None]
             weights = weights * factor
-        losses = self.call(labels, logits) * weights
-        if self.reduction in (None, "none"):
-            return losses
-        if self.reduction == "sum":
-            return tf.reduce_sum(losses)
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        mean = tf.math.divide_no_nan(tf.reduce_sum(losses), tf.reduce_sum(weights))
-        return mean / replicas if replicas > 1 else mean
+        return super().__call__(labels, logits, weights)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
+        labels = tf.cast(y_true, tf.int32)
         return annotation_losses(
-            y_true, y_pred, self.gamma, log_probabilities=self.log_probabilities
+            labels, y_pred, self.gamma, log_probabilities=self.log_probabilities
         )
 
     def get_config(self) -> dict[str, Any]:

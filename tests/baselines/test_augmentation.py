@@ -55,7 +55,7 @@ def test_self_completion_is_what_the_first_model_predicts() -> None:
 
 
 def test_graph_scores_equal_a_naive_loop() -> None:
-    graph = GraphCompletion(X, CROWD, units=4, learning_rate=1e-2, edge_dropout=0.5, seed=0)
+    graph = GraphCompletion(X, CROWD, units=4, edge_dropout=0.5, seed=0)
     kept = (RNG.random(len(CROWD.labels)) < 0.7).astype(np.float32)
     instances, annotators = graph.embeddings(tf.constant(kept))
     own, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
