@@ -5,7 +5,7 @@ from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
 from neucrowd_tf.aggregation.consensus import Consensus
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
-from neucrowd_tf.aggregation.dawid_skene import DawidSkene, EMResult, dawid_skene_em
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene, dawid_skene_em
 from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.ibcc import IBCC
@@ -29,7 +29,6 @@ __all__ = [
     "Crowdlab",
     "DawidSkene",
     "EBCC",
-    "EMResult",
     "Glad",
     "GoldMajorityVote",
     "IBCC",

@@ -14,6 +14,7 @@ from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
     ConfusionModel,
+    Fit,
     Shard,
     Sums,
     keep_gold_only,
@@ -32,26 +33,6 @@ if TYPE_CHECKING:
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.
 # smoothing=0 is the paper's. Fast Dawid-Skene begins with shares of votes, too.
-
-
-@dataclasses.dataclass(frozen=True)
-class EMResult:
-    """What `dawid_skene_em` returns.
-
-    Attributes:
-        probas: `[N, C]`, from an E-step with `priors` and `errors`.
-        priors: `[C]`.
-        errors: `[R, C true class, C observed class]`.
-        history: `[n_iter]` log posterior after each iteration: log likelihood plus smoothing times
-            the sum of log errors.
-        converged: whether the last iteration raised it by less than the tolerance.
-    """
-
-    probas: Array
-    priors: Array
-    errors: Array
-    history: Array
-    converged: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,10 +99,6 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         """Returns the log posterior of the parameters (and of the labels where `hard`)."""
         return float(sums["evidence"]) + float((self.pseudo * parameters.log_errors).sum())
 
-    def priors(self, parameters: Confusion) -> Array:
-        """Returns the class prior `[C]`."""
-        return parameters.priors
-
     def errors(self, parameters: Confusion) -> Array:
         """Returns `[R, C true, C observed]`."""
         return parameters.errors.transpose(0, 2, 1)
@@ -148,10 +125,10 @@ def dawid_skene_em(
     hard: bool = False,
     max_iter: int = 100,
     tol: float = 1e-7,
-) -> EMResult:
+) -> Fit[Confusion]:
     """Runs EM in log space from given posteriors.
 
-    It ends with an E-step, so that probabilities and parameters agree.
+    It ends with an E-step, so that beliefs and parameters agree.
 
     Args:
         one_hot: `[N, R * C]` CSR with the weight of each annotation (one, as a rule) at column
@@ -173,13 +150,8 @@ def dawid_skene_em(
     """
     size = start.shape[1]
     model = DawidSkeneModel(_pseudo_counts(smoothing, size, False), prior, hard=hard)
-    shard = Shard(one_hot, size)
     begin = np.ascontiguousarray(start, dtype=np.float64)
-    result = run(model, shard, max_iter=max_iter, tol=tol, start=begin)
-    last = result.parameters
-    return EMResult(
-        result.beliefs, last.priors, model.errors(last), result.history, result.converged
-    )
+    return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, start=begin)
 
 
 @estimator

@@ -107,10 +107,6 @@ class IntegratedGladModel(LatentModel[Abilities]):
         """Returns `[n, C]`, the beliefs summed over the grid."""
         return np.asarray(beliefs.reshape(len(beliefs), self.num_classes, -1).sum(axis=2))
 
-    def priors(self, parameters: Abilities) -> Array:
-        """Returns the class prior `[C]`."""
-        return parameters.priors
-
     def errors(self, parameters: Abilities) -> Array:
         """Returns `[R, C true, C observed]`, means over the prior of the easiness."""
         points, weights = self.grid()

@@ -136,9 +136,9 @@ class LatentModel(abc.ABC, Generic[Parameters]):
         """Returns class probabilities `[n, C]` from the beliefs under these parameters."""
         return beliefs
 
-    @abc.abstractmethod
     def priors(self, parameters: Parameters) -> Array:
-        """Returns the class prior `[C]`."""
+        """Returns the class prior `[C]`; by default that is a parameter of this name."""
+        return np.asarray(parameters.priors)  # type: ignore[attr-defined]
 
     def errors(self, parameters: Parameters) -> Array | None:
         """Returns `[R, C true, C observed]`, or None if the method has no such probabilities."""

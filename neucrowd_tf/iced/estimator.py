@@ -280,7 +280,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             epochs=self.rounds,
             run=run.stage("rounds"),
             epoch_start=start_round,
-            state=(history,),
+            state=history,
             evaluate=self._scoring(data.validation),
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         ).logs

@@ -17,7 +17,8 @@ from neucrowd_tf.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.aggregation.dawid_skene import EMResult
+    from neucrowd_tf.aggregation.dawid_skene import Confusion
+    from neucrowd_tf.aggregation.sums import Fit
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")
@@ -106,13 +107,11 @@ def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) ->
     return permutation
 
 
-def in_place(result: EMResult, votes: NDArray[np.float64]) -> Inference:
+def in_place(result: Fit[Confusion], votes: NDArray[np.float64]) -> Inference:
     """Returns EM's result with permuted classes put back in place by the votes `[N, C]`."""
-    permutation = find_permutation(result.probas, votes)
-    back = np.argsort(permutation)
-    return Inference(
-        result.probas[:, back], result.priors[back], result.errors[:, back, :], permutation
-    )
+    permutation, last = find_permutation(result.beliefs, votes), result.parameters
+    back, errors = np.argsort(permutation), last.errors.transpose(0, 2, 1)
+    return Inference(result.beliefs[:, back], last.priors[back], errors[:, back], permutation)
 
 
 def infer_labels(
@@ -159,7 +158,7 @@ def infer_labels(
     used = votes.sum(axis=0) > 0
     even = used / used.sum()
     if prior == "start":  # section 2.4: a "uniform prior is used for initialization"
-        first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).probas
+        first = dawid_skene_em(one_hot, start, prior=even, smoothing=smoothing, max_iter=1).beliefs
         start = np.eye(num_classes)[first.argmax(axis=1)] if hard else first
     result = dawid_skene_em(
         one_hot,

@@ -16,9 +16,10 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.nn.encoders import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
+from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.state import user_network
 
 if TYPE_CHECKING:
@@ -155,13 +156,8 @@ class ICEDModel(keras.Model):
             take_step(optimizer, tape.gradient(penalised, variables), variables)
             return step + 1, total + loss
 
-        zero = tf.zeros((), tf.float32)
-        _, total = tf.while_loop(
-            lambda step, _: step < steps,
-            body,
-            (tf.zeros((), tf.int32), zero),
-            parallel_iterations=1,
-        )
+        start = tf.zeros((), tf.int32), tf.zeros((), tf.float32)
+        _, total = tf.while_loop(lambda step, _: step < steps, body, start, parallel_iterations=1)
         return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
 
     def _gather(self, rows: Any) -> Any:
@@ -215,11 +211,7 @@ class ICEDModel(keras.Model):
 
     def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
-        blocks = [
-            np.asarray(self._decode(tf.constant(embeddings[start : start + ROWS_AT_ONCE])))
-            for start in range(0, len(embeddings), ROWS_AT_ONCE)
-        ]
-        return np.concatenate([np.zeros((0, *self._instances.shape[1:]), np.float32), *blocks])
+        return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
 
 
 def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
@@ -266,31 +258,23 @@ def default_encoder(
     if len(input_shape) == 1:
         return build_encoder(config, input_shape[0], seed)
     _check_image(input_shape)
-    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
+    shared: dict[str, Any] = {
+        "activation": config.activation,
+        "kernel_regularizer": keras.regularizers.L2(config.l2) if config.l2 else None,
+    }
     inputs = keras.Input(input_shape, name="features")
     x = inputs
     for index, count in enumerate(FILTERS):
+        kernel, name = _glorot(seed, index), f"conv_{index}"
         x = keras.layers.Conv2D(
-            count,
-            3,
-            strides=2,
-            padding="same",
-            activation=config.activation,
-            kernel_initializer=_glorot(seed, index),
-            kernel_regularizer=penalty,
-            name=f"conv_{index}",
+            count, 3, 2, "same", kernel_initializer=kernel, name=name, **shared
         )(x)
     x = keras.layers.Flatten()(x)
     if config.dropout:
         x = keras.layers.Dropout(config.dropout, seed=seed * 1009 + 1)(x)
-    x = keras.layers.Dense(
-        config.hidden_units[-1],
-        activation=config.activation,
-        kernel_initializer=_glorot(seed, 98),
-        kernel_regularizer=penalty,
-        name="dense",
-    )(x)
-    return keras.Model(inputs, x, name="encoder")
+    width, kernel = config.hidden_units[-1], _glorot(seed, 98)
+    dense = keras.layers.Dense(width, kernel_initializer=kernel, name="dense", **shared)
+    return keras.Model(inputs, dense(x), name="encoder")
 
 
 def default_decoder(
@@ -321,13 +305,9 @@ def default_decoder(
     x = keras.layers.Dense(small[0] * small[1] * wide, activation, kernel_initializer=kernel)(x)
     x = keras.layers.Reshape(small)(x)
     for count, function, stream in ((narrow, activation, 0), (channels, None, 99)):
+        kernel = _glorot(seed, stream)
         x = keras.layers.Conv2DTranspose(
-            count,
-            3,
-            strides=2,
-            padding="same",
-            activation=function,
-            kernel_initializer=_glorot(seed, stream),
+            count, 3, 2, "same", activation=function, kernel_initializer=kernel
         )(x)
     return keras.Model(inputs, x, name="decoder")
 
@@ -403,12 +383,10 @@ def prediction_model(
 
     It shares the weights of `model`.
     """
-    inputs = keras.Input(model.encoder.input_shape[1:], name="features")
-    normalise = keras.layers.Normalization(
-        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
-    )
-    embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
-    classify = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
-    embedding = embed(model.encoder(normalise(inputs)))
-    outputs = {"probabilities": classify(model.classifier(embedding)), "embedding": embedding}
-    return keras.Model(inputs, outputs, name="iced")
+    softmax = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
+
+    def classify(embedding: Any) -> Any:
+        return softmax(model.classifier(embedding))
+
+    shape = model.encoder.input_shape[1:]
+    return embedding_model(shape, (mean, scale), model.encoder, classify, "iced")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 TEXTS = ("text", "sentence", "content", "comment", "document")
 INDEX = "__index_level_"  # the index of a frame without a name, in Parquet
 TRUTH_VALUES = {"true": 1.0, "false": 0.0}  # as pandas writes a class's columns
-# A column whose standard deviation is less than this many steps of float32 is blurred.
-STEPS = 1000.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +215,6 @@ def _numbers(table: Table, name: str) -> NDArray[np.float32]:
         advice = f"Correct it, or leave the column out with --ignore_columns={shlex.quote(name)}"
         words = {"column": name, "value": cell_text(cells[row]), "advice": advice}
         raise error("bad_feature", table.path, table.place(row), **words)
-    _warn_of_blur(values, name, table.path)
     return single
 
 
@@ -226,18 +223,6 @@ def _number(cell: Any) -> float:
         return float(cell)
     except (ValueError, TypeError):
         return TRUTH_VALUES.get(str(cell).strip().lower(), np.nan)
-
-
-def _warn_of_blur(values: NDArray[np.float64], name: str, path: Path) -> None:
-    """Warns if float32 cannot hold how a column varies, such as times in seconds."""
-    spread = float(np.std(values - values[0])) if len(values) else 0.0
-    step = float(np.spacing(np.float32(np.abs(values).max()))) if len(values) else 0.0
-    if 0 < spread < STEPS * step:
-        warnings.warn(
-            f"{path}: column {name!r} varies by {spread:.3g}, which single precision hardly"
-            f" resolves at its size. Subtract its mean first.",
-            stacklevel=4,
-        )
 
 
 def _read_array(path: Path) -> FeatureTable:
@@ -254,7 +239,4 @@ def _read_array(path: Path) -> FeatureTable:
         words = {"column": place, "value": str(array[(row, *column)]), "advice": "Correct it"}
         raise error("bad_feature", path, f"row {row}", **words)
     names = [str(column) for column in range(rows.shape[-1])]
-    if rows.ndim == 2:
-        for column, name in enumerate(names):
-            _warn_of_blur(array[:, column].astype(np.float64), name, path)
     return FeatureTable(as_name_array([str(row) for row in range(len(rows))]), rows, names)

@@ -201,7 +201,7 @@ def parse(text: str, path: str | Path, line: int | None = None) -> Any:
         DataError: what is wrong, with its line.
     """
     try:
-        return parse_json(text, str(path), each_key_once=True)
+        return parse_json(text, str(path))
     except json.JSONDecodeError as bad:
         place = f"line {bad.lineno if line is None else line}"
         early = bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.optimizers import FusedAdam
@@ -77,6 +78,29 @@ def check_activation(name: str) -> None:
         raise UsageError(
             f"activation: expected the name of a Keras activation, received {name!r}"
         ) from None
+
+
+def embedding_model(
+    shape: tuple[int, ...], scaling: tuple[Any, Any], encoder: keras.Model, classify: Any, name: str
+) -> keras.Model:
+    """Returns raw features -> standardise -> embed -> classify as one Keras model.
+
+    Args:
+        shape: of the features of an instance.
+        scaling: mean and scale of each column.
+        encoder: from standardised features to embeddings.
+        classify: layer or function from embeddings to "probabilities".
+        name: of the model.
+    """
+    inputs = keras.Input(shape, name="features")
+    mean, scale = scaling
+    standardise = keras.layers.Normalization(
+        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
+    )
+    embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
+    embedding = embed(encoder(standardise(inputs)))
+    outputs = {"probabilities": classify(embedding), "embedding": embedding}
+    return keras.Model(inputs, outputs, name=name)
 
 
 def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encoder") -> keras.Model:

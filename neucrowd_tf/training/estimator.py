@@ -82,13 +82,16 @@ def check_features(features: Any, subject: str = "features") -> NDArray[np.float
     with np.errstate(over="ignore"):
         array = array.astype(np.float32, copy=False)
     if not np.isfinite(array).all():
-        row, *column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        shown = column[0] if len(column) == 1 else tuple(column)
+        place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
         raise DataError(
-            f"{subject}: row {row}, column {shown}: expected a finite number, received"
-            f" {array[(row, *column)]}"
+            f"{subject}: {_shown(place)}: expected a finite number, received {array[place]}"
         )
     return array
+
+
+def _shown(place: tuple[int, ...]) -> str:
+    row, *column = place
+    return f"row {row}, column {column[0] if len(column) == 1 else tuple(column)}"
 
 
 def _numbers_of(array: NDArray[Any], subject: str) -> NDArray[np.float64]:
@@ -96,11 +99,8 @@ def _numbers_of(array: NDArray[Any], subject: str) -> NDArray[np.float64]:
     missing = pd.isna(array)
     for place, value in np.ndenumerate(array):
         if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
-            row, *column = place
-            raise DataError(
-                f"{subject}: row {row}, column {column[0] if len(column) == 1 else tuple(column)}:"
-                f" expected numbers, received {value!r}"
-            )
+            raise DataError(f"{subject}: {_shown(place)}: expected numbers, received {value!r}")
+
     return np.where(missing, np.nan, array).astype(np.float64)
 
 
@@ -278,12 +278,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self, features: ArrayLike, labels: ArrayLike
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Returns validation data as numbers and class codes, of the training features' shape."""
-        x, shape = self._numbers(features, "validation features"), self.feature_shape_
-        if x.shape[1:] != shape:
-            raise DataError(
-                f"validation features: expected shape [*, {', '.join(map(str, shape))}], received"
-                f" {x.shape}"
-            )
+        x = self._numbers(features, "validation features")
         codes = encode_labels(labels, self.classes_, "validation labels")  # type: ignore[arg-type]
         if len(codes) != len(x):
             raise DataError(
@@ -294,21 +289,25 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
         if not hasattr(self, "feature_shape_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        x = self._numbers(features, "features")
-        if x.shape[1:] != tuple(self.feature_shape_):
-            raise DataError(
-                f"features: expected shape [*, {', '.join(map(str, self.feature_shape_))}],"
-                f" received {x.shape}"
-            )
-        return x
+        return self._numbers(features, "features")
 
     def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
-        """Returns features as the method sees them: of texts and encoded images, their vectors."""
+        """Returns features as the method sees them: of texts and encoded images, their vectors.
+
+        Raises:
+            DataError: another shape than that of the training features.
+        """
         if (encoder := getattr(self, "text_features_", None)) is not None:
             check = check_features if encoder.takes == "images" else check_texts
-            return encoder.transform(check(features, subject))
-        texts = self.takes_texts and is_text(features)
-        return check_texts(features, subject) if texts else self._features(features, subject)
+            x = encoder.transform(check(features, subject))
+        elif self.takes_texts and is_text(features):
+            x = check_texts(features, subject)
+        else:
+            x = self._features(features, subject)
+        if x.shape[1:] != tuple(self.feature_shape_):
+            shape = ", ".join(map(str, self.feature_shape_))
+            raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
+        return x
 
     def _features(self, features: Any, subject: str) -> Any:
         """Returns features as float32 `[N, ...]`, or a dataset of them."""

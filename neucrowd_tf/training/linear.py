@@ -91,23 +91,23 @@ class LinearHead(Persistent, BaseEstimator):
 
         size = len(self.mean_)
         held = self.mean_.astype(np.float32).astype(np.float64)
-        first = keras.layers.Normalization(
-            axis=-1, mean=held, variance=np.ones(size), dtype="float32", name="centre"
+        steps = (
+            ("centre", held, np.ones(size)),
+            ("standardise", self.mean_ - held, self.scale_**2),
         )
-        second = keras.layers.Normalization(
-            axis=-1,
-            mean=self.mean_ - held,
-            variance=self.scale_**2,
-            dtype="float32",
-            name="standardise",
+        layers: list[Any] = [
+            keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
+            for name, mean, variance in steps
+        ]
+        layers.append(
+            keras.layers.Dense(
+                len(self.bias_), activation="softmax", dtype="float32", name="probabilities"
+            )
         )
-        dense = keras.layers.Dense(
-            len(self.bias_), activation="softmax", dtype="float32", name="probabilities"
-        )
-        for layer in (first, second, dense):
+        for layer in layers:
             layer.build((None, size))
-        dense.set_weights([self.kernel_, self.bias_])
-        return [first, second, dense]
+        layers[-1].set_weights([self.kernel_, self.bias_])
+        return layers
 
 
 def fit_logistic(
@@ -194,18 +194,13 @@ def _folds(
     if units < 2:
         return
     counts = np.bincount(codes)
-    rarest = int(counts[counts > 0].min())
-    if groups is not None:
-        plain: Any = GroupKFold(min(FOLDS, units))
-        splitter = (
-            StratifiedGroupKFold(min(FOLDS, rarest, units), shuffle=True, random_state=seed)
-            if rarest >= 2
-            else plain
-        )
-    elif rarest >= 2:
-        splitter = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
+    rarest, size = int(counts[counts > 0].min()), min(FOLDS, units)
+    shuffled: dict[str, Any] = {"shuffle": True, "random_state": seed}
+    if rarest >= 2:
+        stratified: Any = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = stratified(min(size, rarest), **shuffled)
     else:
-        splitter = KFold(min(FOLDS, units), shuffle=True, random_state=seed)
+        splitter = KFold(size, **shuffled) if groups is None else GroupKFold(size)
     yield from splitter.split(z, codes, groups)
 
 
@@ -229,10 +224,8 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", ConvergenceWarning
-                )  # separable data at weak strengths; the score decides
+            with warnings.catch_warnings():  # separable data at weak strengths; the score decides
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(z, codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
@@ -270,27 +263,17 @@ def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float
     further, and costs most.
     """
     means: list[float] = []
-    held_out = (_scores(*fold, num_classes=num_classes, Cs=Cs) for fold in parts)
-    for scores in zip(*held_out, strict=True):
+    classes = np.arange(num_classes)
+
+    def held_out(fold: tuple[Any, ...]) -> Iterator[float]:
+        """Yields minus the log loss of each strength on held-out rows."""
+        z, codes, weight, held, held_codes, held_weight = fold
+        for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
+            likely = softmax(held @ kernel + bias, axis=1)
+            yield -float(log_loss(held_codes, likely, sample_weight=held_weight, labels=classes))
+
+    for scores in zip(*map(held_out, parts), strict=True):
         means.append(float(np.mean(scores)))
         if len(means) - 1 - int(np.argmax(means)) >= PATIENCE:
             break
     return means
-
-
-def _scores(
-    z: NDArray[Any],
-    codes: NDArray[Any],
-    weight: NDArray[Any],
-    held: NDArray[Any],
-    held_codes: NDArray[Any],
-    held_weight: NDArray[Any] | None,
-    *,
-    num_classes: int,
-    Cs: Sequence[float],
-) -> Iterator[float]:
-    """Yields minus the log loss of each strength on held-out rows."""
-    classes = np.arange(num_classes)
-    for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
-        probabilities = softmax(held @ kernel + bias, axis=1)
-        yield -float(log_loss(held_codes, probabilities, sample_weight=held_weight, labels=classes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
@@ -34,6 +34,7 @@ Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]
 Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
 CHECKPOINT = "train.npz"
+_STATE = "state0/"  # precedes the names of a `Stateful`'s arrays
 
 
 class Stateful(Protocol):
@@ -77,7 +78,7 @@ def train(
     patience: int | None = None,
     min_delta: float = 0.0,
     epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
-    state: Sequence[Stateful] = (),
+    state: Stateful | None = None,
     stop_when: StopWhen | None = None,
 ) -> History:
     """Trains a compiled model, or resumes a killed run; both end with the same bytes.
@@ -169,10 +170,9 @@ def train(
 
 def _callbacks(model: keras.Model, run: Run, **plan: int) -> keras.callbacks.CallbackList:
     """Returns the run's callbacks, with a progress bar if it shows one."""
-    bar = run.verbose > 0
-    callbacks = list(run.callbacks)
+    shown = run.verbose
     return keras.callbacks.CallbackList(
-        callbacks, add_progbar=bar, model=model, verbose=run.verbose, **plan
+        list(run.callbacks), add_progbar=shown > 0, model=model, verbose=shown, **plan
     )
 
 
@@ -195,7 +195,7 @@ class _Checkpoint:
     """Where a training run stands, and the file that holds it."""
 
     def __init__(
-        self, model: keras.Model, run: Run, best: BestEpoch, state: Sequence[Stateful]
+        self, model: keras.Model, run: Run, best: BestEpoch, state: Stateful | None
     ) -> None:
         self.model, self.run, self.best, self.state = model, run, best, state
         self.variables = model_variables(model)
@@ -216,13 +216,14 @@ class _Checkpoint:
         """
         if self.run.checkpoints is None:
             return
-        before = [member.get_state() for member in self.state]
+        before = None if self.state is None else self.state.get_state()
+
         for path, arrays in self.run.saved(CHECKPOINT):
             try:
                 return self._restore(arrays)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                for member, state in zip(self.state, before, strict=True):
-                    member.set_state(state)
+                if self.state is not None and before is not None:
+                    self.state.set_state(before)
                 self.best.epoch, self.best.weights, self.logs = None, [], {}
                 self.best.value = self.best.tie = None
                 self.next_epoch, self.finished = 0, False
@@ -239,15 +240,9 @@ class _Checkpoint:
         best = self.best
         self.next_epoch, self.finished = int(record["next_epoch"]), bool(record["finished"])
         self.logs = {str(name): list(logs) for name, logs in record["logs"].items()}
-        for index, member in enumerate(self.state):
-            head = f"state{index}/"
-            member.set_state(
-                {
-                    key.removeprefix(head): value
-                    for key, value in arrays.items()
-                    if key.startswith(head)
-                }
-            )
+        if self.state is not None:
+            names = [name for name in arrays if name.startswith(_STATE)]
+            self.state.set_state({name.removeprefix(_STATE): arrays[name] for name in names})
         best.epoch, best.value, best.tie = (
             record[name] for name in ("best_epoch", "best_value", "best_tie")
         )
@@ -286,8 +281,8 @@ class _Checkpoint:
             | pack("best", self.best.weights)
             | {"record": to_text(record)}
         )
-        for index, member in enumerate(self.state):
-            arrays |= {f"state{index}/{key}": value for key, value in member.get_state().items()}
+        if self.state is not None:
+            arrays |= {_STATE + name: value for name, value in self.state.get_state().items()}
         self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()
 

@@ -239,7 +239,12 @@ class TrainsNetwork(CrowdEstimator):
     def _check_together(self) -> None:
         for name, kinds in self.nested.items():
             configuration(name, getattr(self, name), kinds)
-        check_learning_rate(self)
+        default = next(field.default for field in declared(self) if field.name == "learning_rate")
+        if not isinstance(self.optimizer, str) and self.learning_rate != default:
+            raise UsageError(
+                "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
+                " the rate there, or pass the optimizer by name."
+            )
 
 
 @estimator
@@ -264,13 +269,3 @@ class ChoosesEpoch(TrainsNetwork):
         share,
         "the share of instances held out to choose the epoch by, if `fit` gets no validation data.",
     )
-
-
-def check_learning_rate(estimator: Any) -> None:
-    """Raises UsageError for a `learning_rate` if the optimizer has its own."""
-    default = next(field.default for field in declared(estimator) if field.name == "learning_rate")
-    if not isinstance(estimator.optimizer, str) and estimator.learning_rate != default:
-        raise UsageError(
-            "learning_rate: has no effect, because the optimizer has its own learning rate. Set the"
-            " rate there, or pass the optimizer by name."
-        )

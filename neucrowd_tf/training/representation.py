@@ -317,19 +317,14 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         """Returns raw features -> standardise -> embed -> logistic regression as a Keras model."""
         import keras
 
-        inputs = keras.Input(self.feature_shape_, name="features")
-        x = keras.layers.Normalization(
-            axis=-1, mean=self.mean_, variance=np.square(self.scale_), name="standardise"
-        )(inputs)
-        embedding = keras.layers.Activation("linear", dtype="float32", name="embedding")(encoder(x))
+        from neucrowd_tf.nn.encoders import embedding_model
+
         dense = keras.layers.Dense(
             len(self.classes_), activation="softmax", dtype="float32", name="probabilities"
         )
-        model = keras.Model(
-            inputs,
-            {"probabilities": dense(embedding), "embedding": embedding},
-            name=type(self).__name__.lower(),
-        )
+        scaling, name = (self.mean_, self.scale_), type(self).__name__.lower()
+        model = embedding_model(self.feature_shape_, scaling, encoder, dense, name)
+
         dense.set_weights(list(head.folded()))
         return model
 

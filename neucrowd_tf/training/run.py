@@ -25,26 +25,7 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.annotations import Annotations
 
-ANOTHER = "one of another run, other data or another version"
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
-
-
-def load_or_warn(path: Path, owner: NDArray[np.uint8]) -> dict[str, NDArray[Any]] | None:
-    """Returns a checkpoint's arrays, or None without a sound one of this owner.
-
-    A damaged checkpoint and another owner's are a warning.
-    """
-    if not path.exists():
-        return None
-    try:
-        arrays = load_arrays(path)
-    except DataError:
-        warn_damaged(path, "a damaged one")
-        return None
-    if not np.array_equal(arrays.pop(OWNER, ()), owner):
-        warn_damaged(path, ANOTHER)
-        return None
-    return arrays
 
 
 def warn_damaged(path: Path, received: str) -> None:
@@ -166,16 +147,11 @@ class Run:
 
         A resumed run does not compute it again.
         """
-        if self.checkpoints is None:
-            return compute()
-        path = self.checkpoints / f"{name}.npz"
-        owner = self._owner(path.name)
-        stored = load_or_warn(path, owner)
-        if stored is not None:
+        for _, stored in self.saved(f"{name}.npz"):
             return stored
         arrays = compute()
         if self.first_worker:
-            save_arrays(path, {**arrays, OWNER: owner})
+            self.save(f"{name}.npz", arrays)
         return arrays
 
     def save(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
@@ -192,10 +168,16 @@ class Run:
         if self.checkpoints is None:
             return
         path = self.checkpoints / name
-        for file in (path, previous(path)):
-            arrays = load_or_warn(file, self._owner(name))
-            if arrays is not None:
+        for file in filter(Path.exists, (path, previous(path))):
+            try:
+                arrays = load_arrays(file)
+            except DataError:
+                warn_damaged(file, "a damaged one")
+                continue
+            if np.array_equal(arrays.pop(OWNER, ()), self._owner(name)):
                 yield file, arrays
+            else:
+                warn_damaged(file, "one of another run, other data or another version")
 
     def _owner(self, name: str) -> NDArray[np.uint8]:
         """Returns whose a checkpoint of this name and stage is."""
@@ -205,21 +187,15 @@ class Run:
 
     # ----------------------------------------------------------------- TensorBoard
 
-    def _writer(self) -> Any:
-        import tensorflow as tf
-
-        folder = self.tensorboard
-        if folder not in self._writers:
-            self._writers[folder] = tf.summary.create_file_writer(str(folder))  # type: ignore[index]
-        return self._writers[folder]  # type: ignore[index]
-
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Writes scalars at a step (an epoch or a round) under the stage's prefix."""
         if self.tensorboard is None:
             return
         import tensorflow as tf
 
-        with self._writer().as_default():
+        if self.tensorboard not in self._writers:
+            self._writers[self.tensorboard] = tf.summary.create_file_writer(str(self.tensorboard))
+        with self._writers[self.tensorboard].as_default():
             for name, value in values.items():
                 tf.summary.scalar(self.prefix + name, float(value), step=step)
 

@@ -9,6 +9,7 @@ half new and half old.
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 import warnings
@@ -33,17 +34,10 @@ def model_variables(model: keras.Model) -> list[Any]:
     These are weights, seed generators, and the variables of all optimizers.
     """
     variables = list(model.variables)
-    seen = {id(variable) for variable in variables}
-    optimizers = [model.optimizer] if getattr(model, "optimizer", None) is not None else []
-    optimizers += [
-        value for value in vars(model).values() if isinstance(value, keras.optimizers.Optimizer)
-    ]
-    for optimizer in optimizers:
-        for variable in optimizer.variables:
-            if id(variable) not in seen:
-                seen.add(id(variable))
-                variables.append(variable)
-    return variables
+    for value in (getattr(model, "optimizer", None), *vars(model).values()):
+        if isinstance(value, keras.optimizers.Optimizer):
+            variables += value.variables
+    return list({id(variable): variable for variable in variables}.values())
 
 
 def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
@@ -91,11 +85,9 @@ def _initializers(layer: Any) -> dict[int, Any]:
     """Returns a layer's initialisers by the identity of the variable that each of them makes."""
     initializers: dict[int, Any] = {}
     for name, value in vars(layer).items():
-        if not name.endswith("_initializer") or not isinstance(
-            value, keras.initializers.Initializer
-        ):
-            continue
         stem = name.removesuffix("_initializer").lstrip("_")
+        if stem == name.lstrip("_") or not isinstance(value, keras.initializers.Initializer):
+            continue
         for attribute in (stem, f"_{stem}"):
             variable = vars(layer).get(attribute)
             if variable is not None and hasattr(variable, "assign"):
@@ -107,11 +99,6 @@ def _generators(layer: Any) -> list[keras.random.SeedGenerator]:
     return [
         value for value in vars(layer).values() if isinstance(value, keras.random.SeedGenerator)
     ]
-
-
-def seed_generators(model: keras.Model) -> list[keras.random.SeedGenerator]:
-    """Returns the random generators of a model's layers, each of which may stand there twice."""
-    return [generator for layer in model._flatten_layers() for generator in _generators(layer)]
 
 
 def reinitialise(model: keras.Model, seed: int) -> list[Any]:
@@ -131,10 +118,10 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     done: set[int] = set()
     for layer in layers:
         makers = _initializers(layer)
-        weights = list(getattr(layer, "_trainable_variables", [])) + list(
-            getattr(layer, "_non_trainable_variables", [])
+        lists = (
+            getattr(layer, f"_{kind}_variables", ()) for kind in ("trainable", "non_trainable")
         )
-        for variable in weights:
+        for variable in itertools.chain(*lists):
             maker = makers.get(id(variable))
             if maker is None or id(variable) in done:
                 continue
@@ -226,7 +213,8 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    drawn = {id(generator.state) for generator in seed_generators(model)}
+    generators = (each for layer in model._flatten_layers() for each in _generators(layer))
+    drawn = {id(generator.state) for generator in generators}
     if not pretrained:
         drawn |= {id(variable) for variable in model.trainable_variables}
     variables = [variable for variable in model.variables if id(variable) not in drawn]

@@ -67,22 +67,16 @@ def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> A
     return value if isinstance(value, (bool, int, float, str, type(None))) else spelt(value)
 
 
-def read_json(path: str | Path, *, each_key_once: bool = False) -> Any:
-    """Reads JSON; a file that is not JSON is a DataError that names it.
-
-    Args:
-        path: the file.
-        each_key_once: whether an object with a key that is there twice is rejected, where JSON
-            takes the last.
-    """
+def read_json(path: str | Path) -> Any:
+    """Reads JSON; a file that is not JSON is a DataError that names it."""
     text = read_text(path)
     try:
-        return parse_json(text, str(path), each_key_once=each_key_once)
+        return parse_json(text, str(path))
     except json.JSONDecodeError as error:
         raise DataError(f"{path}: expected JSON, received {error}") from None
 
 
-def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
+def parse_json(text: str, name: str) -> Any:
     """Parses JSON.
 
     Raises:
@@ -98,7 +92,7 @@ def parse_json(text: str, name: str, *, each_key_once: bool = False) -> Any:
         return parsed
 
     try:
-        return json.loads(text, object_pairs_hook=once if each_key_once else None)
+        return json.loads(text, object_pairs_hook=once)
     except (json.JSONDecodeError, DataError):
         raise
     except RecursionError:

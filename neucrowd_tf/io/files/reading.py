@@ -80,8 +80,8 @@ def open_bytes(
     """Opens a regular file, unpacked if it is gzip or a zip archive of one file.
 
     Raises:
-        DataError: no such file, a folder or a device, no permission, a damaged archive, or one of
-            several files.
+        DataError: no such file, a folder or a device, a damaged archive, or one of several files.
+        OSError: no permission, or an error of the disk.
     """
     path = Path(path)
     check_regular(path, kind, folders=False)
@@ -102,20 +102,12 @@ def open_bytes(
                 member = opened.enter_context(archive.open(members[0]))
                 stream = io.BufferedReader(_Limited(member, path))  # type: ignore[arg-type]
             yield stream
-    except PermissionError:
-        problem = "there is no permission to read it"
-        raise unreadable(path, problem, "Change its permissions") from None
     except (gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as bad:
         raise unreadable(path, f"the archive is damaged ({bad})", "Copy or pack it again") from None
     except RuntimeError as bad:
         if "password" not in str(bad):
             raise
         raise unreadable(path, "the archive needs a password", "Unpack it first") from None
-    except OSError as bad:  # of the disk, or of a file that only looks like one
-        if bad.filename not in (None, str(path)):
-            raise
-        problem = f"it cannot be read ({bad.strerror or bad})"
-        raise unreadable(path, problem, "Check the disk") from None
 
 
 def _is_beside(name: str) -> bool:
