@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeGuard
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
@@ -29,11 +30,9 @@ from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike, NDArray
 
-    Array: TypeAlias = NDArray[np.float64]
-    Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
-
+Array: TypeAlias = NDArray[np.float64]
+Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
 Prior: TypeAlias = (
     "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import apply_gold, coin_errors, normalise_counts
+from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
 
 # A crowd that never disagrees leaves neither distances nor a rate: precisions stay finite.
 SMALL = 1e-9

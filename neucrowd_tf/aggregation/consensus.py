@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
+    Array,
+    Codes,
     apply_gold,
     expected_skills,
     normalise_counts,
@@ -28,11 +30,8 @@ from neucrowd_tf.aggregation.weighted_vote import (
     Wawa,
     ZeroBasedSkill,
 )
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 # What is chosen among where annotators err independently; from a seed, unfitted.
 CANDIDATES: dict[str, Callable[[int], Aggregator]] = {

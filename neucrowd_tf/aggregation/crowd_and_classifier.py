@@ -16,20 +16,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, softmax
 
-from neucrowd_tf.aggregation.base import normalise_counts
+from neucrowd_tf.aggregation.base import Array, normalise_counts
+from neucrowd_tf.annotations import Annotations
 
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
-    from neucrowd_tf.annotations import Annotations
-
-    Prior: TypeAlias = Array | Callable[[Array], Array]
-    PseudoCounts: TypeAlias = float | Array | Callable[[Array], Array]
+Prior: TypeAlias = Array | Callable[[Array], Array]
+PseudoCounts: TypeAlias = float | Array | Callable[[Array], Array]
 
 # A classifier never excludes a class: its probabilities count as at least this much, by default in
 # posteriors and always in `calibrated`.

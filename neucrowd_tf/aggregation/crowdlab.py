@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, apply_gold, as_numbers, coin_errors
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    Array,
+    Codes,
+    GoldLabels,
+    apply_gold,
+    as_numbers,
+    coin_errors,
+)
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 # The paper's weights are at least this, and so is the error of guessing the commonest class.
 LEAST = 1e-6

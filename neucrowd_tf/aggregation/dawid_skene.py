@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import as_numbers, coin_errors, normalise_counts, resolve_prior
+from neucrowd_tf.aggregation.base import (
+    Array,
+    Prior,
+    as_numbers,
+    coin_errors,
+    normalise_counts,
+    resolve_prior,
+)
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
@@ -21,14 +29,9 @@ from neucrowd_tf.aggregation.sums import (
     run,
     skills_of,
 )
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, flag
 from neucrowd_tf.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from neucrowd_tf.aggregation.base import Array, Prior
-    from neucrowd_tf.annotations import Annotations
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.

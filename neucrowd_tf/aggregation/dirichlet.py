@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import digamma, gammaln
 
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
+from neucrowd_tf.aggregation.base import Array
 
 
 def expected_log(counts: Array, axis: int = -1) -> Array:

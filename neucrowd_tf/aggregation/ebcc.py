@@ -5,21 +5,18 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma
 
-from neucrowd_tf.aggregation.base import normalise_counts, normalise_log
+from neucrowd_tf.aggregation.base import Array, Codes, normalise_counts, normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.ibcc import diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 # A group with less than this many instances is left out of further sums: its share of the prior
 # makes it impossible (a digamma of some hundredth is below -50), so that it stays empty.
@@ -93,9 +90,8 @@ class EBCCModel(LatentModel[Groups]):
         """Returns q(classes), q(groups) and q(annotators); empty groups are left out."""
         size = len(self.class_prior)
         members = sums["members"]
-        classes = (
-            np.repeat(np.arange(size), self.groups) if parameters is None else parameters.classes
-        )
+        classes = np.repeat(np.arange(size), self.groups)
+        classes = classes if parameters is None else parameters.classes
         mass = np.bincount(classes, weights=members, minlength=size)
         left = members > EMPTY
         left[classes == -1] = False
@@ -107,15 +103,8 @@ class EBCCModel(LatentModel[Groups]):
         # E[log share of a group within its class], which has M groups.
         total = np.bincount(classes, weights=members, minlength=size) + self.group_prior
         shares = digamma(self.group_prior / self.groups + members) - digamma(total)[classes]
-        return Groups(
-            classes,
-            members,
-            counts,
-            expected_log(counts, axis=1),
-            whole_mass,
-            expected_log(whole_mass),
-            shares,
-        )
+        logs = expected_log(counts, axis=1), expected_log(whole_mass)
+        return Groups(classes, members, counts, logs[0], whole_mass, logs[1], shares)
 
     def e_step(self, shard: Shard, parameters: Groups) -> tuple[Array, Sums]:
         """Returns `[n, K]` beliefs and the log evidence."""
@@ -206,11 +195,10 @@ class EBCC(IterativeAggregator):
         slowly = max(self.tol, SLOWLY)
         # A start with one group is no random one, so that it comes once.
         several = itertools.cycle(range(min(2, self.groups), self.groups + 1))
+        occupied = itertools.chain([1], several)
         starts = [
-            dataclasses.replace(model, seed=self.seed + i, occupied=occupied)
-            for i, occupied in zip(
-                range(self.restarts), itertools.chain([1], several), strict=False
-            )
+            dataclasses.replace(model, seed=self.seed + i, occupied=next(occupied))
+            for i in range(self.restarts)
         ]
         tried = [run(one, shard, max_iter=self.max_iter, tol=slowly) for one in starts]
         self.bounds_ = np.array([fit.history[-1] for fit in tried])

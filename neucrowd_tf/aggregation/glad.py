@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
+    Array,
+    Codes,
+    Prior,
     apply_gold,
     coin_errors,
     normalise_log,
@@ -19,11 +22,8 @@ from neucrowd_tf.aggregation.glad_integrated import MEAN, IntegratedGladModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, one_of
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes, Prior
-    from neucrowd_tf.annotations import Annotations
 
 # Deviation: C classes, with wrong labels equally likely.
 # Deviation: at most a few steps of L-BFGS from the last parameters, where the paper climbs by

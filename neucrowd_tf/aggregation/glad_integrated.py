@@ -6,15 +6,11 @@ So its E-step needs one instance at a time, and its M-step is one number per ann
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import coin_errors, normalise_log
+from neucrowd_tf.aggregation.base import Array, coin_errors, normalise_log
 from neucrowd_tf.aggregation.sums import TINY, LatentModel, Shard, Sums, keep_gold_only
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
 
 # Deviation: difficulties are averaged over, in the paper they are parameters.
 POINTS = 9

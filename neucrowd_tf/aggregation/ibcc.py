@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_counts
+from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
 from neucrowd_tf.arguments import argument, estimator, number
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
 
 
 def diagonal_counts(num_classes: int, right: float, wrong: float) -> Array:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
+    Array,
+    Codes,
     apply_gold,
     expected_skills,
     tolerance,
@@ -13,11 +15,8 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, whole
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 
 # Deviation: IBCC, EBCC and BWA stop by their objective, not by how far a posterior moves, so that

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, apply_gold, coin_errors
+from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, whole
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 
 def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: int) -> Array:
@@ -77,9 +74,8 @@ class Kos(Aggregator):
             votes = np.bincount(crowd.instances, signs, crowd.num_instances)
             above[:, threshold] = np.where(sums != 0.0, sums, votes) > 0.0
         labels = np.where(above.all(axis=1), size - 1, above.argmin(axis=1) if size > 1 else 0)
-        self.priors_ = np.bincount(labels[crowd.annotated], minlength=size) / max(
-            crowd.annotated.sum(), 1
-        )
+        labelled = np.bincount(labels[crowd.annotated], minlength=size)
+        self.priors_ = labelled / max(labelled.sum(), 1)
         self.probas_ = np.where(crowd.annotated[:, None], np.eye(size)[labels], self.priors_)
         apply_gold(self.probas_, gold)
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_counts
+from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
 from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,9 +93,8 @@ class MaceModel(ConfusionModel[Habits]):
         """Returns the evidence lower bound, or the log posterior where EM."""
         q = parameters
         if not self.bayes:
-            smoothed = (self.knowing_prior * q.log_knowing).sum() + (
-                self.saying_prior * q.log_saying
-            ).sum()
+            smoothed = (self.knowing_prior * q.log_knowing).sum()
+            smoothed += (self.saying_prior * q.log_saying).sum()
             return float(sums["evidence"] + smoothed)
         knowing = np.broadcast_to(self.knowing_prior, q.knowing.shape)
         saying = np.full_like(q.saying, self.saying_prior)

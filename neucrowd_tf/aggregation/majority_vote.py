@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Aggregator, Ties, apply_gold, normalise_counts
+from neucrowd_tf.aggregation.base import Aggregator, Codes, Ties, apply_gold, normalise_counts
 from neucrowd_tf.aggregation.sums import skills_of
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.errors import UsageError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.aggregation.base import Codes
-    from neucrowd_tf.annotations import Annotations
 
 
 def majority_labels(

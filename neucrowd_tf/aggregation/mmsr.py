@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import tolerance
+from neucrowd_tf.aggregation.base import Array, tolerance
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import WeightedVote
 from neucrowd_tf.arguments import argument, estimator, fitted, whole
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.aggregation.base import Array
 
 
 def agreement_matrix(shard: Shard) -> tuple[Array, Array]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import normalise_counts, without_convergence_warnings
+from neucrowd_tf.aggregation.base import (
+    Array,
+    Codes,
+    normalise_counts,
+    without_convergence_warnings,
+)
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, number
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01

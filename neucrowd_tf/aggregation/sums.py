@@ -20,17 +20,13 @@ import abc
 import dataclasses
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import apply_gold, normalise_log, vote_shares
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.aggregation.base import Array, Codes
+from neucrowd_tf.aggregation.base import Array, Codes, apply_gold, normalise_log, vote_shares
 
 Parameters = TypeVar("Parameters")
 Sums: TypeAlias = "dict[str, Array]"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
+    Array,
+    Codes,
     apply_gold,
     coin_errors,
     normalise_counts,
@@ -16,12 +17,9 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.base import Array, Codes
-    from neucrowd_tf.annotations import Annotations
 
 
 def weighted_votes(shard: Shard, weights: Array) -> Array:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.errors import DataError, RowError
 from neucrowd_tf.names import as_name_array, roles_of, spelt
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 MISSING = -1
 MOST_VOTES = 1_000_000

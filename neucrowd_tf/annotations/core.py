@@ -9,9 +9,10 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.codes import (
     Duplicates,
@@ -30,9 +31,6 @@ from neucrowd_tf.annotations.codes import (
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.names import as_name_array, spelt
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 class Annotations(AnnotationViews):
@@ -360,13 +358,7 @@ class Annotations(AnnotationViews):
         }
         return self._with(**fields, named=self.named or instance_names is not None)
 
-    def align(
-        self,
-        instance_names: Any = None,
-        class_names: Any = None,
-        *,
-        unmatched: Literal["error", "drop"] = "error",
-    ) -> Annotations:
+    def align(self, instance_names: Any = None, class_names: Any = None) -> Annotations:
         """Returns the annotations over other instances or classes, matched by name.
 
         They are in the order of the names; those that are new have no labels.
@@ -374,18 +366,14 @@ class Annotations(AnnotationViews):
         Args:
             instance_names: `[N]` all instances wanted.
             class_names: `[C]` all classes wanted.
-            unmatched: what to do with labels of instances, or for classes, that are not wanted.
 
         Raises:
-            DataError: labels that are not wanted, with the name (unless they are to be dropped); a
-                name that is there twice.
+            DataError: labels that are not wanted, with the name; a name that is there twice.
         """
         crowd = self
         for side, names in (("instance", instance_names), ("class", class_names)):
             if names is not None:
-                wanted = as_name_array(names)
-                old = getattr(crowd, f"{side}_names")
-                crowd = crowd._moved(side, matched(old, wanted, side), wanted, unmatched)
+                crowd = crowd._moved(side, as_name_array(names))
         return crowd
 
     def with_annotators(self, names: Iterable[Hashable]) -> Annotations:
@@ -401,36 +389,29 @@ class Annotations(AnnotationViews):
             return self
         return self._with(num_annotators=len(all_names), annotator_names=as_name_array(all_names))
 
-    def _moved(
-        self, side: str, places: NDArray[np.int64], names: NDArray[Any], unmatched: str = "error"
-    ) -> Annotations:
-        """Returns the annotations with instance (or class) i at `places[i]` among `names`.
-
-        One at -1 is left out.
-        """
-        axis, field = (0, "_instances") if side == "instance" else (1, "_labels")
-        size = {"num_instances" if axis == 0 else "num_classes": len(names), f"{side}_names": names}
+    def _moved(self, side: str, names: NDArray[Any]) -> Annotations:
+        """Returns the annotations over the instances (or classes) of these names."""
+        axis, size, field = (
+            (0, "num_instances", "_instances")
+            if side == "instance"
+            else (1, "num_classes", "_labels")
+        )
+        places = matched(getattr(self, f"{side}_names"), names, side)
         used = self.vote_counts().sum(axis=1 - axis) > 0
         lost = np.flatnonzero(used & (places < 0))
-        if len(lost) and unmatched == "error":
+        if len(lost):
             name = spelt(getattr(self, f"{side}_names")[lost[0]])
             shown = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
             raise DataError(f"{side} names: expected one of {shown}, received {name}")
-        if axis == 0:
-            size["named"] = True
-        if self._votes is not None:
-            shape = [*self._votes.shape]
-            shape[axis] = len(names)
-            counts = np.zeros(shape, dtype=np.int32)
-            wanted = np.flatnonzero(places >= 0)
-            target = (places[wanted],) if axis == 0 else (slice(None), places[wanted])
-            counts[target] = self._votes.take(wanted, axis=axis)
-            return self._with(_votes=counts, **size)
-        codes = places[getattr(self, field)].astype(np.int32)
-        if len(lost):
-            chosen = np.flatnonzero(codes >= 0)
-            return self._at(chosen, **{field: codes[chosen]}, **size)
-        return self._with(**{field: codes}, **size)
+        fields = {size: len(names), f"{side}_names": names, "named": self.named or axis == 0}
+        if self._votes is None:
+            fields[field] = places[getattr(self, field)].astype(np.int32)
+        else:
+            votes, wanted = np.moveaxis(self._votes, axis, 0), places >= 0
+            counts = np.zeros((len(names), votes.shape[1]), dtype=np.int32)
+            counts[places[wanted]] = votes[wanted]
+            fields["_votes"] = np.ascontiguousarray(np.moveaxis(counts, 0, axis))
+        return self._with(**fields)
 
     def select(self, keep: ArrayLike) -> Annotations:
         """Returns the annotations at `keep`, with the same instances, annotators and classes.
@@ -457,9 +438,6 @@ class Annotations(AnnotationViews):
         whole = zip((self.instances, self.annotators, self.labels), extra, strict=True)
         return Annotations(
             *map(np.concatenate, whole),
-            num_instances=self.num_instances,
-            num_annotators=self.num_annotators,
-            num_classes=self.num_classes,
             instance_names=self.instance_names,
             annotator_names=self.annotator_names,
             class_names=self.class_names,

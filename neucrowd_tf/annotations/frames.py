@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.codes import as_frame
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.names import as_name_array, roles_of, spelt
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 SHAPES = (
     "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"

@@ -8,31 +8,22 @@ Everything is computed from the vote counts `[N, C]` or from the sparse triples;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.annotations.codes import vote_matrix
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 COEFFICIENTS = ("observed", "fleiss", "krippendorff", "gwet")
 
 
 def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
     """Returns vote counts `[N, C]` as int64, from annotations or from counts."""
-    counts = (
-        annotations.vote_counts()
-        if isinstance(annotations, Annotations)
-        else np.asarray(annotations)
-    )
-    if counts.ndim != 2 or counts.dtype.kind not in "iu" or (counts.size and counts.min() < 0):
-        raise DataError(
-            "votes: expected whole numbers from 0 of shape [instances, classes], received"
-            f" {counts.dtype} of shape {counts.shape}"
-        )
+    crowd = isinstance(annotations, Annotations)
+    counts = annotations.vote_counts() if crowd else vote_matrix(annotations)
     return counts.astype(np.int64)
 
 

@@ -87,7 +87,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             instances after the game, weighted by the classifier's probability of each class. The
             game drives the generator from the annotations, so they do not measure annotators.
             Without a game, the crowd layer's, which do.
-        mean_, scale_, annotator_table_, annotator_names_, generator_weights_: inputs of `generate`.
+        annotator_table_, annotator_names_, generator_weights_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
 
     References:
@@ -180,8 +180,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     collapsed_: bool = fitted()
     generator_weights_: list[NDArray[Any]] = fitted()
     confusion_matrices_: NDArray[np.float32] = fitted()
-    mean_: NDArray[np.float32] = fitted()
-    scale_: NDArray[np.float32] = fitted()
     annotator_names_: NDArray[Any] = fitted()
 
     # ----------------------------------------------------------------- fit
@@ -257,8 +255,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             classifier.fit(data.features, data.annotations, run=run)
             network = classifier.network
         self.pretraining_history_ = classifier.history_
-        self.mean_ = np.array(network.standardise.mean.numpy())
-        self.scale_ = np.array(network.standardise.scale.numpy())
         self.confusion_matrices_ = classifier.confusion_matrices_
         self.generator_weights_ = []
         return network
@@ -417,14 +413,11 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         self, features: NDArray[np.float32], annotators: int
     ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
         """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
-        rows, square_root = (
-            max(1, _PAIRS_AT_ONCE // max(annotators, 1)),
-            self.standardise == "square_root",
-        )
+        rows = max(1, _PAIRS_AT_ONCE // max(annotators, 1))
+        standardise = self.model_.get_layer("standardise")
         for first in range(0, len(features), rows):
             block = features[first : first + rows]
-            flat = np.sign(block) * np.sqrt(np.abs(block)) if square_root else block
-            flat = ((flat - self.mean_) / self.scale_).reshape(len(block), -1).astype(np.float32)
+            flat = np.asarray(standardise(block)).reshape(len(block), -1)
             yield slice(first, first + len(block)), flat, self._predict_proba(block)
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
@@ -468,16 +461,17 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
         x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
         generator = self._generator()
-        annotations = self._empty(len(x)) if annotations is None else annotations
+        if annotations is None:
+            nothing = np.zeros(0, np.int32)
+            sizes = {"num_instances": len(x), "annotator_names": names, "class_names": classes}
+            annotations = Annotations(nothing, nothing, nothing, **sizes)
         if annotations.num_instances != len(x):
             raise DataError(
                 f"generate: expected annotations of {len(x)} instances, received"
                 f" {annotations.num_instances}"
             )
-        if (
-            annotations.annotator_names.tolist() != names.tolist()
-            or annotations.class_names.tolist() != classes.tolist()
-        ):
+        theirs = annotations.annotator_names, annotations.class_names
+        if not all(map(np.array_equal, theirs, (names, classes))):
             raise DataError(
                 "generate: expected annotations by the annotators and with the classes that fit"
                 " was given, received others"
@@ -498,15 +492,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             return annotations
         return annotations.with_generated(
             *(np.concatenate(codes).astype(np.int32) for codes in zip(*cells, strict=True))
-        )
-
-    def _empty(self, size: int) -> Annotations:
-        nothing = np.zeros(0, np.int32)
-        return Annotations(
-            *(nothing, nothing, nothing),
-            num_instances=size,
-            annotator_names=self.annotator_names_,
-            class_names=self.classes_,
         )
 
 
@@ -579,11 +564,9 @@ def collapsed(
             fall to half of its first value.
     """
     accuracies = logs.get("val_accuracy", [])
-    if (
-        accuracies
-        and start is not None
-        and accuracies[-1] < max(start["accuracy"], *accuracies) - drop
-    ):
-        return True
+    if start is not None and accuracies:
+        best = max(start["accuracy"], *accuracies)
+        if accuracies[-1] < best - drop:
+            return True
     spread = logs.get("predicted_class_entropy", [])
     return bool(spread) and not spread[-1] >= 0.5 * spread[0]

@@ -12,13 +12,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import at_labels
 from neucrowd_tf.crowding.networks import (
     Auxiliary,
@@ -56,11 +58,6 @@ from neucrowd_tf.training.state import (
     reset_optimizer,
     write_variables,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 # Purposes of random numbers; `Crowd.draw` has 16 of them in each epoch.
 _SURVEY, _SELECT, _PAIRS, _SURE, _GENERATOR, _UNSURE, _CLASSIFIER = range(7)

@@ -8,19 +8,16 @@ instance and e of an annotator.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.crowding.objectives import entropy
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 
 def fold(seed: Any, number: Any) -> Any:
@@ -293,22 +290,14 @@ class Discriminator(keras.layers.Layer):
         self.matrices_initializer = keras.initializers.RandomNormal(stddev=1.0 / k, seed=first + 2)
         self.mixing_initializer = keras.initializers.Orthogonal(seed=first + 3)
         self.correlation_initializer = keras.initializers.Identity()
-        self.matrices = self.add_weight(
-            shape=(c, k, k), initializer=self.matrices_initializer, name="matrices"
-        )
-        self.mixing = self.add_weight(
-            shape=(k, k),
-            initializer=self.mixing_initializer,
-            trainable=aggregate_labels,
-            name="mixing",
-        )
-        self.correlation = self.add_weight(
-            shape=(c, c),
-            initializer=self.correlation_initializer,
-            trainable=False,
-            name="correlation",
-        )
+        self.matrices = self._weight("matrices", (c, k, k))
+        self.mixing = self._weight("mixing", (k, k), aggregate_labels)
+        self.correlation = self._weight("correlation", (c, c), False)
         self.built = True
+
+    def _weight(self, name: str, shape: tuple[int, ...], trainable: bool = True) -> Any:
+        initializer = getattr(self, f"{name}_initializer")
+        return self.add_weight(shape=shape, initializer=initializer, trainable=trainable, name=name)
 
     def class_matrices(self) -> Any:
         """Returns M_c, or with the LCA decoder sum_c' S_cc' M_c' W, `[C, k, k]`.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.crowd_layers.losses import at_labels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Quantiles of the losses that a search for mu tries.
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, statistics
@@ -15,9 +15,6 @@ from neucrowd_tf.certainty.coefficients import Scale, agreement_intervals
 from neucrowd_tf.certainty.estimate import NOTHING
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.values import numbers_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MANY_SHARED = 20
 # Agreement on fewer instances than this is shown, but not judged.

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations, as_annotations, statistics
+from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
 from neucrowd_tf.io.tables.writing import cell, to_csv
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from neucrowd_tf.certainty.inference import Inference
 
 HEADER = (
     *("annotator", "num_labels", "skill", "skill_low", "skill_high", "note"),

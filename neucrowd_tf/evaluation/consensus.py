@@ -5,17 +5,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 MOST_LABELS = 50_000  # of which the default method takes half a minute
 LARGE_METHOD = "dawid_skene"

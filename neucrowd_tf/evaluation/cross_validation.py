@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    Codes = NDArray[np.int64]
-    Scores = NDArray[np.float64]
+Codes = NDArray[np.int64]
+Scores = NDArray[np.float64]
 
 
 def instance_values(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import entropy
 
 from neucrowd_tf.aggregation import majority_labels
@@ -19,9 +20,6 @@ from neucrowd_tf.evaluation.without_truth import (
     score_without_truth,
 )
 from neucrowd_tf.metrics import classification_metrics
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 

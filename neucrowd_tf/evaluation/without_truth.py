@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
@@ -20,11 +21,8 @@ from neucrowd_tf.certainty.prediction_powered import (
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-    Codes = NDArray[np.int64]
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
 
 BASIS = "expected by the crowd"
 MEANING = (

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_shares
-from neucrowd_tf.aggregation.dawid_skene import dawid_skene_em
+from neucrowd_tf.aggregation.dawid_skene import Confusion, dawid_skene_em
 from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.sums import Fit
 from neucrowd_tf.errors import UsageError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.aggregation.dawid_skene import Confusion
-    from neucrowd_tf.aggregation.sums import Fit
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")

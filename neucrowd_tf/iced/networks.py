@@ -9,11 +9,12 @@ auto-encoder and every round run the same compiled function.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import build_encoder, embedding_model
@@ -22,10 +23,7 @@ from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
 from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.state import user_network
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Networks = tuple[keras.Model, keras.Model, keras.Model]
+Networks = tuple[keras.Model, keras.Model, keras.Model]
 
 ROWS_AT_ONCE = 4096
 FILTERS = (16, 32)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 INTERPOLATIONS = ("certainty", "printed", "uniform")
 # What the rounds draw is a function of (seed, this, purpose, round).

@@ -7,9 +7,10 @@ import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
@@ -28,9 +29,6 @@ from neucrowd_tf.io.table import (
     separator_of,
 )
 from neucrowd_tf.names import as_name_array, roles_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TEXTS = ("text", "sentence", "content", "comment", "document")
 INDEX = "__index_level_"  # the index of a frame without a name, in Parquet

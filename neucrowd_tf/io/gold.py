@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold, is_missing, is_second, named_columns
 from neucrowd_tf.io.items import item_columns, only_column, options_beside
@@ -16,11 +17,6 @@ from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 
 def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:

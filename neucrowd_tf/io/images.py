@@ -5,17 +5,15 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MAX_PIXELS = 1 << 26
 MOST_BYTES = 1 << 33  # of all images as float32

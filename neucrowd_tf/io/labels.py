@@ -6,9 +6,10 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.codes import duplicates
@@ -30,10 +31,6 @@ from neucrowd_tf.io.values import (
     without_point,
 )
 from neucrowd_tf.names import encode, typed_names
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 RAREST = 5  # classes that are shown besides the most frequent ones
 TABLE = "table"  # the name of no tool

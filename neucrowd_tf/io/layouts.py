@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error, unreadable
@@ -18,9 +19,6 @@ from neucrowd_tf.io.importers import TOOLS, find
 from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_CELLS = 10**9  # of a matrix in an NPY file
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class

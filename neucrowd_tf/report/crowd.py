@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
@@ -28,9 +29,6 @@ from neucrowd_tf.labelling.plan import REACHED, make_plan, reason, rise
 from neucrowd_tf.report.pictures import Page, heatmap
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import csv_link, percent, shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_ANNOTATORS = 200
 MOST_ITEMS = 60

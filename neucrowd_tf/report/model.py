@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals, wilson_interval
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.report.pictures import heatmap
 from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_CELLS = 12  # classes of a confusion matrix with numbers
 MOST_CLASSES = 50

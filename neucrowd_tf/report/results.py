@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.commands.predictions import read_predictions
 from neucrowd_tf.commands.run_files import (
@@ -19,16 +20,12 @@ from neucrowd_tf.commands.run_files import (
     other_results,
     read_config,
 )
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.inferred_labels import held_out_predictions
+from neucrowd_tf.evaluation.intervals import Interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.io.files.reading import digest, read_text
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.evaluation.intervals import Interval
 
 # Training instances of more numbers than this are not predicted for the report.
 MOST_PREDICTED = 50_000_000

@@ -6,17 +6,15 @@ import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.images import image_files, read_image
 from neucrowd_tf.training.standardise import ROWS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SHUFFLED = 4096  # instances among which a batch is drawn
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, whole
 from neucrowd_tf.registry import register_ensemble
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 # Members' seeds lie this far apart, away from those of rounds and restarts.
 MEMBER_SEEDS = 104_729

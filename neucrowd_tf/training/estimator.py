@@ -11,11 +11,12 @@ import logging
 import numbers
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
@@ -28,9 +29,6 @@ from neucrowd_tf.training.dataset_features import DatasetFeatures, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
 from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -22,9 +23,6 @@ from neucrowd_tf.arguments import strengths
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.standardise import standardise as scaling
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 # The logit of a class that training never saw. The largest logit of the others is at least 0 (they

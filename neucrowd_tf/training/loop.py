@@ -6,11 +6,12 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.nn.steps import agreed, share_of
 from neucrowd_tf.training.network_cache import free_earlier
@@ -26,9 +27,6 @@ from neucrowd_tf.training.state import (
     write_variables,
 )
 from neucrowd_tf.training.validation import BestEpoch
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]

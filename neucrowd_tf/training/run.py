@@ -11,19 +11,16 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
 

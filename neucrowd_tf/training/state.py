@@ -14,16 +14,14 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Values = list[tuple[Any, Any]]
 
@@ -52,11 +50,6 @@ def fits(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> bool:
 
 def write_variables(variables: Sequence[Any], values: Sequence[NDArray[Any]]) -> None:
     """Assigns values to variables; numbers and shapes have to agree."""
-    if len(variables) != len(values):
-        raise ValueError(
-            f"expected {len(variables)} values, received {len(values)}: the checkpoint belongs to"
-            " another model"
-        )
     for variable, value in zip(variables, values, strict=True):
         variable.assign(value)
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.nn.similarity import similarity
 from neucrowd_tf.nn.steps import replicas, take_step
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.tuplets import TupletIndex
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class EncoderModel(keras.Model):

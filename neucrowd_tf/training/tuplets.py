@@ -11,15 +11,13 @@ left, so a tuplet needs exactly n uniform numbers and no rejection.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def uniform_batches(seed: int, batch: int, width: int) -> Any:
@@ -165,13 +163,9 @@ class TupletIndex:
         self, labels: NDArray[np.integer[Any]], negatives: int, classes: Sequence[int] | None = None
     ) -> None:
         counts = np.bincount(labels)
-        present = np.flatnonzero(counts)
         if classes is None:
-            classes = (
-                [1]
-                if len(counts) == 2 and counts.min() > 0
-                else [int(c) for c in present if counts[c] >= 2]
-            )
+            two = len(counts) == 2 and counts.min() > 0
+            classes = [1] if two else np.flatnonzero(counts >= 2).tolist()
         for c in classes:
             if c >= len(counts) or counts[c] < 2:
                 raise DataError(
@@ -191,10 +185,8 @@ class TupletIndex:
         self.classes = np.asarray(classes, dtype=np.int32)
         self.negatives = negatives
         self.order = np.argsort(labels, kind="stable").astype(np.int32)
-        bounds = np.concatenate([[0], np.cumsum(counts)])
-        self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1).astype(
-            np.int32
-        )
+        bounds = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        self.blocks = np.stack([bounds[self.classes], bounds[self.classes + 1]], axis=1)
 
     def cumulative(self, relative: NDArray[Any] | None = None) -> NDArray[np.float64]:
         """Returns `[N + 1]` running sums of the instances' relative probabilities `[N]`.
@@ -230,18 +222,12 @@ class TupletIndex:
         which = tf.math.floormod(tf.range(batch), len(self.classes))
         bounds = tf.gather(tf.constant(self.blocks), which)
         start, end = tf.gather(cumulative, bounds[:, 0]), tf.gather(cumulative, bounds[:, 1])
-        total = cumulative[-1]
+        begin, total = tf.zeros_like(start), tf.fill(tf.shape(start), cumulative[-1])
         anchor, cut = self._pick(uniforms[:, 0], start, end, [], cumulative)
         positive, _ = self._pick(uniforms[:, 1], start, end, [cut], cumulative)
         cuts, rows = [(start, end - start)], [anchor, positive]
         for slot in range(self.negatives):
-            row, cut = self._pick(
-                uniforms[:, 2 + slot],
-                tf.zeros_like(start),
-                tf.fill(tf.shape(start), total),
-                cuts,
-                cumulative,
-            )
+            row, cut = self._pick(uniforms[:, 2 + slot], begin, total, cuts, cumulative)
             rows.append(row)
             if slot + 1 < self.negatives:
                 cuts = _insert(cuts, cut)

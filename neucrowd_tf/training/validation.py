@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
@@ -16,9 +17,6 @@ from neucrowd_tf.aggregation import Aggregator, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import TrainingData
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def consensus_labels(
@@ -31,11 +29,8 @@ def consensus_labels(
         seed: draws between classes with equally many votes.
         weigh_annotators: Dawid and Skene's labels instead, where it is known who voted.
     """
-    stage: Aggregator = (
-        DawidSkene(seed=seed)
-        if weigh_annotators and annotations.has_identities
-        else MajorityVote(seed=seed)
-    )
+    weigh = weigh_annotators and annotations.has_identities
+    stage: Aggregator = DawidSkene(seed=seed) if weigh else MajorityVote(seed=seed)
     with warnings.catch_warnings():
         # Labels settle long before the last digits of the objective.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -67,15 +62,10 @@ def hold_out(
             f"annotations: {len(labels)} annotated instances are too few to hold out a share of"
             f" {fraction:g} for validation. Pass validation data."
         )
-    counts = np.bincount(labels)
-    stratify = (
-        labels
-        if counts[counts > 0].min() >= 2 and round(fraction * len(labels)) >= (counts > 0).sum()
-        else None
-    )
-    train, held = train_test_split(
-        np.arange(len(labels)), test_size=fraction, random_state=seed, stratify=stratify
-    )
+    counts = np.unique(labels, return_counts=True)[1]
+    enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
+    options = {"random_state": seed, "stratify": labels if enough else None}
+    train, held = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
     train.sort()
     held.sort()
     training = TrainingData(
@@ -134,11 +124,9 @@ class BestEpoch:
 
     def waited(self, epoch: int) -> bool:
         """Returns whether patience has run out after `epoch`."""
-        return (
-            self.patience is not None
-            and self.epoch is not None
-            and epoch - self.epoch >= self.patience
-        )
+        if self.patience is None or self.epoch is None:
+            return False
+        return epoch - self.epoch >= self.patience
 
 
 def validation_figures(

@@ -126,7 +126,6 @@ def test_align_replace_and_select_are_those_of_the_matrix() -> None:
     )
     with pytest.raises(DataError, match="instance names: expected one of 'a', received 'c'"):
         crowd.align(["a"])
-    assert crowd.align(["a"], unmatched="drop").to_dense().tolist() == [[0, 1]]
     assert crowd.replace(class_names=["n", "y"]).to_frame()["label"].tolist() == list("ynyy")
     with pytest.raises(DataError, match="annotator_names: expected 2 names, received 1"):
         crowd.replace(annotator_names=["w"])

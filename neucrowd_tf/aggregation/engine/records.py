@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from neucrowd_tf.aggregation.engine.source import Source
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.files.json import jsonable
 from neucrowd_tf.io.files.reading import digest
-
-if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.engine.source import Source
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

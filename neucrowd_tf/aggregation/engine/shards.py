@@ -8,12 +8,13 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from scipy import sparse
 
 from neucrowd_tf.aggregation.engine.records import Engine, changed, digests
@@ -37,9 +38,6 @@ from neucrowd_tf.io.files.json import read_sealed, write_sealed
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import typed_names
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Annotations of a shard: small enough that a few are in memory at once, large enough that adding
 # up the sums of all shards takes little beside making them.

@@ -6,13 +6,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
@@ -25,9 +26,6 @@ from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
 from neucrowd_tf.io.values import check_classes, check_ids, check_names, check_several, classes_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, read_bytes
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 DIGEST = "sha256"
 # NumPy parses an array's header as Python source, and before 3.12 threads that do so at once can

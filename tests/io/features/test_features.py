@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -141,14 +140,6 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
         np.save(tmp_path / "f.npy", array, allow_pickle=True)
         with pytest.raises(DataError, match=message):
             read_features(tmp_path / "f.npy")
-
-
-def test_times_in_seconds_are_warned_of(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="column 't' varies by 20, .*Subtract its mean"):
-        read(tmp_path, "task,t\na,1700000000\nb,1700000040\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read(tmp_path, "task,t,same\na,1700000000,5\nb,1700900040,5\n")
 
 
 def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
