@@ -94,7 +94,6 @@ class EBCCModel(LatentModel[Groups]):
         classes = classes if parameters is None else parameters.classes
         mass = np.bincount(classes, weights=members, minlength=size)
         left = members > EMPTY
-        left[classes == -1] = False
         for empty in np.flatnonzero(np.bincount(classes[left], minlength=size) == 0):
             left[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
         classes, members = classes[left], members[left]
@@ -204,9 +203,7 @@ class EBCC(IterativeAggregator):
         self.bounds_ = np.array([fit.history[-1] for fit in tried])
         best = np.argsort(-self.bounds_, kind="stable")[: math.ceil(len(tried) * CONTINUED)]
         order = np.union1d(best, [0])
-        ended = [
-            run(starts[i], shard, max_iter=self.max_iter, tol=self.tol, begin=tried[i])
-            for i in order
-        ]
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        ended = [run(starts[i], shard, begin=tried[i], **limits) for i in order]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))

@@ -122,13 +122,8 @@ class _Model:
             value, gradient = self.expected(point * self.units, right)
             return value, gradient * self.units
 
-        result = optimize.minimize(
-            scaled,
-            theta / self.units,
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": steps, "maxcor": 5},
-        )
+        start, options = theta / self.units, {"maxiter": steps, "maxcor": 5}
+        result = optimize.minimize(scaled, start, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x * self.units)
 
 

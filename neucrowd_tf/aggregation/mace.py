@@ -98,11 +98,8 @@ class MaceModel(ConfusionModel[Habits]):
             return float(sums["evidence"] + smoothed)
         knowing = np.broadcast_to(self.knowing_prior, q.knowing.shape)
         saying = np.full_like(q.saying, self.saying_prior)
-        return (
-            float(sums["evidence"])
-            - divergence(q.knowing, knowing, q.log_knowing)
-            - divergence(q.saying, saying, q.log_saying)
-        )
+        distance = divergence(q.knowing, knowing, q.log_knowing)
+        return float(sums["evidence"]) - distance - divergence(q.saying, saying, q.log_saying)
 
     def priors(self, parameters: Habits) -> Array:
         """Returns even shares `[C]`."""
@@ -161,13 +158,8 @@ class Mace(IterativeAggregator):
         """Returns MACE as sums, with the first start's seed."""
         bayes = self.method == "vb"
         small = 0.01 / num_classes
-        return MaceModel(
-            np.full(2, self.knowing_prior if bayes else small),
-            self.saying_prior if bayes else small,
-            bayes,
-            num_classes,
-            self.seed,
-        )
+        knowing, saying = (self.knowing_prior, self.saying_prior) if bayes else (small, small)
+        return MaceModel(np.full(2, knowing), saying, bayes, num_classes, self.seed)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Habits]:
         starts = (dataclasses.replace(model, seed=self.seed + i) for i in range(self.restarts))

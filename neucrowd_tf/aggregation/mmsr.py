@@ -110,11 +110,8 @@ class Mmsr(WeightedVote):
             u = trimmed_means(_ratios(magnitudes, v), observed, u, trim)
             self.n_iter_ = step
             # |u v' - u0 v0'| in the Frobenius norm, without the matrices.
-            moved = (
-                (u @ u) * (v @ v)
-                - 2.0 * (u @ last[0]) * (v @ last[1])
-                + (last[0] @ last[0]) * (last[1] @ last[1])
-            )
+            moved = (u @ u) * (v @ v) - 2.0 * (u @ last[0]) * (v @ last[1])
+            moved += (last[0] @ last[0]) * (last[1] @ last[1])
             if np.sqrt(max(moved, 0.0)) < self.tol * max(len(u), 1):
                 self.converged_ = True
                 break

@@ -22,9 +22,9 @@ COEFFICIENTS = ("observed", "fleiss", "krippendorff", "gwet")
 
 def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
     """Returns vote counts `[N, C]` as int64, from annotations or from counts."""
-    crowd = isinstance(annotations, Annotations)
-    counts = annotations.vote_counts() if crowd else vote_matrix(annotations)
-    return counts.astype(np.int64)
+    if isinstance(annotations, Annotations):
+        return annotations.vote_counts().astype(np.int64)
+    return vote_matrix(annotations).astype(np.int64)
 
 
 def known_codes(

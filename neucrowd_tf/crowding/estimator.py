@@ -463,8 +463,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         generator = self._generator()
         if annotations is None:
             nothing = np.zeros(0, np.int32)
-            sizes = {"num_instances": len(x), "annotator_names": names, "class_names": classes}
-            annotations = Annotations(nothing, nothing, nothing, **sizes)
+            sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
+            annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
         if annotations.num_instances != len(x):
             raise DataError(
                 f"generate: expected annotations of {len(x)} instances, received"
@@ -535,12 +535,8 @@ def held_out(data: TrainingData, fraction: float, seed: int) -> TrainingData:
     authentic = data.annotations.observed()
     judged = np.flatnonzero(authentic.annotated)
     labels = consensus_labels(authentic[judged], seed)
-    split, rest = hold_out(
-        TrainingData(data.features[judged], authentic[judged], None, data.rows[judged]),
-        labels,
-        fraction,
-        seed,
-    )
+    labelled = TrainingData(data.features[judged], authentic[judged], None, data.rows[judged])
+    split, rest = hold_out(labelled, labels, fraction, seed)
     rows = np.union1d(judged[rest], np.flatnonzero(~authentic.annotated))
     return TrainingData(
         data.features[rows], data.annotations[rows], split.validation, data.rows[rows]

@@ -319,11 +319,8 @@ class Discriminator(keras.layers.Layer):
             features: `[B, d]`.
             annotators: `[R, e]`.
         """
-        return (
-            self.instance_encoder(features),
-            self.annotator_encoder(annotators),
-            self.class_matrices(),
-        )
+        v, u = self.instance_encoder(features), self.annotator_encoder(annotators)
+        return v, u, self.class_matrices()
 
     def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
         """Returns the logits of D of every label of every pair, `[B, R, C]`.

@@ -52,11 +52,8 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     if len(set(names.tolist())) != len(names):
         raise DataError("cross-validation: expected each task in one part only")
     if not first.has_identities:
-        return Annotations.from_votes(
-            np.vstack([crowd.vote_counts() for crowd in parts]),
-            instance_names=names,
-            class_names=first.class_names,
-        )
+        votes = np.vstack([crowd.vote_counts() for crowd in parts])
+        return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
     people, annotators = pd.factorize(
         as_name_array([name for crowd in parts for name in crowd.annotator_names.tolist()])
     )
@@ -77,11 +74,8 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
 
 def annotated_parts(dataset: CrowdDataset) -> list[Split]:
     """Returns those of the validation and the test split that have annotations."""
-    return [
-        split
-        for split in (dataset.validation, dataset.test)
-        if split is not None and split.annotations is not None
-    ]
+    splits = [split for split in (dataset.validation, dataset.test) if split is not None]
+    return [split for split in splits if split.annotations is not None]
 
 
 def whole_crowd(dataset: CrowdDataset) -> Annotations:

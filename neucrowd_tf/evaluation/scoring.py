@@ -120,16 +120,13 @@ def evaluate(
     truth = dataset.truth
     if truth is not None and (truth >= 0).any():
         rows = np.flatnonzero(truth >= 0)
-        figures["surest"] = {
-            "share": list(SHARES),
-            "accuracy": accuracy_of_surest(probabilities[rows], truth[rows]),
-        }
+        surest = accuracy_of_surest(probabilities[rows], truth[rows])
+        figures["surest"] = {"share": list(SHARES), "accuracy": surest}
         votes = dataset.annotations.vote_counts()
         rows = rows[votes[rows].sum(axis=1) > 0]
         labels = majority_labels(votes, "random", seed)
-        figures["label_majority_vote"] = (
-            float((labels[rows] == truth[rows]).mean()) if len(rows) else None
-        )
+        right = labels[rows] == truth[rows]
+        figures["label_majority_vote"] = float(right.mean()) if len(rows) else None
     if callable(getattr(estimator, "evaluation", None)):
         figures |= estimator.evaluation(dataset)
     return figures

@@ -255,12 +255,8 @@ def score_without_truth(
         Brier score and calibration error are expected values, the others are against the most
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
-    judged = judge(
-        certainty_without_gold(crowd, gold),
-        rows,
-        probabilities,
-        gold=None if gold is None else gold[rows],
-    )
+    certainty, checked = certainty_without_gold(crowd, gold), None if gold is None else gold[rows]
+    judged = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judged.accuracy("model")
     metrics = classification_metrics(
         judged.posterior.argmax(axis=1), probabilities, class_names=class_names

@@ -228,11 +228,8 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         def start_autoencoder(epoch: int) -> None:
             model.set_epoch(autoencoder=order(real, _AUTOENCODER, epoch))
 
-        learn(
-            epochs=self.autoencoder_epochs,
-            run=run.stage("autoencoder"),
-            epoch_start=start_autoencoder,
-        )
+        stage = run.stage("autoencoder")
+        learn(epochs=self.autoencoder_epochs, run=stage, epoch_start=start_autoencoder)
 
         # Line 1: the warm-up, on majority votes (algorithm 2).
         majority = majority_labels(votes, "random", self.seed)
@@ -268,12 +265,9 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
                 classifier=order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
                 decoder=order(real, ROUNDS, 4, index, passes=self.decoder_epochs),
             )
-            smallest = np.bincount(candidates, minlength=size)[generate.used].min()
-            return {
-                "changed": changed,
-                "synthetic": float(synthetic.counts.sum()),
-                "smallest_class": float(smallest),
-            }
+            smallest = float(np.bincount(candidates, minlength=size)[generate.used].min())
+            added = float(synthetic.counts.sum())
+            return {"changed": changed, "synthetic": added, "smallest_class": smallest}
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
         self.history_ = learn(
@@ -416,12 +410,9 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             counts = table[[f"{kind}_{name}" for name in self.classes_.tolist()]]
             shares = counts.div(counts.sum(axis=1).replace(0, np.nan), axis=0)
             scores["rounds"][f"{kind}_shares"] = shares.to_numpy(object).tolist()
-        labels = scores["rounds"]["label_accuracy"]
-        scores |= {
-            "label_original": labels[0],
-            "label_final": labels[-1],
-            "candidate_purity": scores["rounds"]["candidate_purity"][-1],
-        }
+        labels, purity = (scores["rounds"][name] for name in ("label_accuracy", "candidate_purity"))
+        scores |= {"label_original": labels[0], "label_final": labels[-1]}
+        scores["candidate_purity"] = purity[-1]
         return scores | ({"label_first": labels[1]} if len(labels) > 1 else {})
 
 

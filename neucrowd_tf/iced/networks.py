@@ -276,11 +276,7 @@ def default_encoder(
 
 
 def default_decoder(
-    output_shape: tuple[int, ...],
-    hidden_units: Sequence[int],
-    *,
-    activation: str = "relu",
-    seed: int = 0,
+    output_shape: tuple[int, ...], hidden_units: Sequence[int], *, activation: str, seed: int
 ) -> keras.Model:
     """Returns the mirror of `default_encoder`, from embeddings to inputs, with a linear output.
 

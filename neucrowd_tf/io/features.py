@@ -18,7 +18,7 @@ from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import (
     PARQUET,
     Table,
@@ -51,7 +51,7 @@ class FeatureTable:
 
 
 def read_features(
-    path: Path, options: TableOptions | None = None, ignore: Sequence[str] = ()
+    path: Path, options: TableOptions = DEFAULTS, ignore: Sequence[str] = ()
 ) -> FeatureTable:
     """Reads a column of ids and columns of numbers from a CSV or Parquet file, or an NPY array.
 
@@ -69,7 +69,7 @@ def read_features(
     """
     if ending(path) == ".npy":
         return _read_array(path)
-    options = options_beside(path, options or TableOptions())
+    options = options_beside(path, options)
     head = head_of(path, options, 1)
     item = item_columns(head, options)
     names = _feature_columns(head, item, ignore)
@@ -84,9 +84,7 @@ def read_features(
     return FeatureTable(as_name_array(items), rows, names)
 
 
-def read_texts(
-    path: Path, options: TableOptions | None = None
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[Any], NDArray[Any]]:
     """Reads a column of ids and one of texts; other columns are not read.
 
     Args:
@@ -99,7 +97,7 @@ def read_texts(
     Raises:
         DataError: no such column, an item twice or without id, or no text in any row.
     """
-    options = options_beside(path, options or TableOptions())
+    options = options_beside(path, options)
     table = read_table(path, options)
     items = item_ids(table, options)
     folded = {name.casefold(): name for name in reversed(table.columns)}

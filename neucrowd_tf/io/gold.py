@@ -13,7 +13,7 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold, is_missing, is_second, named_columns
 from neucrowd_tf.io.items import item_columns, only_column, options_beside
 from neucrowd_tf.io.labels import match_items, report_on_stderr
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
@@ -35,7 +35,7 @@ def read_true_labels(
     path: Path,
     items: Sequence[str],
     classes: Sequence[str],
-    options: TableOptions | None = None,
+    options: TableOptions = DEFAULTS,
     *,
     drop: bool = False,
     report: Callable[[str], None] = report_on_stderr,
@@ -57,7 +57,7 @@ def read_true_labels(
         DataError: a missing column, an item or a class that is not there, or an item twice with
             different labels.
     """
-    table, options = read_beside(path, options or TableOptions())
+    table, options = read_beside(path, options)
     ids = table.joined(item_columns(table, options))
     hits = [*options.label_column] or roles_of(table.columns)["label"]
     hits = hits or [column for column in table.columns if is_gold(column)]
@@ -104,7 +104,7 @@ def read_true_labels(
 def read_gold(
     path: Path,
     annotations: Annotations,
-    options: TableOptions | None = None,
+    options: TableOptions = DEFAULTS,
     *,
     report: Callable[[str], None] = report_on_stderr,
 ) -> dict[object, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import zipfile
@@ -14,7 +15,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import UTF16, ZIP, check_regular, ending, open_bytes, read_text
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table, read_table, separator_of, table_of_records
 
 SAMPLE = 1 << 20  # bytes that are looked at
@@ -40,9 +41,8 @@ class Head:
 
     kind: Kind
 
-    def __init__(self, path: Path, options: TableOptions | None = None) -> None:
-        self.path = path
-        self.options = options or TableOptions()
+    def __init__(self, path: Path, options: TableOptions = DEFAULTS) -> None:
+        self.path, self.options = path, options
         self.columns: tuple[str, ...] = ()
         self.first: dict[str, Any] | None = None
         self.keys: tuple[str, ...] = ()
@@ -84,12 +84,9 @@ class Head:
         if text[:1] not in ("{", "[") or self.options.header == "none":
             line = text.split("\n", 1)[0].rstrip("\r")
             sign = separator_of(self.path, line, self.options)
-            try:
-                self.columns = tuple(
-                    cell.strip() for cell in next(csv.reader([line], delimiter=sign))
-                )
-            except (csv.Error, StopIteration):
-                self.columns = ()
+            with contextlib.suppress(csv.Error, StopIteration):
+                cells = next(csv.reader([line], delimiter=sign))
+                self.columns = tuple(cell.strip() for cell in cells)
             return
         self.kind = "json"
         value, end = _decoded(text, 1 + len(text[1:]) - len(text[1:].lstrip()))
@@ -221,9 +218,6 @@ def unknown(head: Head) -> DataError:
     """Returns the error for JSON of an unknown layout, with its keys."""
     keys = list(head.keys or head.first or ())[:8]
     shown = ", ".join(repr(str(key)[:40]) for key in keys) or "none"
-    return error(
-        "unknown_layout",
-        head.path,
-        problem=f"its keys are {shown}",
-        advice="Convert it to a CSV with the columns task, worker and label",
-    )
+    problem = f"its keys are {shown}"
+    advice = "Convert it to a CSV with the columns task, worker and label"
+    return error("unknown_layout", head.path, problem=problem, advice=advice)

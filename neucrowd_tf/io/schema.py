@@ -179,11 +179,8 @@ class TableOptions:
 
     def changed(self) -> dict[str, Any]:
         """Returns the options that differ from their defaults, by name."""
-        return {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if getattr(self, field.name) != field.default
-        }
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {field.name: x for field, x in values.items() if x != field.default}
 
 
 def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:

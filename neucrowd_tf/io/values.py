@@ -192,11 +192,9 @@ def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[s
     if numbers is None:
         text = next(name for name in names if numbers_of([name]) is None)
         raise error("unknown_class", path, label=text, classes="numbers, as --bins needs")
-    edges = (
-        np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
-        if len(bins) == 1
-        else np.asarray(bins)
-    )
+    edges = np.asarray(bins)
+    if len(bins) == 1:
+        edges = np.linspace(min(numbers), max(numbers), int(bins[0]) + 1)
     if min(numbers) < edges[0] or max(numbers) > edges[-1]:
         other = min(numbers) if min(numbers) < edges[0] else max(numbers)
         raise error("unknown_class", path, label=f"{other:g}", classes=f"the bins {list(bins)}")

@@ -113,11 +113,8 @@ def write_report(
     """
     folder = Path(run_folder)
     model = read_run(folder, dataset, estimator, metrics)
-    name = (
-        dataset.name
-        if dataset is not None
-        else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
-    )
+    name = folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
+    name = name if dataset is None else dataset.name
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
     page = build_report(
         None if dataset is None else whole_crowd(dataset),
@@ -148,11 +145,8 @@ def refresh_comparison(run_folder: str | Path) -> bool:
     _, end, tail = rest.partition(COMPARISON[1])
     if not begin or not end:
         return False
-    context = {
-        "comparison": siblings(folder),
-        "method_metrics": METRICS,
-        "method": read_method(folder),
-    }
+    context = {"comparison": siblings(folder), "method_metrics": METRICS}
+    context["method"] = read_method(folder)
     table = _environment().get_template("comparison.html").render(context)
     page = f"{head}{begin}\n{table}{end}{tail}"
     if page == f"{head}{begin}{rest}":

@@ -256,6 +256,7 @@ def _agreement(annotations: Annotations, models: Sequence[str], scale: Scale) ->
 
     least = measured.pairs[:MOST_PAIRS]
     most = measured.pairs[max(len(least), len(measured.pairs) - MOST_PAIRS) :][::-1]
+    _, lines = compare_models(annotations, models, lambda people: inferred(people).labels)
     gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
     titles = {"fleiss": "Fleiss' kappa", "krippendorff": "Krippendorff's alpha", "gwet": gwet}
     return {
@@ -273,9 +274,7 @@ def _agreement(annotations: Annotations, models: Sequence[str], scale: Scale) ->
         "pairs": len(measured.pairs),
         "many": MANY_SHARED,
         "models": rows(measured.models),
-        "model_lines": compare_models(annotations, models, lambda people: inferred(people).labels)[
-            1
-        ],
+        "model_lines": lines,
     }
 
 
@@ -302,14 +301,9 @@ def _requests(inference: Inference, models: Sequence[str], page: Page) -> dict[s
     budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
     plan = make_plan(crowd, belief, budget, free=people)
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
-    counts = (inference.certainty.votes, crowd.labels_per_annotator())
+    grounds = (crowd, belief, inference.certainty.votes, crowd.labels_per_annotator())
     rows = [
-        (
-            tasks[one.task],
-            names[one.annotator],
-            REACHED[0] * one.gain,
-            reason(crowd, belief, *counts, one),
-        )
+        (tasks[one.task], names[one.annotator], REACHED[0] * one.gain, reason(*grounds, one))
         for one in plan[:MOST_ITEMS]
     ]
     now = inference.certainty.accuracy()
@@ -343,10 +337,8 @@ def _items(
         }
 
     rows = [row(doubt) for doubt in doubts[:MOST_IN_FILE].to_dict("records")]
-    has = {
-        name: any(row[name] is not None for row in rows)
-        for name in ("disagreement", "predicted", "actual")
-    }
+    optional = ("disagreement", "predicted", "actual")
+    has = {name: any(row[name] is not None for row in rows) for name in optional}
     return {
         "rows": rows[:MOST_ITEMS],
         "total": len(doubts),

@@ -85,20 +85,23 @@ def read_run(
     """
     if metrics is None:
         metrics = _metrics(folder)
-        _check_results(folder, metrics)
+        for path in other_results(folder, metrics.get("digests", {})):
+            raise DataError(
+                f"{path}: expected the file that the run wrote, received another; remove it and"
+                " start the run again with --resume, which makes it again"
+            )
     table = read_predictions(folder / PREDICTIONS)
-    labels, probabilities = table.labels, table.probabilities
-    # The file spells class names out and quotes formulas.
-    class_names = table.class_names if dataset is None else dataset.class_names
     training = None
-    if dataset is not None and estimator is not None:
-        training = _training_probabilities(dataset, estimator)
+    if dataset is not None and estimator is not None and dataset.features.size <= MOST_PREDICTED:
+        training = np.asarray(estimator.predict_proba(dataset.features))
+        training = held_out_predictions(dataset, estimator, training)[0]
     annotators = folder / ANNOTATORS
     return ModelResults(
         method=read_method(folder, metrics),
-        class_names=class_names,
-        labels=labels,
-        probabilities=probabilities,
+        # The file spells class names out and quotes formulas.
+        class_names=table.class_names if dataset is None else dataset.class_names,
+        labels=table.labels,
+        probabilities=table.probabilities,
         labels_are=str(metrics.get("test_labels", "truth")),
         training=training,
         comparison=siblings(folder, metrics),
@@ -120,26 +123,6 @@ def read_method(folder: Path, metrics: Mapping[str, Any] | None = None) -> str:
 def _metrics(folder: Path) -> dict[str, Any]:
     path = folder / FINISHED
     return Metrics.read(path).content if path.exists() else {}
-
-
-def _check_results(folder: Path, metrics: Mapping[str, Any]) -> None:
-    """Raises DataError for a file of results that differs from what the run wrote."""
-    for path in other_results(folder, metrics.get("digests", {})):
-        raise DataError(
-            f"{path}: expected the file that the run wrote, received another; remove it and start"
-            " the run again with --resume, which makes it again"
-        )
-
-
-def _training_probabilities(dataset: CrowdDataset, estimator: Any) -> NDArray[np.float64] | None:
-    """Returns the model's probabilities `[N, C]` of `whole_crowd`'s instances.
-
-    They are held out if possible. None if there is too much to predict.
-    """
-    if dataset.features.size > MOST_PREDICTED:
-        return None
-    training = np.asarray(estimator.predict_proba(dataset.features))
-    return held_out_predictions(dataset, estimator, training)[0]
 
 
 def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -178,10 +161,7 @@ def siblings(folder: Path, mine: Mapping[str, Any] | None = None) -> list[dict[s
 
 def _lead(mine: Path, theirs: Path) -> Interval | None:
     """Returns the difference in accuracy of two methods over the seeds that both have."""
-    seeds = [
-        path.name
-        for path in sorted(mine.glob("seed-*"))
-        if (path / FINISHED).is_file() and (theirs / path.name / FINISHED).is_file()
-    ]
-    folders = [[method / name for name in seeds] for method in (mine, theirs)]
+    pairs = [(path, theirs / path.name) for path in sorted(mine.glob("seed-*"))]
+    finished = [pair for pair in pairs if all((path / FINISHED).is_file() for path in pair)]
+    folders = [[pair[side] for pair in finished] for side in (0, 1)]
     return shared_test_interval(folders[0], folders[1], "accuracy")

@@ -97,15 +97,13 @@ class LinearHead(Persistent, BaseEstimator):
             keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
             for name, mean, variance in steps
         ]
-        layers.append(
-            keras.layers.Dense(
-                len(self.bias_), activation="softmax", dtype="float32", name="probabilities"
-            )
+        dense = keras.layers.Dense(
+            len(self.bias_), "softmax", dtype="float32", name="probabilities"
         )
-        for layer in layers:
+        for layer in (*layers, dense):
             layer.build((None, size))
-        layers[-1].set_weights([self.kernel_, self.bias_])
-        return layers
+        dense.set_weights([self.kernel_, self.bias_])
+        return [*layers, dense]
 
 
 def fit_logistic(

@@ -269,11 +269,8 @@ class _Checkpoint:
         """Writes the whole state as one file."""
         if self.run.checkpoints is None or not self.run.first_worker:
             return
-        record = {
-            **dataclasses.asdict(self.history),
-            "next_epoch": self.next_epoch,
-            "finished": self.finished,
-        }
+        record = dataclasses.asdict(self.history)
+        record |= {"next_epoch": self.next_epoch, "finished": self.finished}
         arrays = (
             pack("variables", read_variables(model_variables(self.model)))
             | pack("best", self.best.weights)

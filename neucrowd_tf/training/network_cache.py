@@ -100,7 +100,7 @@ class Snapshots:
         state = {
             name: copy.copy(value)
             for name, value in vars(self).items()
-            if name.endswith("_") and name != "model_" and not name.startswith("_")
+            if name.endswith("_") and name != "model_"
         }
         return {"state": state, "weights": read_variables(self.model_.variables)}
 

@@ -195,14 +195,9 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
         self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places
         held, held_labels = split.validation or (split.features, labels[places])
+        features, held = self._scale(split.features), self._scale(held)
         return EmbeddingData(
-            self._scale(split.features),
-            labels[places],
-            split.annotations,
-            self._scale(held),
-            held_labels,
-            data,
-            labels,
+            features, labels[places], split.annotations, held, held_labels, data, labels
         )
 
     def _train_embedding(
@@ -272,15 +267,9 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         if self.raw_head:
             counts = np.bincount(labels, minlength=len(self.classes_))
             weight = len(labels) / (np.count_nonzero(counts) * counts[labels])
+        plain, size = self.raw_head, len(self.classes_)
         return fit_logistic(
-            embedded,
-            labels,
-            len(self.classes_),
-            Cs,
-            validation,
-            weight,
-            seed=self.seed,
-            standardise=not self.raw_head,
+            embedded, labels, size, Cs, validation, weight, self.seed, standardise=not plain
         )
 
     def _classify(self, model: Any, data: EmbeddingData, run: Run) -> None:
@@ -319,9 +308,8 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
 
         from neucrowd_tf.nn.encoders import embedding_model
 
-        dense = keras.layers.Dense(
-            len(self.classes_), activation="softmax", dtype="float32", name="probabilities"
-        )
+        size = len(self.classes_)
+        dense = keras.layers.Dense(size, "softmax", dtype="float32", name="probabilities")
         scaling, name = (self.mean_, self.scale_), type(self).__name__.lower()
         model = embedding_model(self.feature_shape_, scaling, encoder, dense, name)
 

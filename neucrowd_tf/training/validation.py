@@ -68,13 +68,9 @@ def hold_out(
     train, held = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
     train.sort()
     held.sort()
-    training = TrainingData(
-        data.features[train],
-        data.annotations[train],
-        (data.features[held], labels[held]),
-        data.rows[train],
-    )
-    return training, train
+    held_out = data.features[held], labels[held]
+    rest = TrainingData(data.features[train], data.annotations[train], held_out, data.rows[train])
+    return rest, train
 
 
 class BestEpoch:

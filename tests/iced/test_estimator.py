@@ -132,7 +132,7 @@ def test_decoder_presets_undo_the_encoders(side: int) -> None:
     from neucrowd_tf.training.networks import ICEDEncoder
 
     encoder = default_encoder((side, side, 3), ICEDEncoder(hidden_units=(10,)))
-    decoder = default_decoder((side, side, 3), (10,))
+    decoder = default_decoder((side, side, 3), (10,), activation="relu", seed=0)
     assert encoder.output_shape == (None, 10) and decoder.output_shape == (None, side, side, 3)
     with pytest.raises(DataError, match="divide by 4"):
         default_encoder((15, 16, 1), ICEDEncoder())

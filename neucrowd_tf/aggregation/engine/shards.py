@@ -181,13 +181,9 @@ def make_shards(source: Source, origin: dict[str, Any], folder: Path, engine: En
     return Shards(folder, **shards)
 
 
-def _is_text(names: pa.Array) -> bool:
-    return pa.types.is_large_string(names.type)
-
-
 def _ordered(names: pa.Array) -> pa.Array:
     """Returns names sorted, as numbers if every text is how one is spelt."""
-    if _is_text(names):
+    if pa.types.is_large_string(names.type):
         typed = typed_names(names.to_pylist())
         if typed.dtype.kind == "i":
             return names.take(pa.array(np.argsort(typed, kind="stable")))

@@ -23,7 +23,7 @@ from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import class_line, read_annotations
 from neucrowd_tf.io.roles import Roles, decide
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
 from neucrowd_tf.io.values import check_classes, check_ids, check_names, check_several, classes_of
 
@@ -88,7 +88,7 @@ class Source:
         return dataclasses.replace(self, parts=[Part(path, columns, options)], options=options)
 
 
-def find_source(path: Path, options: TableOptions | None = None) -> Source:
+def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
     """Looks at a file, or at the tables of a folder; only the first rows are read.
 
     A file that is not a long table is read into memory.
@@ -96,7 +96,6 @@ def find_source(path: Path, options: TableOptions | None = None) -> Source:
     Raises:
         DataError: no such file, or roles of columns that have to be named.
     """
-    options = options or TableOptions()
     files = _files(path)
     parts: list[Part] = []
     rows = 0

@@ -87,9 +87,8 @@ def _replacing(target: Path) -> Iterator[Path]:
             os.fsync(stream.fileno())
         mask = os.umask(0)
         os.umask(mask)
-        temporary.chmod(
-            0o666 & ~mask
-        )  # mkstemp makes private files; results are as readable as any other
+        # mkstemp makes private files; results are as readable as any other.
+        temporary.chmod(0o666 & ~mask)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

@@ -36,11 +36,8 @@ def matches(head: Head) -> bool:
 
 def _is_of_one(first: dict[str, Any]) -> bool:
     """Whether a record is of a file without annotators' names."""
-    return (
-        "id" in first
-        and isinstance(first.get("label"), list)
-        and bool({"text", "data"} & first.keys())
-    )
+    texts = not first.keys().isdisjoint(("text", "data"))
+    return texts and "id" in first and isinstance(first.get("label"), list)
 
 
 def _is_old(first: dict[str, Any]) -> bool:

@@ -31,12 +31,9 @@ RESPONSES, ALL_WORKERS = "worker-response", "annotationsFromAllWorkers"
 def matches(head: Head) -> bool:
     """Whether a file or a folder looks like Ground Truth's."""
     if head.kind in ("zip", "folder"):
-        names = [PurePosixPath(name) for name in head.names if name.endswith(".json")]
-        return any(
-            folder == RESPONSES or folder.startswith("iteration-")
-            for n in names
-            for folder in n.parts
-        )
+        names = (PurePosixPath(name) for name in head.names if name.endswith(".json"))
+        folders = {folder for name in names for folder in name.parts}
+        return RESPONSES in folders or any(name.startswith("iteration-") for name in folders)
     first = head.first or {}
     return {"datasetObjectId", "annotations"} <= first.keys() or any(
         isinstance(value, dict) and ALL_WORKERS in value for value in first.values()
