@@ -97,9 +97,8 @@ class LinearHead(Persistent, BaseEstimator):
             keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
             for name, mean, variance in steps
         ]
-        dense = keras.layers.Dense(
-            len(self.bias_), "softmax", dtype="float32", name="probabilities"
-        )
+        classes = len(self.bias_)
+        dense = keras.layers.Dense(classes, "softmax", dtype="float32", name="probabilities")
         for layer in (*layers, dense):
             layer.build((None, size))
         dense.set_weights([self.kernel_, self.bias_])
