@@ -25,30 +25,25 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.errors import UsageError
 
-
-def _maker(kind: Callable[..., Aggregator]) -> Callable[[int], Aggregator]:
-    return lambda seed: kind(seed=seed)
-
-
-# Each makes an unfitted aggregator with its defaults from a seed.
-AGGREGATORS: dict[str, Callable[[int], Aggregator]] = {
-    "majority_vote": _maker(MajorityVote),
-    "dawid_skene": _maker(DawidSkene),
-    "shrunk_dawid_skene": _maker(ShrunkDawidSkene),
-    "one_coin": _maker(partial(DawidSkene, one_coin=True)),
-    "fast_dawid_skene": _maker(partial(DawidSkene, hard=True)),
-    "glad": _maker(Glad),
-    "mace": _maker(Mace),
-    "ibcc": _maker(IBCC),
-    "ebcc": _maker(EBCC),
-    "bwa": _maker(BWA),
-    "wawa": _maker(Wawa),
-    "zbs": _maker(ZeroBasedSkill),
-    "gold_majority_vote": _maker(GoldMajorityVote),
-    "iwmv": _maker(IterativeWeightedMajorityVote),
-    "kos": _maker(Kos),
-    "mmsr": _maker(Mmsr),
-    "consensus": _maker(Consensus),
+# Each makes an unfitted aggregator; the other arguments have its defaults.
+AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
+    "majority_vote": MajorityVote,
+    "dawid_skene": DawidSkene,
+    "shrunk_dawid_skene": ShrunkDawidSkene,
+    "one_coin": partial(DawidSkene, one_coin=True),
+    "fast_dawid_skene": partial(DawidSkene, hard=True),
+    "glad": Glad,
+    "mace": Mace,
+    "ibcc": IBCC,
+    "ebcc": EBCC,
+    "bwa": BWA,
+    "wawa": Wawa,
+    "zbs": ZeroBasedSkill,
+    "gold_majority_vote": GoldMajorityVote,
+    "iwmv": IterativeWeightedMajorityVote,
+    "kos": Kos,
+    "mmsr": Mmsr,
+    "consensus": Consensus,
 }
 
 
@@ -61,4 +56,4 @@ def make_aggregator(name: str, seed: int = 0) -> Aggregator:
     if name not in AGGREGATORS:
         names = ", ".join(AGGREGATORS)
         raise UsageError(f"method: expected one of {names}, received {name!r}")
-    return AGGREGATORS[name](seed)
+    return AGGREGATORS[name](seed=seed)

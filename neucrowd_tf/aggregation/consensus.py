@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -33,23 +34,21 @@ from neucrowd_tf.aggregation.weighted_vote import (
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 
-# What is chosen among where annotators err independently; from a seed, unfitted.
-CANDIDATES: dict[str, Callable[[int], Aggregator]] = {
-    "wawa": lambda seed: Wawa(seed=seed),
-    "zbs": lambda seed: ZeroBasedSkill(seed=seed, max_iter=30),
-    "iwmv": lambda seed: IterativeWeightedMajorityVote(seed=seed),
-    "dawid_skene": lambda seed: DawidSkene(seed=seed, tol=1e-5),
-    "dawid_skene, smoothing 1": lambda seed: DawidSkene(seed=seed, smoothing=1.0, tol=1e-5),
-    "fast_dawid_skene": lambda seed: DawidSkene(seed=seed, hard=True),
-    "one_coin": lambda seed: DawidSkene(seed=seed, one_coin=True, tol=1e-5),
-    "one_coin, uniform": lambda seed: DawidSkene(
-        seed=seed, one_coin=True, prior="uniform", tol=1e-5
-    ),
-    "glad": lambda seed: Glad(seed=seed, tol=1e-4),
-    "mace": lambda seed: Mace(seed=seed, restarts=2, tol=1e-5),
-    "mace, em": lambda seed: Mace(seed=seed, restarts=2, method="em", tol=1e-5),
-    "ibcc": lambda seed: IBCC(seed=seed, tol=1e-5),
-    "bwa": lambda seed: BWA(seed=seed),
+# What is chosen among where annotators err independently; unfitted, without their seed.
+CANDIDATES: dict[str, Callable[..., Aggregator]] = {
+    "wawa": Wawa,
+    "zbs": partial(ZeroBasedSkill, max_iter=30),
+    "iwmv": IterativeWeightedMajorityVote,
+    "dawid_skene": partial(DawidSkene, tol=1e-5),
+    "dawid_skene, smoothing 1": partial(DawidSkene, smoothing=1.0, tol=1e-5),
+    "fast_dawid_skene": partial(DawidSkene, hard=True),
+    "one_coin": partial(DawidSkene, one_coin=True, tol=1e-5),
+    "one_coin, uniform": partial(DawidSkene, one_coin=True, prior="uniform", tol=1e-5),
+    "glad": partial(Glad, tol=1e-4),
+    "mace": partial(Mace, restarts=2, tol=1e-5),
+    "mace, em": partial(Mace, restarts=2, method="em", tol=1e-5),
+    "ibcc": partial(IBCC, tol=1e-5),
+    "bwa": BWA,
 }
 
 
@@ -166,7 +165,7 @@ class Consensus(Aggregator):
             return {"ebcc": joint}
         self.scores_ = self._scores(crowd, gold)
         names = sorted(self.scores_, key=lambda name: -self.scores_[name])[: self.best]
-        return {name: CANDIDATES[name](self.seed).fit(crowd, gold) for name in names}
+        return {name: CANDIDATES[name](seed=self.seed).fit(crowd, gold) for name in names}
 
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
@@ -177,6 +176,6 @@ class Consensus(Aggregator):
                 continue
             rest, left = crowd.select(~held), crowd.select(held)
             for name, make in CANDIDATES.items():
-                probas = make(self.seed).fit(rest, gold).probas_
+                probas = make(seed=self.seed).fit(rest, gold).probas_
                 scores[name] += held_out_score(rest, left, probas, self.strength)
         return {name: score / crowd.num_annotations for name, score in scores.items()}

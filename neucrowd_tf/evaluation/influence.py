@@ -7,15 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.base import Array, Codes
 from neucrowd_tf.errors import UsageError
 
-Codes = NDArray[np.int64]
-Scores = NDArray[np.float64]
 
-
-def instance_values(
-    metric: str, truth: NDArray[np.int64], probabilities: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def instance_values(metric: str, truth: Codes, probabilities: Array) -> Array:
     """Returns `[M]` what each test instance adds to a metric; their mean is the metric.
 
     For a metric that is not a mean over instances, a value is the metric plus the instance's
@@ -39,11 +35,11 @@ def instance_values(
     return VALUES[metric](np.asarray(truth), np.asarray(probabilities, dtype=np.float64))
 
 
-def _correct(truth: Codes, scores: Scores) -> Scores:
+def _correct(truth: Codes, scores: Array) -> Array:
     return (scores.argmax(axis=1) == truth).astype(np.float64)
 
 
-def _recalls(truth: Codes, scores: Scores) -> Scores:
+def _recalls(truth: Codes, scores: Array) -> Array:
     codes, which, support = np.unique(truth, return_inverse=True, return_counts=True)
     correct = _correct(truth, scores)
     recall = np.bincount(which, correct) / support
@@ -51,7 +47,7 @@ def _recalls(truth: Codes, scores: Scores) -> Scores:
     return recall.mean() + weight * (correct - recall[which])
 
 
-def _f1(truth: Codes, scores: Scores) -> Scores:
+def _f1(truth: Codes, scores: Array) -> Array:
     size = scores.shape[1]
     actual, predicted = np.eye(size)[truth], np.eye(size)[scores.argmax(axis=1)]
     both, either = actual * predicted, actual + predicted
@@ -59,16 +55,16 @@ def _f1(truth: Codes, scores: Scores) -> Scores:
     occurs = total > 0
     score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=occurs)
     influence = (2 * both - score * either)[:, occurs] / total[occurs]
-    values: Scores = score[occurs].mean() + len(truth) * influence.mean(axis=1)
+    values: Array = score[occurs].mean() + len(truth) * influence.mean(axis=1)
     return values
 
 
-def _auc(truth: Codes, scores: Scores) -> Scores:
+def _auc(truth: Codes, scores: Array) -> Array:
     codes = [1] if scores.shape[1] == 2 else np.unique(truth)
     return np.mean([_placements(truth == code, scores[:, code]) for code in codes], axis=0)
 
 
-def _placements(positive: NDArray[np.bool_], score: Scores) -> Scores:
+def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
     """Returns `[M]` a curve's area and its instances' influence on it.
 
     An instance's placement is the share of the other side that it is ordered correctly against.
@@ -84,23 +80,23 @@ def _placements(positive: NDArray[np.bool_], score: Scores) -> Scores:
         placed[here] = below if sign > 0 else 1.0 - below
     area = float(placed[positive].mean())
     weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
-    values: Scores = area + weight * (placed - area)
+    values: Array = area + weight * (placed - area)
     return values
 
 
-def _log_losses(truth: Codes, scores: Scores) -> Scores:
+def _log_losses(truth: Codes, scores: Array) -> Array:
     tiny = np.finfo(np.float64).eps  # as scikit-learn clips
     likely = scores[np.arange(len(truth)), truth] / scores.sum(axis=1)
     return -np.log(np.clip(likely, tiny, 1.0 - tiny))
 
 
-def _brier_scores(truth: Codes, scores: Scores) -> Scores:
+def _brier_scores(truth: Codes, scores: Array) -> Array:
     size = scores.shape[1]
-    values: Scores = np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
+    values: Array = np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
     return values
 
 
-VALUES: dict[str, Callable[[Codes, Scores], Scores]] = {
+VALUES: dict[str, Callable[[Codes, Array], Array]] = {
     "accuracy": _correct,
     "balanced_accuracy": _recalls,
     "f1": _f1,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
+from neucrowd_tf.aggregation.base import Array, Codes
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
 from neucrowd_tf.certainty.estimate import LEVEL
@@ -20,9 +21,6 @@ from neucrowd_tf.certainty.prediction_powered import (
 )
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
-
-Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 BASIS = "expected by the crowd"
 MEANING = (

@@ -215,7 +215,7 @@ def test_refuses() -> None:
         DataError, match=r"truth: expected 2 class codes, received int64 of shape \(1,\)"
     ):
         statistics.describe(crowd, np.array([0]))
-    with pytest.raises(DataError, match=r"votes: expected whole numbers from 0"):
+    with pytest.raises(DataError, match=r"row 0, class 0: expected a count from 0, received 0.5"):
         statistics.fleiss_kappa(np.array([[0.5, 1.0]]))
     with pytest.raises(IdentitiesError):
         statistics.annotator_accuracy(Annotations.from_votes([[1, 0]]), np.array([0]))
