@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from neucrowd_tf.names import as_name_array, roles_of, spelt
 MISSING = -1
 MOST_VOTES = 1_000_000
 Duplicates = Literal["error", "first", "last", "all"]
+Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
 
 
 def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
@@ -47,12 +48,7 @@ def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
     return triple
 
 
-def size_of(
-    codes: NDArray[np.int32],
-    size: int | None,
-    names: Sequence[Hashable] | NDArray[Any] | None,
-    title: str,
-) -> int:
+def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, title: str) -> int:
     """Returns the number of things that have codes: `size`, or that of the names or codes.
 
     Raises:
@@ -67,9 +63,7 @@ def size_of(
     return size
 
 
-def names_for(
-    names: Sequence[Hashable] | NDArray[Any] | None, size: int, title: str
-) -> NDArray[Any]:
+def names_for(names: Names | None, size: int, title: str) -> NDArray[Any]:
     """Returns `size` names as an array; integers 0..size-1 when none are given."""
     if names is None:
         return np.arange(size)

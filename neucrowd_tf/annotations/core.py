@@ -8,7 +8,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.codes import (
     Duplicates,
+    Names,
     as_frame,
     coded_triples,
     dense_codes,
@@ -60,9 +61,9 @@ class Annotations(AnnotationViews):
         num_instances: int | None = None,
         num_annotators: int | None = None,
         num_classes: int | None = None,
-        instance_names: Sequence[Hashable] | NDArray[Any] | None = None,
-        annotator_names: Sequence[Hashable] | NDArray[Any] | None = None,
-        class_names: Sequence[Hashable] | NDArray[Any] | None = None,
+        instance_names: Names | None = None,
+        annotator_names: Names | None = None,
+        class_names: Names | None = None,
         generated: ArrayLike | None = None,
         duplicates: Duplicates = "error",
     ) -> None:

@@ -9,18 +9,21 @@ class, observed class), rows sum to 1.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.annotations.codes import Names
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
 # One stream of random numbers for each kind of draw, so that none repeats another's under the same
 # seed.
 _SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE = range(1, 8)
+
+
+_MASS = 10.0  # of the Dirichlet distribution of a confusion matrix's row
 
 
 def _generator(seed: int, stream: int) -> np.random.Generator:
@@ -102,33 +105,24 @@ def class_skill_annotators(
 
 
 def confusion_annotators(
-    num_annotators: int,
-    num_classes: int,
-    seed: int,
-    *,
-    accuracy: float = 0.75,
-    concentration: float = 10.0,
+    num_annotators: int, num_classes: int, seed: int, *, accuracy: float = 0.75
 ) -> NDArray[np.float64]:
     """Draws a whole confusion matrix for each annotator.
 
-    Rows are from a Dirichlet distribution around `accuracy` on the diagonal.
+    Rows are from a Dirichlet distribution of mass 10 around `accuracy` on the diagonal.
 
     Args:
         num_annotators, num_classes: R and C.
         seed: of the draw.
         accuracy: the expected diagonal.
-        concentration: the Dirichlet's mass; the larger, the more alike annotators are.
 
     Returns:
         `[R, C, C]`.
     """
     centre = from_skills(np.full((1, num_classes), accuracy))[0]
     generator = _generator(seed, _CONFUSION)
-    rows = [
-        generator.dirichlet(np.maximum(row * concentration, 1e-3), size=num_annotators)
-        for row in centre
-    ]
-    return np.stack(rows, axis=1)
+    rows = np.maximum(centre * _MASS, 1e-3)
+    return np.stack([generator.dirichlet(row, size=num_annotators) for row in rows], axis=1)
 
 
 def spammers(
@@ -174,12 +168,7 @@ def adversaries(num_annotators: int, num_classes: int, seed: int) -> NDArray[np.
 
 
 def assignment(
-    num_instances: int,
-    num_annotators: int,
-    seed: int,
-    *,
-    rates: ArrayLike = 1.0,
-    at_least_one: bool = True,
+    num_instances: int, num_annotators: int, seed: int, rates: ArrayLike, at_least_one: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draws which instances each annotator labels.
 
@@ -229,9 +218,9 @@ def simulate(
     *,
     rates: ArrayLike = 1.0,
     at_least_one: bool = True,
-    instance_names: Sequence[Hashable] | NDArray[Any] | None = None,
-    annotator_names: Sequence[Hashable] | NDArray[Any] | None = None,
-    class_names: Sequence[Hashable] | NDArray[Any] | None = None,
+    instance_names: Names | None = None,
+    annotator_names: Names | None = None,
+    class_names: Names | None = None,
 ) -> Annotations:
     """Lets annotators with given confusion matrices label instances of known truth.
 
@@ -266,9 +255,7 @@ def simulate(
             f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received {codes.dtype}"
             f" of shape {codes.shape}"
         )
-    instances, annotators = assignment(
-        len(codes), len(matrices), seed, rates=rates, at_least_one=at_least_one
-    )
+    instances, annotators = assignment(len(codes), len(matrices), seed, rates, at_least_one)
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
     draws = _generator(seed, _LABEL).random(len(instances))

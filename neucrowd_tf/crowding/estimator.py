@@ -377,10 +377,9 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 " at least 1."
             )
         sizes = int(np.prod(self.feature_shape_)), self.annotator_table_.shape[1]
-        generator = self._caches["generator"].get(
-            self._spec(),
-            lambda: self._game_class().make_generator(self, *sizes, len(self.classes_)),
-        )
+        make = self._game_class().make_generator
+        build = functools.partial(make, self, *sizes, len(self.classes_))
+        generator = self._caches["generator"].get(self._spec(), build)
         write_variables(generator.variables, self.generator_weights_)
         return generator
 
@@ -400,11 +399,12 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         def compiled() -> Any:
             model = self.model_
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-            return tf.function(
-                lambda x: model(x, training=False)["probabilities"],
-                input_signature=signature,
-                autograph=False,
-            )
+
+            @tf.function(autograph=False, input_signature=signature)
+            def predict(x: Any) -> Any:
+                return model(x, training=False)["probabilities"]
+
+            return predict
 
         predict = self._caches["predictions"].get(self.model_, compiled)
         return in_blocks(predict, features, ROWS if len(self.feature_shape_) == 1 else 256)
@@ -476,11 +476,9 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 "generate: expected annotations by the annotators and with the classes that fit"
                 " was given, received others"
             )
-        columns = (
-            np.arange(len(names))
-            if annotators is None
-            else np.unique(factorize(annotators, names, "annotator", sort=False)[0])
-        )
+        columns = np.arange(len(names))
+        if annotators is not None:
+            columns = np.unique(factorize(annotators, names, "annotator")[0])
         seed = self.seed if seed is None else seed
         free, table, cells = ~observed_cells(annotations), self.annotator_table_[columns], []
         for place, flat, latent in self._blocks(x, len(columns)):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
@@ -115,10 +116,7 @@ def held_out_predictions(
 
 
 def infer_labels(
-    dataset: CrowdDataset,
-    estimator: Any,
-    training: NDArray[Any],
-    gold: NDArray[np.int64] | None = None,
+    dataset: CrowdDataset, estimator: Any, training: NDArray[Any], gold: Codes | None = None
 ) -> InferredLabels:
     """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
 

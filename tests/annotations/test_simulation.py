@@ -49,7 +49,7 @@ def test_class_skill_is_uniform() -> None:
 
 
 def test_confusion_annotators_centre() -> None:
-    matrices = simulation.confusion_annotators(4000, 4, 0, accuracy=0.7, concentration=10)
+    matrices = simulation.confusion_annotators(4000, 4, 0, accuracy=0.7)
     assert np.allclose(matrices.mean(axis=0), np.full((4, 4), 0.1) + 0.6 * np.eye(4), atol=0.01)
     # Var of a Dirichlet component: m (1 - m) / (mass + 1)
     assert np.var(matrices[:, 0, 0]) == pytest.approx(0.7 * 0.3 / 11, rel=0.1)
