@@ -314,8 +314,7 @@ def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> Array | None:
             f"prior: expected {len(names)} probabilities that sum to 1, received"
             f" {np.asarray(prior).tolist()}"
         )
-    normalised: Array = array / array.sum()
-    return normalised
+    return np.asarray(array / array.sum())
 
 
 def as_numbers(values: Any, title: str) -> Array:

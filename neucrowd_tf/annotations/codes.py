@@ -246,8 +246,7 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
         )
     expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
     _check_cells(array, MISSING, "annotator", expected)
-    codes: NDArray[np.int64] = array.astype(np.int64, copy=False)
-    return codes
+    return np.asarray(array, dtype=np.int64)
 
 
 def vote_matrix(counts: ArrayLike) -> NDArray[Any]:

@@ -55,8 +55,7 @@ def _f1(truth: Codes, scores: Array) -> Array:
     occurs = total > 0
     score = np.divide(2 * both.sum(axis=0), total, out=np.zeros(size), where=occurs)
     influence = (2 * both - score * either)[:, occurs] / total[occurs]
-    values: Array = score[occurs].mean() + len(truth) * influence.mean(axis=1)
-    return values
+    return np.asarray(score[occurs].mean() + len(truth) * influence.mean(axis=1))
 
 
 def _auc(truth: Codes, scores: Array) -> Array:
@@ -80,8 +79,7 @@ def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
         placed[here] = below if sign > 0 else 1.0 - below
     area = float(placed[positive].mean())
     weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
-    values: Array = area + weight * (placed - area)
-    return values
+    return np.asarray(area + weight * (placed - area))
 
 
 def _log_losses(truth: Codes, scores: Array) -> Array:
@@ -92,8 +90,8 @@ def _log_losses(truth: Codes, scores: Array) -> Array:
 
 def _brier_scores(truth: Codes, scores: Array) -> Array:
     size = scores.shape[1]
-    values: Array = np.square(scores - np.eye(size)[truth]).sum(axis=1) / (2 if size == 2 else 1)
-    return values
+    squares = np.square(scores - np.eye(size)[truth]).sum(axis=1)
+    return np.asarray(squares / 2 if size == 2 else squares)
 
 
 VALUES: dict[str, Callable[[Codes, Array], Array]] = {

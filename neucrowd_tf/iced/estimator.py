@@ -311,14 +311,12 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         self, groups: NDArray[np.int64], majority: NDArray[np.int64]
     ) -> list[NDArray[np.int64]]:
         """Returns the rows of each epoch of the warm-up."""
-        del majority
         return warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
 
     def _first_labels(
         self, majority: NDArray[np.int64], inferred: NDArray[np.int16]
     ) -> NDArray[np.integer[Any]]:
         """Returns the labels of the first round's candidates; section 2.5 leaves majority votes."""
-        del inferred
         return majority
 
     def _generator(self, crowd: Annotations, kind: type[Generator] = Generator) -> Generator:
@@ -335,7 +333,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
 
     def _infer(self, one_hot: sparse.csr_matrix, num_classes: int, num_real: int) -> Inference:
         """Returns labels of real and synthetic instances, the first `num_real` being real."""
-        del num_real
         return infer_labels(
             one_hot,
             num_classes,

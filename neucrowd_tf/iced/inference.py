@@ -45,8 +45,7 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
         raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
     shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
-    certainty: NDArray[np.float64] = 1.0 / (variance + epsilon)
-    return certainty
+    return np.asarray(1.0 / (variance + epsilon))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -124,7 +124,6 @@ class ICEDModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Trains for one epoch, on the rows that were set; `data` is the epoch's number."""
-        del data
         reconstruction = self._loop(
             0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
         )

@@ -167,7 +167,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch, as `val_<name>`."""
-        del model, data
         return dict
 
     # ----------------------------------------------------------------- the steps of a fit
@@ -242,7 +241,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
 
     def _steps(self, data: EmbeddingData) -> int:
         """Returns the batches of an epoch."""
-        del data
         return self.steps_per_epoch
 
     def _compiled(self, model: Any, run: Run, steps: int) -> Any:

@@ -221,7 +221,6 @@ class TupletModel(EncoderModel):
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
-        del tuplets, classes
         return embeddings[:, 0]
 
     def tuplet_losses(self, tuplets: Any, classes: Any, training: bool = True) -> Any:
