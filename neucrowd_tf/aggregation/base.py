@@ -157,11 +157,8 @@ class Aggregator(Persistent):
         import pandas as pd
 
         self.fit(annotations, gold_labels)
-        return pd.Series(
-            self.classes_[self.labels_],
-            index=pd.Index(self.instance_names_, name="task"),
-            name="agg_label",
-        )
+        tasks = pd.Index(self.instance_names_, name="task")
+        return pd.Series(self.classes_[self.labels_], index=tasks, name="agg_label")
 
     def fit_predict_proba(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels = None
@@ -170,11 +167,9 @@ class Aggregator(Persistent):
         import pandas as pd
 
         self.fit(annotations, gold_labels)
-        return pd.DataFrame(
-            self.probas_,
-            index=pd.Index(self.instance_names_, name="task"),
-            columns=pd.Index(self.classes_, name="label"),
-        )
+        tasks = pd.Index(self.instance_names_, name="task")
+        labels = pd.Index(self.classes_, name="label")
+        return pd.DataFrame(self.probas_, index=tasks, columns=labels)
 
     def _start(
         self, annotations: Annotations | ArrayLike, gold_labels: GoldLabels

@@ -81,10 +81,8 @@ class EBCCModel(LatentModel[Groups]):
     def sums(self, shard: Shard, beliefs: Array) -> Sums:
         """Returns counts `[R, C observed, K]` and members `[K]` of each group."""
         counts = np.asarray(shard.transposed @ beliefs)
-        return {
-            "counts": counts.reshape(shard.num_annotators, shard.num_classes, -1),
-            "members": shard.used @ beliefs,
-        }
+        counts = counts.reshape(shard.num_annotators, shard.num_classes, -1)
+        return {"counts": counts, "members": shard.used @ beliefs}
 
     def m_step(self, sums: Sums, parameters: Groups | None) -> Groups:
         """Returns q(classes), q(groups) and q(annotators); empty groups are left out."""

@@ -239,12 +239,8 @@ class ConfusionModel(LatentModel[Parameters]):
         """Returns expected counts `[R, C observed, C true]` and class mass `[C]`."""
         size = shard.num_classes
         counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size)
-        # A BLAS call is slower on this shape.
-        return {
-            "counts": counts,
-            "mass": np.einsum("nc,n->c", beliefs, shard.used),
-            "instances": shard.used.sum(),
-        }
+        mass = np.einsum("nc,n->c", beliefs, shard.used)  # a BLAS call is slower on this shape
+        return {"counts": counts, "mass": mass, "instances": shard.used.sum()}
 
 
 def keep_gold_only(scores: Array, gold: Codes | None, classes: Codes | None = None) -> None:

@@ -102,10 +102,8 @@ def factorize(
     else:
         codes, distinct = pd.factorize(array)
     if len(codes) and codes.min() < 0:
-        raise RowError(
-            int(np.flatnonzero(codes < 0)[0]),
-            f"column {title!r}: expected a value, received a missing one",
-        )
+        row = int(np.flatnonzero(codes < 0)[0])
+        raise RowError(row, f"column {title!r}: expected a value, received a missing one")
     distinct = as_name_array(distinct)
     if names is None:
         try:

@@ -201,10 +201,8 @@ def annotator_accuracy(
     scored = codes >= 0
     annotators = annotations.annotators[scored]
     labels = np.bincount(annotators, minlength=annotations.num_annotators)
-    correct = np.bincount(
-        annotators[annotations.labels[scored] == codes[scored]],
-        minlength=annotations.num_annotators,
-    )
+    right = annotators[annotations.labels[scored] == codes[scored]]
+    correct = np.bincount(right, minlength=annotations.num_annotators)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(labels > 0, correct / labels, np.nan), labels
 
@@ -231,12 +229,10 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
     codes = known_codes(annotations, truth)[annotations.instances]
     scored = codes >= 0
     classes = annotations.num_classes
-    keys = (
-        annotations.annotators[scored].astype(np.int64) * classes + codes[scored]
-    ) * classes + annotations.labels[scored]
-    return np.bincount(keys, minlength=annotations.num_annotators * classes * classes).reshape(
-        -1, classes, classes
-    )
+    rows = annotations.annotators[scored].astype(np.int64) * classes + codes[scored]
+    keys = rows * classes + annotations.labels[scored]
+    counts = np.bincount(keys, minlength=annotations.num_annotators * classes**2)
+    return counts.reshape(-1, classes, classes)
 
 
 def _mean(values: NDArray[Any]) -> float:

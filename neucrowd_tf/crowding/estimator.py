@@ -203,11 +203,8 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         else:
             self._train(data, run, self.epochs)
         if self.collapsed_:
-            warnings.warn(
-                "CrowdInG collapsed while training; the best epoch before that is used",
-                UserWarning,
-                stacklevel=4,
-            )
+            problem = "CrowdInG collapsed while training; the best epoch before that is used"
+            warnings.warn(problem, UserWarning, stacklevel=4)
         run.flush()
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.table import Table
 from neucrowd_tf.names import ROLES, folded, roles_of
 
 SHOWN = 12
@@ -93,3 +94,9 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
             raise error("no_column", path, column=name, flag=flag, columns=shown)
         chosen += [column for column in hits if column not in chosen]
     return chosen
+
+
+def flagged_columns(table: Table, options: TableOptions, role: str) -> list[str]:
+    """Returns the columns that the flag of a role ("task", "worker" or "label") names."""
+    flag = f"{role}_column"
+    return named_columns(table.path, table.columns, getattr(options, flag), flag)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import is_second, named_columns
+from neucrowd_tf.io.column_names import flagged_columns, is_second
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of
 from neucrowd_tf.names import ROLES, folded, roles_of
@@ -40,7 +40,7 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
         DataError: none, or two.
     """
     if options.task_column:
-        return named_columns(table.path, table.columns, options.task_column, "task_column")
+        return flagged_columns(table, options, "task")
     named = roles_of(table.columns)["task"]
     likely = [c for c in table.columns if folded(c) == "id"] or [
         c for c in table.columns if is_second(c, "task")

@@ -22,6 +22,7 @@ from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import (
     SHOWN,
     few,
+    flagged_columns,
     is_gold,
     is_known,
     is_missing,
@@ -78,12 +79,7 @@ class _Decision:
 
     def __init__(self, table: Table, options: TableOptions) -> None:
         self.table, self.options, self.path = table, options, table.path
-        self.flags = {
-            role: named_columns(
-                self.path, table.columns, getattr(options, f"{role}_column"), f"{role}_column"
-            )
-            for role in ROLES
-        }
+        self.flags = {role: flagged_columns(table, options, role) for role in ROLES}
         self.held = {role: list(columns) for role, columns in self.flags.items()}
 
     @property

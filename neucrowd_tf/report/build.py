@@ -165,10 +165,6 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": number,
-        "percent": percent,
-        "shown": shown,
-        "tooltip": tooltip,
-    }
+    filters = (number, percent, shown, tooltip)
+    environment.filters |= {function.__name__: function for function in filters}
     return environment

@@ -126,11 +126,9 @@ class EncoderModel(keras.Model):
         """Returns the embeddings `[N, h]` of the training instances, with dropout off."""
         return self.embed(np.asarray(self.instances))
 
-    def embed(self, features: Any, rows_at_once: int = 8192) -> NDArray[np.float32]:
+    def embed(self, features: Any) -> NDArray[np.float32]:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
-        return in_blocks(
-            lambda block: self._embed(tf.convert_to_tensor(block)), features, rows_at_once
-        )
+        return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def _embed(self, features: Any) -> Any:
@@ -230,12 +228,10 @@ class TupletModel(EncoderModel):
 
     def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
         """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
-        return -tuplet_log_likelihood(
-            self.relevance(anchors, embeddings),
-            tf.gather(self.confidence, tuplets[:, 1:]),
-            eta=self.eta,
-            weight_inside=self.weight_inside,
-        )
+        relevance = self.relevance(anchors, embeddings)
+        confidence = tf.gather(self.confidence, tuplets[:, 1:])
+        inside = self.weight_inside
+        return -tuplet_log_likelihood(relevance, confidence, eta=self.eta, weight_inside=inside)
 
     def relevance(self, anchors: Any, embeddings: Any) -> Any:
         """Returns similarities `[batch, n - 1]` of the anchors to the tuplets' other members."""

@@ -35,7 +35,7 @@ def test_rows_embedded_once_or_all_give_the_same() -> None:
         np.testing.assert_allclose(
             model.embed_rows(tf.constant(rows), training=False), expected, atol=1e-6
         )
-    np.testing.assert_allclose(model.embed(x, rows_at_once=4), model.encoder(x), atol=1e-6)
+    np.testing.assert_allclose(model.embed(x), model.encoder(x), atol=1e-6)
     assert model.embed(x[:0]).shape == (0, 3)
 
 

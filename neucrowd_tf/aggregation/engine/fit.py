@@ -271,11 +271,8 @@ def _iterate(
         save_arrays(state.path, _arrays(state.parameters))
         current = sums()
         state.history.append(model.objective(current, state.parameters))
-        record = {
-            "method": request.method,
-            "files": {state.path.name: digest(state.path)},
-            "history": state.history,
-        }
+        files = {state.path.name: digest(state.path)}
+        record = {"method": request.method, "files": files, "history": state.history}
         write_sealed(work / "state.json", record)
         for old in work.glob("parameters-*.npz"):
             if old != state.path:

@@ -403,13 +403,9 @@ def scatter(
         bucket = buckets_of(items, buckets)
         order = np.argsort(bucket, kind="stable")
         offsets = np.searchsorted(bucket[order], np.arange(buckets + 1))
-        run = pa.table(
-            {
-                "task": items,
-                "annotator": coded(table["worker"], names),
-                "label": coded(table["label"], classes).cast(pa.int16()),
-            }
-        ).take(pa.array(order))
+        columns = {"task": items, "annotator": coded(table["worker"], names)}
+        columns["label"] = coded(table["label"], classes).cast(pa.int16())
+        run = pa.table(columns).take(pa.array(order))
         metadata = {"offsets": offsets.astype("<i8").tobytes()}
         write_arrow(path, run.combine_chunks().replace_schema_metadata(metadata))
         files.append(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from neucrowd_tf.io.column_names import named_columns
+from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.roles import answer_column
@@ -28,8 +28,7 @@ def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
 
 def columns_of(table: Table, options: TableOptions, role: str, tools: Sequence[str]) -> list[str]:
     """Returns the columns that a flag names for a role ("task", "worker"), or else the tool's."""
-    names = getattr(options, f"{role}_column")
-    return named_columns(table.path, table.columns, names, f"{role}_column") or list(tools)
+    return flagged_columns(table, options, role) or list(tools)
 
 
 def read_table(
