@@ -115,12 +115,9 @@ class EBCCModel(LatentModel[Groups]):
         """Returns the evidence lower bound."""
         q = parameters
         prior = np.broadcast_to(self.prior[:, q.classes], q.counts.shape)
-        return (
-            float(sums["evidence"])
-            - divergence(q.mass, self.class_prior, q.log_mass)
-            - divergence(q.counts, prior, q.log_counts, axis=1)
-            - self._group_divergence(q)
-        )
+        bound = float(sums["evidence"]) - divergence(q.mass, self.class_prior, q.log_mass)
+        bound -= divergence(q.counts, prior, q.log_counts, axis=1)
+        return bound - self._group_divergence(q)
 
     def _group_divergence(self, q: Groups) -> float:
         """Returns the divergence of the groups' shares, with those of the empty ones."""

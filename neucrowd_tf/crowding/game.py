@@ -103,14 +103,13 @@ class Crowd:
             seed: every draw is derived from it.
         """
         authentic = annotations.observed()
+        inputs = features.reshape(len(features), -1), annotators
+        triple = authentic.instances, authentic.annotators, authentic.labels
         return cls(
-            tf.constant(features.reshape(len(features), -1), tf.float32),
-            tf.constant(annotators, tf.float32),
-            tf.constant(authentic.instances, tf.int32),
-            tf.constant(authentic.annotators, tf.int32),
-            tf.constant(authentic.labels, tf.int32),
-            observed_cells(authentic),
-            seed % 2**31,
+            *(tf.constant(values, tf.float32) for values in inputs),
+            *(tf.constant(codes, tf.int32) for codes in triple),
+            observed=observed_cells(authentic),
+            seed=seed % 2**31,
         )
 
     @property

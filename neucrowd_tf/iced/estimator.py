@@ -289,21 +289,14 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         from neucrowd_tf.nn.encoders import make_optimizer
 
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
+        shape, classes = features.shape[1:], len(self.classes_)
+        config = configuration("encoder", self.encoder, ICED_ENCODERS)
         networks = build_networks(
-            features.shape[1:],
-            len(self.classes_),
-            configuration("encoder", self.encoder, ICED_ENCODERS),
-            self.decoder,
-            seed=self.seed,
-            pretrained=self.pretrained,
+            shape, classes, config, self.decoder, seed=self.seed, pretrained=self.pretrained
         )
-        model = ICEDModel(
-            *networks,
-            (features - mean) / scale,
-            len(self.classes_),
-            batch_size=self.batch_size,
-            make_optimizer=lambda: make_optimizer(self.optimizer, self.learning_rate),
-        )
+        scaled, size = (features - mean) / scale, self.batch_size
+        make = functools.partial(make_optimizer, self.optimizer, self.learning_rate)
+        model = ICEDModel(*networks, scaled, classes, batch_size=size, make_optimizer=make)
         self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
         return model
 

@@ -81,11 +81,8 @@ class ICEDModel(keras.Model):
             (self.classifier_optimizer, [encoder, classifier]),
         ):
             optimizer.build(_trainable(networks))
-        self._decode = tf.function(
-            self._decode_batch,
-            input_signature=[tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)],
-            autograph=False,
-        )
+        batch = [tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)]
+        self._decode = tf.function(self._decode_batch, input_signature=batch, autograph=False)
         self.built = True
         self.compile(optimizer=self.classifier_optimizer, jit_compile=False)
 

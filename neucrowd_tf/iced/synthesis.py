@@ -303,17 +303,14 @@ class Generator:
             index: of the round.
         """
         counts = balancing_counts(candidates, self.num_classes)
-        by_class = [
-            synthesise(
-                embeddings,
-                np.flatnonzero(candidates == code),
-                int(counts[code]),
-                self.certainty,
-                np.random.default_rng([self.seed, ROUNDS, 2, index, int(code)]),
-                **self.options,
-            ).embeddings
-            for code in np.flatnonzero(counts)
-        ]
+
+        def of_class(code: int) -> NDArray[np.float32]:
+            rows, size = np.flatnonzero(candidates == code), int(counts[code])
+            rng = np.random.default_rng([self.seed, ROUNDS, 2, index, code])
+            new = synthesise(embeddings, rows, size, self.certainty, rng, **self.options)
+            return new.embeddings
+
+        by_class = [of_class(code) for code in np.flatnonzero(counts).tolist()]
         if not by_class:
             return self.nothing(embeddings)
         points = np.concatenate(by_class)

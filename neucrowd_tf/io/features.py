@@ -121,19 +121,14 @@ def _fast_table(
     """
     import pandas as pd
 
+    others = [name for name in head.columns if name not in features]
     try:
         with open_text(path) as stream:
             separator = separator_of(path, stream.readline(), options)
         with warnings.catch_warnings(), open_text(path) as stream:
             warnings.simplefilter("error")  # rows of another length than the header
-            frame = pd.read_csv(
-                stream,
-                sep=separator,
-                dtype={name: str for name in head.columns if name not in features},
-                keep_default_na=False,
-                index_col=False,
-                low_memory=False,
-            )
+            texts = {"dtype": dict.fromkeys(others, str), "keep_default_na": False}
+            frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
     except (ValueError, Warning):
         return None
     frame.columns = [str(name).strip() for name in frame.columns]
@@ -144,7 +139,6 @@ def _fast_table(
     with np.errstate(over="ignore"):
         if not all(np.isfinite(frame[name].to_numpy(np.float32)).all() for name in features):
             return None
-    others = [name for name in head.columns if name not in features]
     if frame[others].duplicated().any() or (frame[others] == "").any(axis=None):
         return None
     cells: list[Any] = [

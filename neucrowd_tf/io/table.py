@@ -305,18 +305,13 @@ def _open_plain(head: Table, columns: Sequence[str], options: TableOptions, kind
 
     with head.path.open(encoding="utf-8-sig") as stream:
         separator = separator_of(head.path, stream.readline(LONGEST_LINE), options)
-    types = dict.fromkeys(columns, kind)
-    return pa_csv.open_csv(
-        head.path,
-        pa_csv.ReadOptions(
-            use_threads=False,
-            block_size=LARGE,
-            column_names=head.columns,
-            skip_rows=int(head.header),
-        ),
-        pa_csv.ParseOptions(delimiter=separator, quote_char=False),
-        pa_csv.ConvertOptions(column_types=types, include_columns=list(columns)),
+    types, skipped = dict.fromkeys(columns, kind), int(head.header)
+    reading = pa_csv.ReadOptions(
+        use_threads=False, block_size=LARGE, column_names=head.columns, skip_rows=skipped
     )
+    parsing = pa_csv.ParseOptions(delimiter=separator, quote_char=False)
+    converting = pa_csv.ConvertOptions(column_types=types, include_columns=list(columns))
+    return pa_csv.open_csv(head.path, reading, parsing, converting)
 
 
 def _arrow_table(path: Path, options: TableOptions) -> Table | None:

@@ -47,10 +47,8 @@ REASONS = {
 }
 # Statistics that vote counts do not have: their columns are places in a count, not annotators.
 _OF_ANNOTATORS = (
-    "num_annotators",
-    "annotations_per_annotator",
-    "sparsity",
-    "mean_annotator_accuracy",
+    *("num_annotators", "annotations_per_annotator"),
+    *("sparsity", "mean_annotator_accuracy"),
 )
 _STATISTICS = {
     "num_instances": "items",

@@ -271,11 +271,8 @@ class _Checkpoint:
             return
         record = dataclasses.asdict(self.history)
         record |= {"next_epoch": self.next_epoch, "finished": self.finished}
-        arrays = (
-            pack("variables", read_variables(model_variables(self.model)))
-            | pack("best", self.best.weights)
-            | {"record": to_text(record)}
-        )
+        arrays = pack("variables", read_variables(model_variables(self.model)))
+        arrays |= pack("best", self.best.weights) | {"record": to_text(record)}
         if self.state is not None:
             arrays |= {_STATE + name: value for name, value in self.state.get_state().items()}
         self.run.save(CHECKPOINT, arrays)

@@ -247,11 +247,9 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         from neucrowd_tf.nn.encoders import make_optimizer
 
         with run.scope():
-            model.compile(
-                optimizer=make_optimizer(self.optimizer, self.learning_rate),
-                steps_per_execution=run.steps_per_call(steps),
-                jit_compile=False,
-            )
+            optimizer = make_optimizer(self.optimizer, self.learning_rate)
+            steps = run.steps_per_call(steps)
+            model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
         return model
 
     def _head(

@@ -225,13 +225,7 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         from neucrowd_tf.nn.texts import TextVectors
 
-        return TextVectors(
-            [fold(code) for code in range(TABLE)],
-            CHINESE,
-            LONGEST,
-            [
-                (WORDS, self.word_terms_.tolist(), self.word_weights_),
-                (CHARACTERS, self.character_terms_.tolist(), self.character_weights_),
-            ],
-            self.components_,
-        )
+        letters = [fold(code) for code in range(TABLE)]
+        words = WORDS, self.word_terms_.tolist(), self.word_weights_
+        characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
+        return TextVectors(letters, CHINESE, LONGEST, [words, characters], self.components_)

@@ -69,11 +69,9 @@ def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
         first, second = pair // (positives - 1), pair % (positives - 1)
         members = [(first, positives), (second, positives - 1)]
         chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
-        negatives = tf.random.stateless_uniform(
-            [batch, width - 2],
-            seed=tf.stack([tf.constant(seed, tf.int64), step % passes]),
-            dtype=tf.float64,
-        )
+        draw_seed = tf.stack([tf.constant(seed, tf.int64), step % passes])
+        shape = [batch, width - 2]
+        negatives = tf.random.stateless_uniform(shape, seed=draw_seed, dtype=tf.float64)
         return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
 
     return _pipelines(draw)

@@ -26,22 +26,9 @@ from neucrowd_tf.io.importers import (
 
 # In the order in which they are asked.
 IMPORTERS: tuple[ModuleType, ...] = (
-    label_studio,
-    prodigy,
-    sagemaker,
-    doccano,
-    argilla,
-    labelbox,
-    figure_eight,
-    lewidi,
-    toloka,
-    mturk,
-    zooniverse,
-    annotator_lists,
-    peerannot,
+    *(label_studio, prodigy, sagemaker, doccano, argilla, labelbox, figure_eight),
+    *(lewidi, toloka, mturk, zooniverse, annotator_lists, peerannot),
 )
-
-
 TOOLS = {module.__name__.rpartition(".")[2]: module for module in IMPORTERS}
 
 
