@@ -103,14 +103,11 @@ class Crowd:
             seed: every draw is derived from it.
         """
         authentic = annotations.observed()
-        inputs = features.reshape(len(features), -1), annotators
+        flat = tf.constant(features.reshape(len(features), -1), tf.float32)
+        inputs = flat, tf.constant(annotators, tf.float32)
         triple = authentic.instances, authentic.annotators, authentic.labels
-        return cls(
-            *(tf.constant(values, tf.float32) for values in inputs),
-            *(tf.constant(codes, tf.int32) for codes in triple),
-            observed=observed_cells(authentic),
-            seed=seed % 2**31,
-        )
+        instances, codes, labels = (tf.constant(column, tf.int32) for column in triple)
+        return cls(*inputs, instances, codes, labels, observed_cells(authentic), seed % 2**31)
 
     @property
     def inputs(self) -> tuple[Any, Any]:

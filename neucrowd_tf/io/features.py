@@ -127,7 +127,7 @@ def _fast_table(
             separator = separator_of(path, stream.readline(), options)
         with warnings.catch_warnings(), open_text(path) as stream:
             warnings.simplefilter("error")  # rows of another length than the header
-            texts = {"dtype": dict.fromkeys(others, str), "keep_default_na": False}
+            texts: dict[str, Any] = {"dtype": dict.fromkeys(others, str), "keep_default_na": False}
             frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
     except (ValueError, Warning):
         return None
