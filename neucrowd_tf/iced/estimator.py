@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from scipy import sparse
 
-    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.iced.networks import ICEDModel
 
@@ -235,7 +234,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         majority = majority_labels(votes, "random", self.seed)
         groups = certainty_groups(self.certainty_)
         self.certainty_classes_ = class_mix(groups, majority, size)
-        schedule = self._warm_up_rows(groups, majority)
+        schedule = warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
         self.warm_up_samples_ = len(set().union(*(rows.tolist() for rows in schedule)))
         model.set_rows(np.eye(size)[majority])
 
@@ -244,21 +243,28 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
 
         learn(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=start_warm_up)
 
-        generate = self._generator(crowd)
-        history = RoundHistory(self._infer(generate.real, size, len(real)))
-        first = self._first_labels(majority, history.labels[0])
+        generate = Generator(
+            crowd,
+            self.certainty_,
+            k=self.k,
+            annotation_neighbours=self.annotation_neighbours,
+            eta=self.eta,
+            interpolation=self.interpolation,
+            seed=self.seed,
+        )
+        history = RoundHistory(self._infer(generate.real, size))
 
         def start_round(index: int) -> dict[str, float]:
             embeddings, probabilities = model.outputs()
-            latest = history.labels[-1] if index else first
+            latest = history.labels[-1] if index else majority  # as in section 2.5
             candidates = choose_candidates(self.candidates, probabilities, latest, generate.used)
             # Line 3: synthetic instances with their annotations.
             synthetic = generate(embeddings, candidates, index)
             # Line 4: the labels of all instances.
-            inference = self._infer(synthetic.one_hot, size, len(real))
+            inference = self._infer(synthetic.one_hot, size)
             changed = history.add(candidates, synthetic.counts, inference)
             # Line 5: the classifier trains on them; the decoder follows the encoder.
-            targets = self._targets(inference)
+            targets = np.eye(size)[inference.labels]
             model.set_rows(targets, model.decode(synthetic.points))
             rows = np.arange(len(targets))
             model.set_epoch(
@@ -279,7 +285,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         ).logs
         self._set_results(history)
-        for problem in self._problems(history, generate.used):
+        for problem in shortages(history, generate.used, self.classes_, self.k):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
 
@@ -300,32 +306,8 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         self.model_, self.decoder_ = prediction_model(model, mean, scale), model.decoder
         return model
 
-    def _warm_up_rows(
-        self, groups: NDArray[np.int64], majority: NDArray[np.int64]
-    ) -> list[NDArray[np.int64]]:
-        """Returns the rows of each epoch of the warm-up."""
-        return warm_up_schedule(self.warm_up, groups, self.warm_up_epochs)
-
-    def _first_labels(
-        self, majority: NDArray[np.int64], inferred: NDArray[np.int16]
-    ) -> NDArray[np.integer[Any]]:
-        """Returns the labels of the first round's candidates; section 2.5 leaves majority votes."""
-        return majority
-
-    def _generator(self, crowd: Annotations, kind: type[Generator] = Generator) -> Generator:
-        """Returns what synthesises instances and annotations of a crowd."""
-        return kind(
-            crowd,
-            self.certainty_,
-            k=self.k,
-            annotation_neighbours=self.annotation_neighbours,
-            eta=self.eta,
-            interpolation=self.interpolation,
-            seed=self.seed,
-        )
-
-    def _infer(self, one_hot: sparse.csr_matrix, num_classes: int, num_real: int) -> Inference:
-        """Returns labels of real and synthetic instances, the first `num_real` being real."""
+    def _infer(self, one_hot: sparse.csr_matrix, num_classes: int) -> Inference:
+        """Returns labels of real and synthetic instances."""
         return infer_labels(
             one_hot,
             num_classes,
@@ -335,10 +317,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             max_iter=self.em_iterations,
             seed=self.seed,
         )
-
-    def _targets(self, inference: Inference) -> NDArray[np.float64]:
-        """Returns what the classifier is trained on, `[N + S, C]`."""
-        return np.eye(len(self.classes_))[inference.labels]
 
     def _scoring(
         self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
@@ -361,10 +339,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         self.priors_, self.confusion_matrices_ = inference.priors, inference.errors
         self.n_iter_ = len(history.candidates)
         self.converged_ = settled(self.history_.get("changed", []), self.tol)
-
-    def _problems(self, history: RoundHistory, used: NDArray[np.bool_]) -> list[str]:
-        """Returns what kept classes from being balanced, as sentences for a warning."""
-        return shortages(history, used, self.classes_, self.k)
 
     # ----------------------------------------------------------------- scores against the truth
 

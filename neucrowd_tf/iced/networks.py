@@ -174,10 +174,7 @@ class ICEDModel(keras.Model):
         z = self.encoder(self._gather(rows), training=True)
         logits = tf.cast(self.classifier(z, training=True), tf.float32)
         targets = tf.gather(self._targets, rows)
-        # A row's sum is its weight: the gradient of the fused loss holds for shares alone.
-        weights = tf.reduce_sum(targets, axis=1)
-        shares = tf.math.divide_no_nan(targets, weights[:, None])
-        return tf.reduce_mean(weights * tf.nn.softmax_cross_entropy_with_logits(shares, logits))
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
 
     # ----------------------------------------------------------------- use
 

@@ -288,10 +288,6 @@ class Generator:
         self.used = annotations.vote_counts().sum(axis=0) > 0
         self.real, self.labels = annotations.one_hot(), annotations.to_sparse()
 
-    def nothing(self, embeddings: NDArray[np.float32]) -> Generated:
-        """Returns a round without synthetic instances."""
-        return Generated(embeddings[:0], np.zeros(self.num_classes, np.int64), self.real)
-
     def __call__(
         self, embeddings: NDArray[np.float32], candidates: NDArray[np.int64], index: int
     ) -> Generated:
@@ -312,7 +308,7 @@ class Generator:
 
         by_class = [of_class(code) for code in np.flatnonzero(counts).tolist()]
         if not by_class:
-            return self.nothing(embeddings)
+            return Generated(embeddings[:0], counts, self.real)
         points = np.concatenate(by_class)
         near = nearest(embeddings, points, self.annotation_neighbours)
         rng = np.random.default_rng([self.seed, ROUNDS, 3, index])

@@ -76,21 +76,6 @@ def test_the_classifier_learns_real_and_synthetic_rows_by_their_own_targets() ->
     assert float(logs["reconstruction"]) == 0.0
 
 
-def test_a_row_weighs_as_much_as_its_targets_sum_to() -> None:
-    # One step at rate 1 takes the whole gradient off: of a row of weight 3, three times as much.
-    steps = []
-    for factor in (1.0, 3.0):
-        model = make(rate=1.0)
-        model.set_rows(factor * TARGETS, SYNTHETIC)
-        before = weights(model)["classifier"]
-        model.set_epoch(classifier=np.array([0, 5, 10, 12]))
-        loss = float(model.train_step(0)["loss"])
-        assert loss == pytest.approx(factor * naive(make())[0][[0, 5, 10, 12]].mean(), rel=1e-5)
-        steps.append([a - b for a, b in zip(before, weights(model)["classifier"], strict=True)])
-    for one, three in zip(*steps, strict=True):
-        np.testing.assert_allclose(three, 3.0 * one, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("which", ["autoencoder", "decoder"])
 def test_both_ways_to_train_the_decoder_reconstruct_real_rows(which: str) -> None:
     model = make()
