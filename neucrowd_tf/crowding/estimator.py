@@ -208,7 +208,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         run.flush()
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
-        """Trains DL-CL, the other networks against it, and plays the game.
+        """Trains DL-CL, the other networks against it, and plays so many epochs of the game.
 
         References:
             CrowdInG, section 3.3.3.
@@ -220,13 +220,9 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         network = self._pretrain(data, run.stage("classifier"))
         self.history_, self.start_, self.n_iter_ = {}, None, 0
         self.best_epoch_, self.collapsed_ = None, False
-        if self.epochs:
-            self._train_game(network, data, run, epochs)
-        else:
+        if not self.epochs:
             self.model_ = self._classifier.inference_model()
-
-    def _train_game(self, network: Any, data: TrainingData, run: Run, epochs: int) -> None:
-        """Trains the other networks against DL-CL's, and plays so many epochs of the game."""
+            return
         from neucrowd_tf.training.state import read_variables
 
         game = self._game(network, data)
@@ -328,12 +324,22 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     def _game(self, network: Any, data: TrainingData) -> Any:
         """Returns the game of this fit, which starts from DL-CL's network."""
+        import keras
+
+        from neucrowd_tf.crowd_layers.layers import Standardise
         from neucrowd_tf.training.state import read_variables, write_variables
 
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
 
         def build() -> tuple[Any, Any, keras.Model]:
-            averaged, standardise, model = self._averaged(network.base)
+            """Returns the game, the layer that standardises, and what predicts as a model."""
+            averaged = keras.models.clone_model(network.base)
+            standardise = Standardise(self.standardise == "square_root", name="standardise")
+            inputs = keras.Input(self.feature_shape_, name="features")
+            outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+                averaged(standardise(inputs))
+            )
+            model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
             sizes = self.feature_shape_, self.annotator_table_.shape[1]
             game = self._game_class()(self, network.base, averaged, *sizes, remember)
             return game, standardise, model
@@ -348,21 +354,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             self.annotator_table_,
         )
         return game
-
-    def _averaged(self, base: keras.Model) -> tuple[keras.Model, Any, keras.Model]:
-        """Returns a copy of a classifier, the layer that standardises, and both as a model."""
-        import keras
-
-        from neucrowd_tf.crowd_layers.layers import Standardise
-
-        averaged = keras.models.clone_model(base)
-        standardise = Standardise(self.standardise == "square_root", name="standardise")
-        inputs = keras.Input(self.feature_shape_, name="features")
-        outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
-            averaged(standardise(inputs))
-        )
-        model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
-        return averaged, standardise, model
 
     def _generator(self) -> Any:
         """Returns the generator of the latest fit, rebuilt from its weights."""
