@@ -113,8 +113,11 @@ def write_report(
     """
     folder = Path(run_folder)
     model = read_run(folder, dataset, estimator, metrics)
-    name = folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
-    name = name if dataset is None else dataset.name
+    name = (
+        dataset.name
+        if dataset is not None
+        else folder.resolve().parents[2 if folder.name.startswith("fold-") else 1].name
+    )
     notes = [dataset.card.notes] if dataset is not None and dataset.card.notes else []
     page = build_report(
         None if dataset is None else whole_crowd(dataset),
