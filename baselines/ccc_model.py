@@ -175,19 +175,13 @@ class CoupledModel(AnnotationModel):
                 loss = count * (losses[0] + losses[1])
             gradients = inner.gradient(loss, base, unconnected_gradients="zero")
             wanted = self._meta_gradients(base, [tf.stop_gradient(g) for g in gradients])
+            pairs = zip(gradients, wanted, strict=True)
             agreement = tf.add_n(
-                [
-                    tf.reduce_sum(gradient * tf.stop_gradient(meta))
-                    for gradient, meta in zip(gradients, wanted, strict=True)
-                ]
+                [tf.reduce_sum(gradient * tf.stop_gradient(meta)) for gradient, meta in pairs]
             )
         gain = outer.gradient(agreement, zero)
-        added = tf.stack(
-            [
-                correction(steps, matrices, self.rate)
-                for steps, matrices in zip(tf.unstack(gain), self.head.matrices, strict=True)
-            ]
-        )
+        members = zip(tf.unstack(gain), self.head.matrices, strict=True)
+        added = tf.stack([correction(step, matrices, self.rate) for step, matrices in members])
         return tf.gather(added, self._groups, batch_dims=1)
 
     def _meta_gradients(self, base: list[Any], gradients: list[Any]) -> list[Any]:
@@ -202,12 +196,9 @@ class CoupledModel(AnnotationModel):
             size = len(member.trainable_variables)
             weights, stepped = stepped[:size], stepped[size:]
             meta = tf.convert_to_tensor(self._meta[index])
-            order = tf.argsort(
-                tf.random.stateless_uniform(
-                    [tf.shape(meta)[1]], self._step_seed + tf.constant([0, index])
-                )
-            )[: self.meta_batch]
-            rows, labels = tf.unstack(tf.gather(meta, order, axis=1))
+            seed = self._step_seed + tf.constant([0, index])
+            order = tf.argsort(tf.random.stateless_uniform([tf.shape(meta)[1]], seed))
+            rows, labels = tf.unstack(tf.gather(meta, order[: self.meta_batch], axis=1))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(weights)
                 probabilities, _ = member.stateless_call(

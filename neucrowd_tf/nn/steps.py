@@ -92,10 +92,5 @@ def gradients(tape: tf.GradientTape, loss: Any, variables: Sequence[Any]) -> lis
     TensorFlow makes these zeros from its own variables only; from Keras' it raises an
     AttributeError.
     """
-    return list(
-        tape.gradient(
-            loss,
-            [variable.value for variable in variables],
-            unconnected_gradients=tf.UnconnectedGradients.ZERO,
-        )
-    )
+    sources = [variable.value for variable in variables]
+    return list(tape.gradient(loss, sources, unconnected_gradients="zero"))

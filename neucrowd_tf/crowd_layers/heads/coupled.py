@@ -50,12 +50,11 @@ class CoupledHead(GatheringHead):
         `corrections` `[2, R, C, C]` are added to the matrices.
         """
         first, second = (
-            cell_product(
-                ops.cast(p, "float32"), rows, ops.take(matrices + added, annotators, axis=0)
-            )
-            for p, matrices, added in zip(inputs, self.matrices, corrections, strict=True)
+            ops.take(matrices + added, annotators, axis=0)
+            for matrices, added in zip(self.matrices, corrections, strict=True)
         )
-        return first, second
+        p, q = (ops.cast(each, "float32") for each in inputs)
+        return cell_product(p, rows, first), cell_product(q, rows, second)
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         first, second = (

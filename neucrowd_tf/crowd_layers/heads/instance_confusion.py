@@ -132,12 +132,10 @@ class InstanceConfusion(AnnotatorHead):
         return ops.reshape(logits, (-1, self.num_annotators, self.num_classes))
 
     def cells(self, inputs: Any, rows: Any, annotators: Any, training: bool | None = None) -> Any:
-        return self.answers(
-            ops.take(inputs[0], rows, axis=0),
-            ops.take(self.embedded(inputs[1]), rows, axis=0),
-            ops.take(self.annotators(), annotators, axis=0),
-            training,
-        )
+        probabilities = ops.take(inputs[0], rows, axis=0)
+        instances = ops.take(self.embedded(inputs[1]), rows, axis=0)
+        embedded = ops.take(self.annotators(), annotators, axis=0)
+        return self.answers(probabilities, instances, embedded, training)
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
