@@ -75,10 +75,10 @@ def collect(options: argparse.Namespace) -> None:
 
 def cells(rows: pd.DataFrame) -> Iterator[tuple[str, ...]]:
     """Yields the rows of a table of means over seeds."""
-    for (dataset, validation, target), part in rows.groupby(
+    for (dataset, validation, target), piece in rows.groupby(
         ["dataset", "validation", "target"], sort=False
     ):
-        scores = part.pivot(index="seed", columns="method", values="accuracy")
+        scores = piece.pivot(index="seed", columns="method", values="accuracy")
         for method in scores.columns:
             gain = (scores["auto"] - scores[method]).dropna() if "auto" in scores else scores[:0]
             shown = "" if method == "auto" else _interval(gain, "+")

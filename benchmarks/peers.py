@@ -120,8 +120,8 @@ def with_cleanlab() -> Iterator[Row]:
         -np.log(p[row[row >= 0]]).mean() / np.log(3) for p, row in zip(probas, dense, strict=True)
     ]
     change = np.abs(compute_soft_cross_entropy(floats, probas) - by_hand).max()
-    what = "temperature's cross entropy, float labels, by hand"
-    yield "cleanlab", what, *verdict(change, "their fault: right only with integer labels")
+    subject = "temperature's cross entropy, float labels, by hand"
+    yield "cleanlab", subject, *verdict(change, "their fault: right only with integer labels")
 
 
 def with_scikit_learn() -> Iterator[Row]:

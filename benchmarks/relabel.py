@@ -120,14 +120,14 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
         covered.append(reached.between(low * expected, high * expected).mean())
     mean, low, high = reached_part(table)
     spread = float(np.std(means, ddof=1) / np.sqrt(len(means))) if len(means) > 1 else 0.0
-    found = {"mean": mean, "low": low, "high": high, "spread": spread}
-    found |= {"error": float(np.mean(errors)), "covered": float(np.mean(covered))}
+    result = {"mean": mean, "low": low, "high": high, "spread": spread}
+    result |= {"error": float(np.mean(errors)), "covered": float(np.mean(covered))}
     most = table.reindex(columns=[*table.columns, *(set(OTHERS) - set(table.columns))])
     rise = most.dropna(subset=[OTHERS[0]])[["reached", *OTHERS]].mean()
-    return found | {f"{strategy}_rise": float(value) for strategy, value in rise.items()}
+    return result | {f"{strategy}_rise": float(value) for strategy, value in rise.items()}
 
 
-def markdown(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
+def markdown(rows: Sequence[dict[str, Any]], result: dict[str, Any]) -> str:
     """Returns the page of results."""
     columns = ("expected", "reached", *OTHERS)
     cells = (
@@ -143,11 +143,11 @@ def markdown(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
         "Reached part of the expected gain, families of crowds counted once: {mean:.2f}, standard"
         " error {spread:.2f}; 80% of values in [{low:.2f}, {high:.2f}]. Said by the other families"
         " of each: {covered:.0%} of these intervals contain the reached rise, which is {error:.4f}"
-        " away from that said.".format(**found),
+        " away from that said.".format(**result),
         "",
         "Mean rise of the accuracy with three tenths more labels: by expected gain"
         " {reached_rise:.4f}, random {random_rise:.4f}, entropy {entropy_rise:.4f}, ActiveLab"
-        " {activelab_rise:.4f}.".format(**found),
+        " {activelab_rise:.4f}.".format(**result),
         "",
         *markdown_table(HEAD + columns, cells),
     ]
@@ -167,8 +167,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             if mean >= labels + 1:
                 rows += rises(name, crowd, truth, labels)
                 print(rows[-1], file=sys.stderr)
-    found = summary(rows)
-    show(options, {"reached": found, "rows": rows}, markdown(rows, found))
+    result = summary(rows)
+    show(options, {"reached": result, "rows": rows}, markdown(rows, result))
 
 
 if __name__ == "__main__":

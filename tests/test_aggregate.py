@@ -111,9 +111,9 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = pd.read_csv(table).set_index("annotator")
     assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
-    said = capsys.readouterr().err
-    assert "model 'gpt': it may" in said and "labels of a human annotator. It pays if" in said
-    shared = said.partition("the same mistake in ")[2]
+    printed = capsys.readouterr().err
+    assert "model 'gpt': it may" in printed and "labels of a human annotator. It pays if" in printed
+    shared = printed.partition("the same mistake in ")[2]
     assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
     short = tmp_path / "short.csv"
     short.write_text("\n".join(path.read_text().splitlines()[:60]) + "\n")

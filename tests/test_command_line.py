@@ -133,7 +133,7 @@ def test_a_full_disk_behind_stdout_is_named(
 def test_what_an_encoding_does_not_have_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said() -> int:
+    def printed() -> int:
         say("/tmp/\udce9.csv")
         return 0
 
@@ -145,7 +145,7 @@ def test_what_an_encoding_does_not_have_is_no_traceback(
         for encoding in ("utf-8", "ascii"):
             stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
             patch.setattr(sys, "stdout", stream)
-            assert run(said) == 0
+            assert run(printed) == 0
             assert stream.buffer.getvalue() == b"/tmp/?.csv\n"  # type: ignore[attr-defined]
         assert run(written) == 2
     error = capsys.readouterr().err

@@ -241,9 +241,9 @@ class TestEveryMethod:
 
     def test_summary(self, method: registry.Method) -> None:
         assert method.summary and "\n" not in method.summary
-        known = method.parameter_names
+        certain = method.parameter_names
         for names in (method.defaults, method.space, *method.presets.values()):
-            assert known is None or set(names) <= set(known)
+            assert certain is None or set(names) <= set(certain)
         for values in method.space.values():
             assert isinstance(values, tuple) and values
 
@@ -339,16 +339,16 @@ class TestEveryMethod:
         identities.
         """
         x, crowd, truth, _, new = crowd_data(3)
-        given = fits.training(crowd, truth)
+        passed = fits.training(crowd, truth)
         if not method.requires_identities and not method.uses_truth:
-            given = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
+            passed = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if method.max_classes is not None and method.max_classes < 3:
                 with pytest.raises(UnsupportedDataError, match="at most 2 classes"):
-                    make(method).fit(x, given)
+                    make(method).fit(x, passed)
                 return
-            fitted = make(method).fit(x, given)
+            fitted = make(method).fit(x, passed)
         proba = np.asarray(fitted.predict_proba(new))
         assert proba.shape == (NEW_ROWS, 3) and np.isfinite(proba).all()
         assert fitted.predict(new).tolist() == crowd.class_names[proba.argmax(axis=1)].tolist()
@@ -365,20 +365,20 @@ class TestEveryMethod:
 
     def test_bad_input(self, method: registry.Method, fits: Fits) -> None:
         x, crowd, truth, (held, labels), _ = crowd_data(2)
-        given = fits.training(crowd, truth)
+        passed = fits.training(crowd, truth)
         broken = x.copy()
         broken[3, 2] = np.nan
         alone = Annotations.from_dense(
             np.zeros((ROWS, 5), dtype=int), num_classes=2, class_names=crowd.class_names
         )
         cases: list[tuple[Any, Any, Any, str]] = [
-            (broken, given, None, "row 3, column 2"),
-            (np.where(np.isnan(broken), np.inf, broken), given, None, "row 3, column 2"),
-            (x[:-1], given, None, "as many feature rows"),
-            (x.astype(str), given, None, "expected numbers"),
+            (broken, passed, None, "row 3, column 2"),
+            (np.where(np.isnan(broken), np.inf, broken), passed, None, "row 3, column 2"),
+            (x[:-1], passed, None, "as many feature rows"),
+            (x.astype(str), passed, None, "expected numbers"),
             (x, alone, None, "at least two classes"),
-            (x, given, (held[:, :3], labels), "validation features"),
-            (x, given, (held, np.array(["pink"] * len(held), dtype=object)), "'pink'"),
+            (x, passed, (held[:, :3], labels), "validation features"),
+            (x, passed, (held, np.array(["pink"] * len(held), dtype=object)), "'pink'"),
         ]
         for features, labels_given, validation, message in cases:
             with pytest.raises(DataError, match=message), warnings.catch_warnings():

@@ -35,9 +35,9 @@ COMMENT = re.compile(r"# Deviation: ([^\n]+(?:\n *#(?! Deviation:)[^\n]*)*)")
 def comments(package: str) -> list[str]:
     folder = ROOT / "neucrowd_tf" / package
     return [
-        f"{path.relative_to(ROOT)}: {found}"
+        f"{path.relative_to(ROOT)}: {result}"
         for path in sorted(folder.rglob("*.py"))
-        for found in COMMENT.findall(path.read_text(encoding="utf-8"))
+        for result in COMMENT.findall(path.read_text(encoding="utf-8"))
     ]
 
 
@@ -67,16 +67,16 @@ def beginnings(text: str) -> set[str]:
 @pytest.mark.parametrize("title", SECTIONS)
 def test_each_comment_has_a_row_that_speaks_of_the_same(title: str) -> None:
     # Two in five of its words; another deviation's row has one in five, as a rule.
-    said = [beginnings(row) for row in rows(title)]
-    for comment in (found for package in SECTIONS[title] for found in comments(package)):
-        own = beginnings(comment.split(": ", 1)[1])
-        assert max(len(own & row) for row in said) >= 0.4 * len(own), comment
+    message = [beginnings(row) for row in rows(title)]
+    for comment in (result for package in SECTIONS[title] for result in comments(package)):
+        custom = beginnings(comment.split(": ", 1)[1])
+        assert max(len(custom & row) for row in message) >= 0.4 * len(custom), comment
 
 
 @pytest.mark.parametrize("title", SECTIONS)
 def test_each_package_with_comments_has_rows_for_them(title: str) -> None:
-    found = [comment for package in SECTIONS[title] for comment in comments(package)]
-    assert len(rows(title)) >= len(found), found
+    result = [comment for package in SECTIONS[title] for comment in comments(package)]
+    assert len(rows(title)) >= len(result), result
     assert all("*Here:*" in row for row in rows(title))
 
 
@@ -98,6 +98,6 @@ def test_arguments_that_rows_name_exist(title: str) -> None:
 
     plugins.register(("baselines",))
     names = ["iced", "cpc"] if title == "ICED" else ["neucrowd", "rll"]
-    known = {argument for name in names for argument in registry.method(name).make().get_params()}
-    known |= {method.name for method in registry.methods()} | {"certainty_classes_"}
-    assert words(section(title)) <= known, words(section(title)) - known
+    certain = {argument for name in names for argument in registry.method(name).make().get_params()}
+    certain |= {method.name for method in registry.methods()} | {"certainty_classes_"}
+    assert words(section(title)) <= certain, words(section(title)) - certain

@@ -181,7 +181,7 @@ def compare(block: Block, output: str) -> None:
         if not block.near:
             parts, numbers = [" ".join(shown.split())], []
         pattern = f"({DECIMAL.pattern})".join(
-            re.escape(part).replace(r"\.\.\.", ".*") for part in parts
+            re.escape(piece).replace(r"\.\.\.", ".*") for piece in parts
         )
         matches = [match for line in lines if (match := re.fullmatch(pattern, line))]
         assert any(
@@ -240,7 +240,9 @@ def test_blocks_that_do_not_run_have_a_reason(path: Path) -> None:
 def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path]) -> None:
     """After the block that makes the run."""
     document = "docs/tutorials/compare.md"
-    made = pd.read_csv(folders[document] / "runs" / "compare" / "summary.csv").set_index("method")
+    created = pd.read_csv(folders[document] / "runs" / "compare" / "summary.csv").set_index(
+        "method"
+    )
     row = re.compile(
         r"^\| `(\w+)` \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE
     )
@@ -248,9 +250,9 @@ def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path])
         name: figures
         for name, *figures in row.findall((ROOT / document).read_text(encoding="utf-8"))
     }
-    assert set(shown) == set(made.index)
+    assert set(shown) == set(created.index)
     for name, (accuracy, auc, gain) in shown.items():
-        mine = made.loc[name]
+        mine = created.loc[name]
         assert [accuracy, auc] == [f"{mine.accuracy_mean:.3f}", f"{mine.auc_mean:.3f}"], name
         assert gain == (
             "–" if name == "mv_lr" else f"{mine.accuracy_minus_mv_lr:+.3f}".replace("-", "−")

@@ -55,9 +55,9 @@ def test_doubtful_items_come_first_and_gold_ones_not_at_all(
         frame["probability"].sort_values().iloc[19]
     )
     assert doubtful["consensus"].tolist() == frame["label"][doubtful["task"]].tolist()
-    known = tmp_path / "known.csv"
-    doubtful.assign(label=doubtful["consensus"]).to_csv(known, index=False)
-    rest = drawn(path, "--by=doubt", "--size=500", f"--gold={known}", tmp_path=tmp_path)
+    certain = tmp_path / "known.csv"
+    doubtful.assign(label=doubtful["consensus"]).to_csv(certain, index=False)
+    rest = drawn(path, "--by=doubt", "--size=500", f"--gold={certain}", tmp_path=tmp_path)
     assert len(rest) == 180 and not set(rest["task"]) & set(doubtful["task"])
 
 
@@ -75,9 +75,9 @@ def test_filled_in_they_are_gold_labels(
     result = pd.read_csv(labels).set_index("task").loc[frame["task"]]
     assert result["label"].tolist() == frame["label"].tolist()
     assert (result["probability"] == 1).all()
-    said = capsys.readouterr().err
-    assert "of 50 items:" in said and "If the 50 gold items were drawn at random" in said
-    assert "class shares 0 0." in said
+    message = capsys.readouterr().err
+    assert "of 50 items:" in message and "If the 50 gold items were drawn at random" in message
+    assert "class shares 0 0." in message
 
 
 def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,9 +95,9 @@ def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         "c,u,y",
         "c,w,y",
     ]
-    said = capsys.readouterr().err
-    assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in said
-    assert "1 annotators are new: 'w'. Check their spelling." in said
+    message = capsys.readouterr().err
+    assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in message
+    assert "1 annotators are new: 'w'. Check their spelling." in message
     assert merge.main([f"--annotations={old}", f"--labels={new}", f"--output={new}"]) == 2
     assert "would overwrite --labels" in capsys.readouterr().err
 

@@ -93,26 +93,26 @@ def imports(path: Path, modules: Collection[str] = ()) -> Iterator[tuple[int, st
 
 
 def upward(repository: Path) -> list[str]:
-    found = []
+    result = []
     modules = sources(repository)
     for module, path in modules.items():
         room = room_of(module)
         if room is None:
             continue
         if room not in LEVEL:
-            found.append(f"{path}: the room {room!r} stands on no floor; add it to FLOORS")
+            result.append(f"{path}: the room {room!r} stands on no floor; add it to FLOORS")
             continue
         for line, target in imports(path, modules):
             other = room_of(target)
             if other in OUTSIDE:
-                found.append(f"{path}:{line}: {room} imports {target}")
+                result.append(f"{path}:{line}: {room} imports {target}")
             elif (
                 other is not None
                 and other.split(".")[0] != room.split(".")[0]
                 and LEVEL.get(other, -1) >= LEVEL[room]
             ):
-                found.append(f"{path}:{line}: {room} (no floor above {other}'s) imports {target}")
-    return found
+                result.append(f"{path}:{line}: {room} (no floor above {other}'s) imports {target}")
+    return result
 
 
 def circles(repository: Path) -> list[list[str]]:
@@ -157,7 +157,7 @@ def needless(repository: Path) -> list[str]:
             heavy[module] = any(map(loads, targets)) or (bool(package) and loads(package))
         return heavy[module]
 
-    found = []
+    result = []
     for path in modules.values():
         tree = parsed(path)
         outside = {line for line, _ in _at_import(tree)}
@@ -166,8 +166,8 @@ def needless(repository: Path) -> list[str]:
             if line in outside | typed or target.split(".")[0] not in HOUSE:
                 continue
             if not loads(target):
-                found.append(f"{path.relative_to(repository)}:{line}: {target}")
-    return found
+                result.append(f"{path.relative_to(repository)}:{line}: {target}")
+    return result
 
 
 def _at_import(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
@@ -190,15 +190,15 @@ def _for_types(tree: ast.AST) -> Iterator[tuple[int, ast.AST]]:
 
 
 def test_imports_point_down(repository: Path) -> None:
-    assert not (found := upward(repository)), "\n".join(found)
+    assert not (result := upward(repository)), "\n".join(result)
 
 
 def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
-    assert not (found := circles(repository)), "\n".join(map(str, found))
+    assert not (result := circles(repository)), "\n".join(map(str, result))
 
 
 def test_imports_inside_functions_keep_something_heavy_from_loading(repository: Path) -> None:
-    assert not (found := needless(repository)), "\n".join(found)
+    assert not (result := needless(repository)), "\n".join(result)
 
 
 def test_few_files_lie_loose(repository: Path) -> None:
@@ -217,8 +217,8 @@ def test_the_walk_finds_what_points_up(tmp_path: Path) -> None:
         "from neucrowd_tf import io\nimport baselines\nimport tests.x\n"
     )
     (tmp_path / "data" / "b.py").write_text("import neucrowd_tf.harness\nimport baselines.c\n")
-    found = sorted(line.rpartition("/")[2].split(" (")[0] for line in upward(tmp_path))
-    assert found == [
+    result = sorted(line.rpartition("/")[2].split(" (")[0] for line in upward(tmp_path))
+    assert result == [
         "a.py:2: aggregation",
         "b.py:2: data",
         "metrics.py:2: metrics",

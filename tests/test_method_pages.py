@@ -69,12 +69,12 @@ def test_every_crowd_layer_with_arguments_has_a_list() -> None:
         if inspect.isclass(method.factory) and issubclass(method.factory, AnnotatorEstimator)
         if method.factory.__module__.startswith(("neucrowd_tf", "baselines"))
     }
-    own = {
+    custom = {
         kind.__name__
         for kind in layers
         if set(vars(kind).get("__annotations__", ())) & set(inspect.signature(kind).parameters)
     }
-    assert len(own) > 10 and own <= listed, f"{own - listed}: add a block to parameters.md"
+    assert len(custom) > 10 and custom <= listed, f"{custom - listed}: add a block to parameters.md"
 
 
 def test_every_registered_method_is_named_on_a_page() -> None:

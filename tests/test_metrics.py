@@ -22,18 +22,18 @@ def _random(seed: int, rows: int, classes: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def test_hand_worked_two_classes() -> None:
-    found = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"])
+    result = metrics.classification_metrics(TRUTH, SCORES, class_names=["no", "yes"])
     # Predicted 0 1 1 0: two of four right, one of two right in each class; precision and recall are
     # 1/2 for both.
     assert all(
-        found[name] == 0.5 for name in ("accuracy", "balanced_accuracy", "f1", "f1_positive")
+        result[name] == 0.5 for name in ("accuracy", "balanced_accuracy", "f1", "f1_positive")
     )
     # Pairs (positive, negative): .8>.1, .8>.6, .3>.1, .3<.6 -> 3 of 4.
-    assert found["auc"] == 0.75
-    assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.3]).mean())
+    assert result["auc"] == 0.75
+    assert result["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.3]).mean())
     # (.01 + .36 + .04 + .49) / 4
-    assert found["brier"] == pytest.approx(0.225)
-    assert found["per_class"]["yes"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
+    assert result["brier"] == pytest.approx(0.225)
+    assert result["per_class"]["yes"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "support": 2}
 
 
 def test_expected_calibration_error_by_hand_and_by_loop() -> None:
@@ -55,17 +55,19 @@ def test_expected_calibration_error_by_hand_and_by_loop() -> None:
 
 def test_agrees_with_scikit_learn_for_many_classes() -> None:
     truth, scores = _random(1, 200, 4)
-    found = metrics.classification_metrics(truth, scores)
+    result = metrics.classification_metrics(truth, scores)
     predicted = scores.argmax(axis=1)
-    assert found["accuracy"] == sk.accuracy_score(truth, predicted)
-    assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(truth, predicted))
-    assert found["f1"] == pytest.approx(sk.f1_score(truth, predicted, average="macro"))
-    assert found["auc"] == pytest.approx(sk.roc_auc_score(truth, scores, multi_class="ovr"))
-    assert found["log_loss"] == pytest.approx(sk.log_loss(truth, scores))
-    assert found["brier"] == pytest.approx(
+    assert result["accuracy"] == sk.accuracy_score(truth, predicted)
+    assert result["balanced_accuracy"] == pytest.approx(
+        sk.balanced_accuracy_score(truth, predicted)
+    )
+    assert result["f1"] == pytest.approx(sk.f1_score(truth, predicted, average="macro"))
+    assert result["auc"] == pytest.approx(sk.roc_auc_score(truth, scores, multi_class="ovr"))
+    assert result["log_loss"] == pytest.approx(sk.log_loss(truth, scores))
+    assert result["brier"] == pytest.approx(
         np.mean(np.sum((scores - np.eye(4)[truth]) ** 2, axis=1))
     )
-    assert "f1_positive" not in found
+    assert "f1_positive" not in result
 
 
 def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning() -> None:
@@ -75,24 +77,24 @@ def test_a_class_that_does_not_occur_leaves_every_metric_defined_without_warning
     scores /= scores.sum(axis=1, keepdims=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.classification_metrics(truth, scores)
+        result = metrics.classification_metrics(truth, scores)
     expected = np.mean([sk.roc_auc_score(truth == c, scores[:, c]) for c in (0, 1)])
-    assert found["auc"] == pytest.approx(expected)
-    assert found["f1"] == pytest.approx(sk.f1_score(truth, scores.argmax(axis=1), average="macro"))
-    assert found["per_class"]["2"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
+    assert result["auc"] == pytest.approx(expected)
+    assert result["f1"] == pytest.approx(sk.f1_score(truth, scores.argmax(axis=1), average="macro"))
+    assert result["per_class"]["2"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0}
 
 
 def test_f1_by_hand() -> None:
     # Truth 0 0 0 1, predicted 0 0 1 1: f1 is 2 * 2 / (3 + 2) of class 0 and 2 * 1 / (1 + 2) of
     # class 1.
-    found = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]])
-    assert found["f1_positive"] == pytest.approx(2 / 3)
-    assert found["f1"] == pytest.approx((0.8 + 2 / 3) / 2)
+    result = metrics.classification_metrics([0, 0, 0, 1], np.eye(2)[[0, 0, 1, 1]])
+    assert result["f1_positive"] == pytest.approx(2 / 3)
+    assert result["f1"] == pytest.approx((0.8 + 2 / 3) / 2)
     # Truth 0 0 1, predicted 0 2 1: class 2 is predicted and never occurs, which counts in f1 (2/3,
     # 1, 0) and not in recall (1/2, 1).
-    found = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]])
-    assert found["f1"] == pytest.approx(5 / 9)
-    assert found["balanced_accuracy"] == pytest.approx(0.75)
+    result = metrics.classification_metrics([0, 0, 1], np.eye(3)[[0, 2, 1]])
+    assert result["f1"] == pytest.approx(5 / 9)
+    assert result["balanced_accuracy"] == pytest.approx(0.75)
 
 
 def test_auc_without_the_first_class() -> None:
@@ -105,11 +107,11 @@ def test_auc_without_the_first_class() -> None:
 @pytest.mark.parametrize("classes", [1, 2, 3])
 def test_one_class_only_has_no_auc(classes: int) -> None:
     truth, scores = np.zeros(5, dtype=int), np.full((5, classes), 1.0 / classes)
-    found = metrics.classification_metrics(truth, scores)
-    assert math.isnan(found["auc"])
-    assert found["accuracy"] == found["balanced_accuracy"] == 1.0
-    assert found["log_loss"] == pytest.approx(math.log(classes))
-    assert all(math.isfinite(found[name]) for name in ("f1", "log_loss", "brier", "ece"))
+    result = metrics.classification_metrics(truth, scores)
+    assert math.isnan(result["auc"])
+    assert result["accuracy"] == result["balanced_accuracy"] == 1.0
+    assert result["log_loss"] == pytest.approx(math.log(classes))
+    assert all(math.isfinite(result[name]) for name in ("f1", "log_loss", "brier", "ece"))
 
 
 def test_permuting_classes_and_rows_changes_nothing() -> None:
@@ -125,8 +127,8 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
     truth, scores = _random(5, 50, 7)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32))
-    assert found["log_loss"] == pytest.approx(
+        result = metrics.classification_metrics(truth, (scores * (1 + 1e-5)).astype(np.float32))
+    assert result["log_loss"] == pytest.approx(
         sk.log_loss(truth, scores, labels=np.arange(7)), rel=1e-4
     )
 

@@ -386,10 +386,12 @@ def _r9() -> None:
 def _r10() -> None:
     above: dict[int, set[tuple[str, int]]] = {0: set(), 1: set()}
     for name, row in RLL_1.items():
-        parts = [RLL_1[part] for part in name.split("+")] if name.endswith(("+EM", "+GLAD")) else []
+        parts = (
+            [RLL_1[piece] for piece in name.split("+")] if name.endswith(("+EM", "+GLAD")) else []
+        )
         for data in (0, 1):
             for figure in (0, 1):
-                if parts and row[data][figure] > max(part[data][figure] for part in parts):
+                if parts and row[data][figure] > max(piece[data][figure] for piece in parts):
                     above[figure].add((name, data))
     assert above[0] == {
         ("RelationNet+EM", 0),

@@ -125,9 +125,9 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "would overwrite --images=" in capsys.readouterr().err
     assert (tmp_path / "new" / "day.png").read_bytes() == before
     assert main([*flags, "--output=-"]) == 0
-    told = capsys.readouterr()
-    assert told.out == (tmp_path / "y.csv").read_text()
-    first, last = told.err.splitlines()
+    printed = capsys.readouterr()
+    assert printed.out == (tmp_path / "y.csv").read_text()
+    first, last = printed.err.splitlines()
     assert first.startswith("warning: ")
     assert "2 files that are not images" in first
     assert "dusk.tif" in first

@@ -80,14 +80,14 @@ def test_gain_and_information_are_what_a_loop_finds() -> None:
     gains = expected_gain(belief.probas[:, None, :], belief.errors[None])
     nats = expected_information(belief.probas[:, None, :], belief.errors[None])
     for (i, p), (r, e) in itertools.product(enumerate(belief.probas), enumerate(belief.errors)):
-        after, told = 0.0, 0.0
+        after, reply = 0.0, 0.0
         for label in range(3):
             chance = sum(p[c] * e[c, label] for c in range(3))
             posterior = [p[c] * e[c, label] / chance for c in range(3)]
             after += chance * max(posterior)
-            told += chance * sum(q * np.log(q / p[c]) for c, q in enumerate(posterior))
+            reply += chance * sum(q * np.log(q / p[c]) for c, q in enumerate(posterior))
         assert gains[i, r] == pytest.approx(after - p.max())
-        assert nats[i, r] == pytest.approx(told)
+        assert nats[i, r] == pytest.approx(reply)
 
 
 def test_gain_at_the_ends() -> None:
@@ -294,13 +294,13 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main([f"--annotations={labels_csv}", "--budget=20", f"--output={output}"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "" and "20 labels of" in captured.err
-    found = pd.read_csv(output)
-    assert list(found.columns) == ["task", "worker", "priority", "gain", "reason"]
-    assert found["priority"].tolist() == list(range(1, 21))
-    assert (found["gain"] >= 0).all() and found["gain"][0] > 0.05
-    assert found["reason"].str.contains(r"labels: .*; likely .*%.*; asked since right on").all()
-    known = pd.read_csv(labels_csv)
-    assert not found.merge(known, on=["task", "worker"]).size
+    result = pd.read_csv(output)
+    assert list(result.columns) == ["task", "worker", "priority", "gain", "reason"]
+    assert result["priority"].tolist() == list(range(1, 21))
+    assert (result["gain"] >= 0).all() and result["gain"][0] > 0.05
+    assert result["reason"].str.contains(r"labels: .*; likely .*%.*; asked since right on").all()
+    certain = pd.read_csv(labels_csv)
+    assert not result.merge(certain, on=["task", "worker"]).size
     first = output.read_bytes()
     assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
     assert capsys.readouterr().out.encode() == first
@@ -355,21 +355,21 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_who_can_be_asked(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    known = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
+    certain = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
     flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
-    assert main([*flags, f"--ask=eve, {known[0]}"]) == 0
+    assert main([*flags, f"--ask=eve, {certain[0]}"]) == 0
     captured = capsys.readouterr()
-    found = pd.read_csv(io.StringIO(captured.out), dtype=str)
-    assert "eve" in set(found["worker"]) <= {"eve", known[0]}
+    result = pd.read_csv(io.StringIO(captured.out), dtype=str)
+    assert "eve" in set(result["worker"]) <= {"eve", certain[0]}
     assert "without labels yet: 'eve'\n" in captured.err
-    new = found["worker"] == "eve"
-    assert (found["reason"].str.contains("no labels being known") == new).all()
+    new = result["worker"] == "eve"
+    assert (result["reason"].str.contains("no labels being known") == new).all()
     listed = tmp_path / "people.csv"
-    listed.write_text(f"annotator,skill\neve,.9\n{known[0]},.8\n")
+    listed.write_text(f"annotator,skill\neve,.9\n{certain[0]},.8\n")
     assert main([*flags, f"--ask={listed}"]) == 0
     assert capsys.readouterr().out == captured.out
-    assert main([*flags, f"--model_annotator={known[1]}"]) == 0
-    assert known[1] not in set(
+    assert main([*flags, f"--model_annotator={certain[1]}"]) == 0
+    assert certain[1] not in set(
         pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["worker"]
     )
     many = ",".join(f"annotator_{number:02}" for number in range(40))  # longer than a file's name
@@ -396,10 +396,10 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
     model.write_text("task,p_y,p_x\nf,.2,.8\ne,.2525,.7575\nother,1,0\n")
     crowd = read_annotations(labels).annotations
     lines: list[str] = []
-    found = read_probabilities(model, crowd, report=lines.append)
+    result = read_probabilities(model, crowd, report=lines.append)
     # e: .7575 and .2525 add up to 1.01; f as it is; the others have the mean of the two.
-    np.testing.assert_allclose(found[4:6], [[0.75, 0.25], [0.8, 0.2]])
-    np.testing.assert_allclose(found[[0, 7]], [[0.775, 0.225]] * 2)
+    np.testing.assert_allclose(result[4:6], [[0.75, 0.25], [0.8, 0.2]])
+    np.testing.assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
     assert lines == ["p.csv: 6 items are missing. They get the mean probabilities."]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
     assert main([*flags, f"--probabilities={model}"]) == 0
@@ -434,8 +434,8 @@ def test_evidence_is_bayes_rule() -> None:
         [belief.probas[i, c] * scaled[i, c] / scaled[:, c].mean() for c in range(3)]
         for i in range(4)
     ]
-    found = with_evidence(belief.probas, evidence_of(crowd, probas))
-    np.testing.assert_allclose(found, np.array(expected) / np.sum(expected, 1, keepdims=True))
+    result = with_evidence(belief.probas, evidence_of(crowd, probas))
+    np.testing.assert_allclose(result, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
 def test_a_runs_out_of_fold_predictions_are_used(
@@ -471,8 +471,8 @@ def test_a_run_names_its_annotations(
         json.dumps({"settings": {**settings, "digests": {"annotations": "0" * 64}}})
     )
     assert main([f"--run={run}", "--budget=5"]) == 0
-    said = capsys.readouterr()
-    assert said.err.count("differs from --annotations of the run in") == 1
+    printed = capsys.readouterr()
+    assert printed.err.count("differs from --annotations of the run in") == 1
     model = str(asked[0])
     (run / "config.json").write_text(
         json.dumps({"settings": {**settings, "model_annotator": [model]}})
@@ -512,10 +512,10 @@ def test_the_reached_part_by_hand_and_with_a_family_left_out() -> None:
     values = {"rte": (0.1, 0.05), "snow_rte": (0.1, 0.07), "web": (0.2, 0.2)}
     rows = [{"crowd": name, "expected": e, "reached": r} for name, (e, r) in values.items()]
     # .5 and .7 count half as much as 1, being of one family.
-    found = relabel.summary(rows)
-    assert found["mean"] == pytest.approx(0.8)
+    result = relabel.summary(rows)
+    assert result["mean"] == pytest.approx(0.8)
     # Said of rte: 1 * .1, off by .05 and .03; of web: .6 * .2, off by .08.
-    assert found["error"] == pytest.approx((0.04 + 0.08) / 2) and found["covered"] == 0
+    assert result["error"] == pytest.approx((0.04 + 0.08) / 2) and result["covered"] == 0
 
 
 def test_one_label_per_item_the_best_first() -> None:

@@ -64,7 +64,7 @@ def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
     for name in ("mirrored", "mixed"):
         run = tmp_path / name / "breast_cancer" / "neucrowd" / "seed-0"
         metrics, config = (
-            json.loads((run / f"{part}.json").read_text()) for part in ("metrics", "config")
+            json.loads((run / f"{piece}.json").read_text()) for piece in ("metrics", "config")
         )
         assert 0.4 < metrics["test"]["accuracy"] <= 1
         assert config["settings"]["mixed_precision"] == (name == "mixed")
@@ -129,14 +129,14 @@ def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Pat
 def test_sub_commands(
     arguments: list[str],
     code: int,
-    said: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["neucrowd", *arguments])
     with pytest.raises(SystemExit) as ended:
         console_main()
-    assert ended.value.code == code and said in "".join(capsys.readouterr())
+    assert ended.value.code == code and message in "".join(capsys.readouterr())
 
 
 def _library_path() -> dict[str, str]:

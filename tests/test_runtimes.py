@@ -47,11 +47,11 @@ def exported(
     return fitted, export_saved_model(fitted, folder)
 
 
-def _compare(found: dict[str, Any], fitted: Any, features: np.ndarray) -> None:
+def _compare(result: dict[str, Any], fitted: Any, features: np.ndarray) -> None:
     expected = fitted.predict_proba(features)
-    np.testing.assert_allclose(found["probabilities"], expected, atol=1e-5)
-    if "embedding" in found:
-        np.testing.assert_allclose(found["embedding"], fitted.transform(features), atol=1e-4)
+    np.testing.assert_allclose(result["probabilities"], expected, atol=1e-5)
+    if "embedding" in result:
+        np.testing.assert_allclose(result["embedding"], fitted.transform(features), atol=1e-4)
 
 
 def test_tflite(exported: tuple[Any, Path], dataset: CrowdDataset) -> None:
@@ -60,9 +60,9 @@ def test_tflite(exported: tuple[Any, Path], dataset: CrowdDataset) -> None:
     fitted, folder = exported
     content = tf.lite.TFLiteConverter.from_saved_model(str(folder)).convert()
     run = tf.lite.Interpreter(model_content=content).get_signature_runner("serving_default")
-    found = run(features=dataset.test.features)
-    assert {value.dtype for value in found.values()} == {np.dtype(np.float32)}
-    _compare(found, fitted, dataset.test.features)
+    result = run(features=dataset.test.features)
+    assert {value.dtype for value in result.values()} == {np.dtype(np.float32)}
+    _compare(result, fitted, dataset.test.features)
 
 
 def test_onnx(exported: tuple[Any, Path], dataset: CrowdDataset) -> None:

@@ -75,8 +75,8 @@ def test_a_command_that_is_stopped_while_it_loads(
         env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{repository}"},
         preexec_fn=_heed_sigint,  # which a shell's background jobs ignore, and the tests with them
     )
-    said = "stopped (SIGTERM)\n" if number == signal.SIGTERM else "interrupted\n"
-    assert (done.returncode, done.stderr) == (128 + number, said)
+    message = "stopped (SIGTERM)\n" if number == signal.SIGTERM else "interrupted\n"
+    assert (done.returncode, done.stderr) == (128 + number, message)
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_a_command_that_is_stopped_at_work(
 ) -> None:
     monkeypatch.setattr(*place, lambda *_, **__: _kill())
     output = labels.parent / "output"
-    given = [*(flag.format(labels) for flag in flags), f"--output={output}"]
-    assert main(given) == 143  # type: ignore[operator]
+    passed = [*(flag.format(labels) for flag in flags), f"--output={output}"]
+    assert main(passed) == 143  # type: ignore[operator]
     *_, line = capsys.readouterr().err.splitlines()
     engine = "--engine=local" in flags
     assert line == "stopped (SIGTERM)" + engine * ": start again with --resume to go on"
@@ -124,10 +124,10 @@ def test_dask_is_stopped_with_its_workers(labels: Path, repository: Path) -> Non
         assert any("iteration 2:" in line for line in process.stderr)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
-        told = [line for line in process.stderr if not line.startswith("iteration ")]
+        printed = [line for line in process.stderr if not line.startswith("iteration ")]
         assert process.wait(20) == 143
     # That stderr ended means that nobody holds it any more: no process is left.
-    assert told == ["stopped (SIGTERM): start again with --resume to go on\n"]
+    assert printed == ["stopped (SIGTERM): start again with --resume to go on\n"]
 
 
 def test_the_second_signal_does_not_disturb_what_the_first_one_ends() -> None:

@@ -90,8 +90,8 @@ def sentences(text: str) -> Iterator[str]:
     text = re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->|\$\$.*?\$\$", "", text, flags=re.DOTALL)
     text = re.sub(r"```.*?```|^[|#!].*?$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"`[^`]*`|\$[^$]*\$", "x", re.sub(r"\]\([^)]*\)", "", text))
-    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
-        yield from re.split(r"(?<=[.?!:])\**\s+", " ".join(part.split()))
+    for piece in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        yield from re.split(r"(?<=[.?!:])\**\s+", " ".join(piece.split()))
 
 
 def test_sentences_have_at_most_25_words() -> None:

@@ -99,7 +99,7 @@ def test_corrections_against_finite_differences():
     groups = [np.array([0, 1, 0]), np.array([1, 1, 0])]
     model.start_correcting(meta, groups)
     model._step_seed = tf.constant([0, 0])
-    found = model.corrections(tf.constant(x), model.gathered(tf.range(6))[1:]).numpy()
+    result = model.corrections(tf.constant(x), model.gathered(tf.range(6))[1:]).numpy()
     for index, member in enumerate(members):
         matrices = np.asarray(head.matrices[index], np.float64)
         slope = np.zeros((2, 2, 2))
@@ -117,7 +117,7 @@ def test_corrections_against_finite_differences():
             slope[place] = (values[0] - values[1]) / 2e-5
         # Downhill, the largest entry half of the largest of the matrices'; alike in a group.
         expected = -slope * 0.5 * matrices.max() / np.abs(slope).max()
-        np.testing.assert_allclose(found[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(result[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
 
 
 def test_head_against_loop():
@@ -126,17 +126,17 @@ def test_head_against_loop():
     rng = np.random.default_rng(1)
     p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))
     head = CoupledHead(2)
-    found = np.exp(head([p, q]))
+    result = np.exp(head([p, q]))
     # The identity at first: both members' softmax of what they say.
-    np.testing.assert_allclose(found[:, 0], (softmax(p) + softmax(q)) / 2, rtol=1e-5)
+    np.testing.assert_allclose(result[:, 0], (softmax(p) + softmax(q)) / 2, rtol=1e-5)
     for weight in head.weights:
         weight.assign(rng.normal(size=(2, 3, 3)))
     first, second = (np.asarray(weight) for weight in head.weights)
-    found = np.exp(head([p, q]))
+    result = np.exp(head([p, q]))
     for b in range(4):
         for r in range(2):
             expected = (softmax(p[b] @ first[r]) + softmax(q[b] @ second[r])) / 2
-            np.testing.assert_allclose(found[b, r], expected, rtol=1e-5)
-    assert found.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
+            np.testing.assert_allclose(result[b, r], expected, rtol=1e-5)
+    assert result.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
     rows, who = np.array([3, 0], np.int32), np.array([1, 0], np.int32)
-    np.testing.assert_allclose(np.exp(head.cells([p, q], rows, who)), found[rows, who], rtol=1e-5)
+    np.testing.assert_allclose(np.exp(head.cells([p, q], rows, who)), result[rows, who], rtol=1e-5)

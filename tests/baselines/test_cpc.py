@@ -140,7 +140,7 @@ def test_awkward_crowds_and_arguments() -> None:
         ClusteredPersonalClassifiers().fit(x, Annotations.from_votes(annotations.vote_counts()))
     with pytest.raises(UnsupportedDataError, match="every pair"):
         Fusion(2000, 10_000, 1.0)
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         ClusteredPersonalClassifiers(max_iter=1).fit(x, annotations)
-    assert any("did not converge" in str(w.message) for w in said)
+    assert any("did not converge" in str(w.message) for w in message)

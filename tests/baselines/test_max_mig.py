@@ -30,13 +30,13 @@ def test_loss_by_hand() -> None:
 def test_loss_equals_a_naive_loop() -> None:
     first, second = (RNG.dirichlet(np.ones(3), size=5).astype(np.float32) for _ in range(2))
     prior = np.float32([0.2, 0.5, 0.3])
-    own, others = [], []
+    custom, others = [], []
     for i in range(5):
         for j in range(5):
             t = sum(first[i, c] * second[j, c] / prior[c] for c in range(3))
-            (own if i == j else others).append(1 + np.log(t) if i == j else t)
+            (custom if i == j else others).append(1 + np.log(t) if i == j else t)
     np.testing.assert_allclose(
-        information_gain_loss(first, second, prior), np.mean(others) - np.mean(own), rtol=1e-5
+        information_gain_loss(first, second, prior), np.mean(others) - np.mean(custom), rtol=1e-5
     )
 
 

@@ -45,8 +45,8 @@ def test_every_objective_takes_every_source_of_labels() -> None:
     for objective in OBJECTIVES:
         for suffix, labels in (("", "mv"), ("_ds", "ds"), ("_glad", "glad")):
             method = registry.method(objective + suffix)
-            made = method.make()
-            assert (made.objective, made.labels, method.requires_identities) == (
+            created = method.make()
+            assert (created.objective, created.labels, method.requires_identities) == (
                 objective,
                 labels,
                 labels != "mv",
@@ -81,8 +81,8 @@ def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
     rows = index.draw(uniforms, tf.constant(index.cumulative()))[0].numpy()
     for objective in ("triplet", "contrastive"):
         model = MarginModel(encoder, x, index, objective=objective, margin=0.8)
-        found = np.asarray(model.batch_losses(uniforms))
-        for (anchor, positive, negative), value in zip(rows, found, strict=True):
+        result = np.asarray(model.batch_losses(uniforms))
+        for (anchor, positive, negative), value in zip(rows, result, strict=True):
             assert labels[anchor] == labels[positive] != labels[negative] and anchor != positive
             near, far = (
                 float(np.linalg.norm(embedded[anchor] - embedded[other]))
@@ -103,8 +103,8 @@ def test_batch_step_is_the_public_loss() -> None:
         for kind in (SemiHardTripletLoss, TripletCenterLoss)
     )
     expected = float(SemiHardTripletLoss(0.8)(labels[rows.ravel()], encoder(x[rows.ravel()])))
-    found = float(np.mean(semi.batch_losses(tf.constant(rows))))
-    assert found == pytest.approx(expected, rel=1e-5)
+    result = float(np.mean(semi.batch_losses(tf.constant(rows))))
+    assert result == pytest.approx(expected, rel=1e-5)
     assert center.batch_losses(tf.constant(rows)).shape == (15,)
     # The centers are trained.
     assert [v.shape for v in center.trainable_variables].count((3, 4)) == 1

@@ -40,8 +40,8 @@ def test_steps_by_hand() -> None:
     # Posteriors (.75, .25) and (.2, .8) with labels 0 and 1, smoothing .05:
     # true 0: (.8, .25) / 1.05; true 1: (.3, .85) / 1.15.
     both = Annotations.from_dense([[0], [1]])
-    found = error_matrices(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]), 0.05)
-    np.testing.assert_allclose(found, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
+    result = error_matrices(both.one_hot(), np.array([[0.75, 0.25], [0.2, 0.8]]), 0.05)
+    np.testing.assert_allclose(result, [[[0.8 / 1.05, 0.25 / 1.05], [0.3 / 1.15, 0.85 / 1.15]]])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -82,8 +82,8 @@ def test_objective_never_falls_and_errors_are_found(classes: int) -> None:
     assert fitted.converged_ and fitted.n_iter_ == len(fitted.history_) > 2
     assert (np.diff(fitted.history_) > -1e-6 * abs(fitted.history_[0])).all()
     np.testing.assert_allclose(fitted.confusion_matrices_.sum(axis=2), 1.0)
-    found = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
-    assert found[:2].min() > found[2:].max() + 0.1
+    result = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
+    assert result[:2].min() > result[2:].max() + 0.1
     votes = Annotations.from_dense(dense, num_classes=classes).vote_counts().argmax(axis=1)
     assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.02
 

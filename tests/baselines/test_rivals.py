@@ -47,7 +47,7 @@ def test_reliability_against_loop_and_by_hand():
     head(inputs)
     randomised(head)
     rows, who = np.array([0, 3, 3]), np.array([1, 0, 1])
-    found = head.reliability(inputs, rows, who)
+    result = head.reliability(inputs, rows, who)
     w1, b1 = map(np.asarray, (head.hidden.kernel, head.hidden.bias))
     w2, b2 = map(np.asarray, (head.difficulty.kernel, head.difficulty.bias))
     w3, b3 = map(np.asarray, (head.score.kernel, head.score.bias))
@@ -55,7 +55,7 @@ def test_reliability_against_loop_and_by_hand():
         difficulty = sigmoid(sigmoid(h[rows[k]] @ w1 + b1) @ w2 + b2)
         expertise = sigmoid(np.asarray(head.expertise)[who[k], 0])
         above = (expertise - difficulty) * p[rows[k]]
-        assert float(found[k]) == pytest.approx(float(sigmoid(above @ w3 + b3)[0]), rel=1e-4)
+        assert float(result[k]) == pytest.approx(float(sigmoid(above @ w3 + b3)[0]), rel=1e-4)
     for weight in head.weights:
         weight.assign(np.zeros(weight.shape))
     # Expertise and difficulty are both sigmoid(0): the score is 0 and the reliability 1/2.
@@ -95,7 +95,7 @@ def test_instance_confusion_against_loop(kind):
         # Moving mean 0 and variance 1.
         return x / np.sqrt(1 + layer.epsilon) * np.asarray(layer.gamma) + np.asarray(layer.beta)
 
-    found = np.asarray(head([p, h], training=False))
+    result = np.asarray(head([p, h], training=False))
     for b in range(3):
         for r in range(2):
             x, a = dense(head.instances, h[b]), np.asarray(head.annotator)[r, 0]
@@ -114,10 +114,10 @@ def test_instance_confusion_against_loop(kind):
                 joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
                 joined = np.maximum(norm(head.norms[1], joined) + a, 0)
             matrix = softmax(dense(head.output_layer, joined).reshape(2, 2))
-            np.testing.assert_allclose(np.exp(found[b, r]), p[b] @ matrix, rtol=1e-4)
-    np.testing.assert_allclose(np.exp(found).sum(axis=-1), 1.0, rtol=1e-5)
+            np.testing.assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
+    np.testing.assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
     rows, who = np.array([2, 0], np.int32), np.array([1, 1], np.int32)
-    np.testing.assert_allclose(head.cells([p, h], rows, who), found[rows, who], atol=1e-5)
+    np.testing.assert_allclose(head.cells([p, h], rows, who), result[rows, who], atol=1e-5)
 
 
 def test_madl_weights_and_prior_by_hand():
@@ -149,8 +149,8 @@ def test_mixing():
     assert not np.array_equal(shares, mixing_draws(tf.constant([3, 5]), 1000, 2.0)[0])
     values = np.array([[0.0, 4.0], [8.0, 0.0]], np.float32)
     # .25 * (0, 4) + .75 * (8, 0), and the second with itself.
-    found = mixed(values, tf.constant([0.25, 0.5]), tf.constant([1, 1]))
-    np.testing.assert_allclose(found, [[6.0, 1.0], [8.0, 0.0]])
+    result = mixed(values, tf.constant([0.25, 0.5]), tf.constant([1, 1]))
+    np.testing.assert_allclose(result, [[6.0, 1.0], [8.0, 0.0]])
 
 
 METHODS = (

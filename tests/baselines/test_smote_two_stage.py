@@ -31,9 +31,11 @@ def test_classes_are_filled_up_within_their_own_range() -> None:
     assert np.bincount(labels).tolist() == [150, 150, 150]
     assert np.array_equal(features[:190], x) and np.array_equal(labels[:190], truth)
     for code in (1, 2):
-        own, made = x[truth == code], features[190:][labels[190:] == code]
-        assert (made >= own.min(axis=0) - 1e-5).all() and (made <= own.max(axis=0) + 1e-5).all()
-        assert len(np.unique(made, axis=0)) > 0.9 * len(made)
+        custom, created = x[truth == code], features[190:][labels[190:] == code]
+        assert (created >= custom.min(axis=0) - 1e-5).all() and (
+            created <= custom.max(axis=0) + 1e-5
+        ).all()
+        assert len(np.unique(created, axis=0)) > 0.9 * len(created)
     again, _ = smote(x, truth, 3, k=4, seed=1)
     assert np.array_equal(again, features)
     assert not np.array_equal(smote(x, truth, 3, k=4, seed=2)[0], features)

@@ -14,10 +14,10 @@ def test_means_and_paired_differences() -> None:
     values = [("auto", 1, 0.8), ("mv_lr", 1, 0.7), ("auto", 2, 0.9), ("mv_lr", 2, 0.7)]
     rows = [("music", name, seed, 0, "as_trained", x) for name, seed, x in values]
     rows.append(("music", "mv_lr", 3, 0, "as_trained", 0.7))  # without auto
-    found = list(cells(pd.DataFrame(rows, columns=[*KEY, "accuracy"])))
+    result = list(cells(pd.DataFrame(rows, columns=[*KEY, "accuracy"])))
     # The half width of two values is t(.975, 1) = 12.706 times half of their difference.
     shown = "0.700 [0.700, 0.700] (3)", "+0.150 [-0.485, +0.785] (2)"
-    assert found == [
+    assert result == [
         ("music", "no", "as_trained", "auto", "0.850 [0.215, 1.485] (2)", ""),
         ("music", "no", "as_trained", "mv_lr", *shown),
     ]

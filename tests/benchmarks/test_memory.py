@@ -13,10 +13,10 @@ PARTS = 6
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
-def test_fits_keep_no_graphs(part: int) -> None:
+@pytest.mark.parametrize("piece", range(PARTS))
+def test_fits_keep_no_graphs(piece: int) -> None:
     growing = {}
-    for name in families()[part::PARTS]:
+    for name in families()[piece::PARTS]:
         # The first fit makes what all of them share.
         second, third = (graphs() for _ in islice(fits_of(name), 1, 3))
         if third > second:

@@ -78,12 +78,12 @@ def test_its_interval_covers_and_is_narrower_than_gold_labels_alone() -> None:
 
 
 def test_soft_label_scores_by_hand() -> None:
-    found = soft_label_scores([[1, 1], [1, 0]], [[0.25, 0.75], [1, 0]])
-    assert found["soft_manhattan"] == pytest.approx(0.5)
-    assert found["soft_cross_entropy"] == pytest.approx(-(np.log(0.25) + np.log(0.75)) / 2)
+    outcome = soft_label_scores([[1, 1], [1, 0]], [[0.25, 0.75], [1, 0]])
+    assert outcome["soft_manhattan"] == pytest.approx(0.5)
+    assert outcome["soft_cross_entropy"] == pytest.approx(-(np.log(0.25) + np.log(0.75)) / 2)
     bits = [stats.entropy(p, base=2) for p in ([0.375, 0.625], [0.5, 0.5], [0.25, 0.75])]
     divergence = bits[0] - (bits[1] + bits[2]) / 2
-    assert found["soft_jensen_shannon"] == pytest.approx(np.sqrt(divergence))
+    assert outcome["soft_jensen_shannon"] == pytest.approx(np.sqrt(divergence))
     assert soft_label_scores([[1, 0]], [[1, 0]]) == {}
 
 

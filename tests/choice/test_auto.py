@@ -76,8 +76,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
 @pytest.mark.slow
 def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
-    found = fitted[0]
-    recommended = found.recommendation_
+    result = fitted[0]
+    recommended = result.recommendation_
     # Six of nine annotators have no skill, so without gold labels nothing shows the difference.
     assert recommended["method"] == "ds_lr" and recommended["low"] < 0 < recommended["difference"]
     assert recommended["more_than_noise"] is False
@@ -88,18 +88,18 @@ def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     assert [row["method"] for row in recommended["methods"]] == ["mv_lr", "ds_lr"]
     # The consensus is close to the truth here, so the score is close to the accuracy; held-out
     # predictions are those scored.
-    score = float((found.held_out_probas_.argmax(axis=1) == found.consensus_).mean())
+    score = float((result.held_out_probas_.argmax(axis=1) == result.consensus_).mean())
     assert score == pytest.approx(recommended["methods"][1]["score"])
-    assert abs(score - float((found.held_out_probas_.argmax(axis=1) == truth).mean())) < 0.05
+    assert abs(score - float((result.held_out_probas_.argmax(axis=1) == truth).mean())) < 0.05
     alone = registry.method("ds_lr").make(seed=1, Cs=STRENGTHS).fit(features, crowd)
-    heated = alone.predict_proba(features) ** (1 / found.estimator_.temperature_)
+    heated = alone.predict_proba(features) ** (1 / result.estimator_.temperature_)
     expected = heated / heated.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(found.predict_proba(features), expected, atol=1e-3)
-    assert found.confusion_matrices_.shape == (9, 2, 2) and not hasattr(found, "transform")
+    np.testing.assert_allclose(result.predict_proba(features), expected, atol=1e-3)
+    assert result.confusion_matrices_.shape == (9, 2, 2) and not hasattr(result, "transform")
 
 
-def _reasons(found: Auto) -> dict[str, str]:
-    rows = found.recommendation_["methods"]
+def _reasons(result: Auto) -> dict[str, str]:
+    rows = result.recommendation_["methods"]
     return {row["method"]: row["reason"] for row in rows if row["score"] is None}
 
 
@@ -114,19 +114,21 @@ def test_no_difference_is_told() -> None:
 def test_vote_counts_leave_out_what_needs_identities() -> None:
     features, crowd, _ = _crowd(spam=0)
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
-    found = Auto((*FAST, "crowd_layer")).fit(features, votes)
-    reasons = _reasons(found)
+    result = Auto((*FAST, "crowd_layer")).fit(features, votes)
+    reasons = _reasons(result)
     assert set(reasons) == {"ds_lr", "crowd_layer"}
     assert all("vote counts" in reason for reason in reasons.values())
-    assert found.recommendation_["method"] == "mv_lr"
-    assert found.recommendation_["better_than_majority_vote"] == "no"
+    assert result.recommendation_["method"] == "mv_lr"
+    assert result.recommendation_["better_than_majority_vote"] == "no"
 
 
 def test_failures_are_left_out(broken: str) -> None:
     features, crowd, _ = _crowd()
-    found = Auto((broken, "ds_lr"), jobs=1).fit(features, crowd)
-    assert _reasons(found) == {broken: "no such device"}
-    scored = [row["method"] for row in found.recommendation_["methods"] if row["score"] is not None]
+    result = Auto((broken, "ds_lr"), jobs=1).fit(features, crowd)
+    assert _reasons(result) == {broken: "no such device"}
+    scored = [
+        row["method"] for row in result.recommendation_["methods"] if row["score"] is not None
+    ]
     assert [name for name in scored if name != "average"] == ["mv_lr", "ds_lr"]  # mv_lr always is
 
 
@@ -167,18 +169,18 @@ def test_who_stops_listening_ends_the_threads() -> None:
         return task.candidate.name
 
     tasks = [Task(one, features, crowd, [], 0) for one in (cheap, *dear)]
-    found = side_by_side(work, tasks, 3)
-    assert next(found) == "0.0"
-    found.close()
+    result = side_by_side(work, tasks, 3)
+    assert next(result) == "0.0"
+    result.close()
     assert sorted(ended) == ["0.0", "1.0", "2.0"]
 
 
 def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:
-    features, found = _crowd()[0], fitted[0]
-    found.save(tmp_path / "auto")
+    features, result = _crowd()[0], fitted[0]
+    result.save(tmp_path / "auto")
     again = load(tmp_path / "auto")
-    assert again.recommendation_ == found.recommendation_
-    np.testing.assert_allclose(again.predict_proba(features), found.predict_proba(features))
+    assert again.recommendation_ == result.recommendation_
+    np.testing.assert_allclose(again.predict_proba(features), result.predict_proba(features))
 
 
 def test_small_and_odd_data() -> None:
@@ -187,10 +189,10 @@ def test_small_and_odd_data() -> None:
     rows = np.concatenate(
         [np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 0), rare]
     )
-    found = Auto(("mv_lr",)).fit(
+    result = Auto(("mv_lr",)).fit(
         features[rows], crowd[rows]
     )  # the only instance of a class is never held out
-    assert np.isnan(found.held_out_probas_).all(axis=1).tolist() == [
+    assert np.isnan(result.held_out_probas_).all(axis=1).tolist() == [
         *[False] * (len(rows) - 1),
         True,
     ]

@@ -23,8 +23,8 @@ def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:
 
 def test_the_geometric_mean_by_hand() -> None:
     """(.9, .1) and (.5, .5): sqrt(.45) and sqrt(.05), a ratio of 3, so (.75, .25)."""
-    found = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])]))
-    np.testing.assert_allclose(found, [[0.75, 0.25]])
+    result = np.exp(mean_logits([np.array([[0.9, 0.1]]), np.array([[0.5, 0.5]])]))
+    np.testing.assert_allclose(result, [[0.75, 0.25]])
     # A member that excludes a class does not exclude it for all.
     sure = np.exp(mean_logits([np.array([[1.0, 0.0]]), np.array([[0.1, 0.9]])]))
     ratio = np.sqrt(LEAST * 0.9 / 0.1)

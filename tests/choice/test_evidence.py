@@ -30,8 +30,8 @@ def test_a_label_s_likelihood_against_a_loop() -> None:
             if evidence.folds[instance] == fold:
                 emitted = matrices[annotator, :, label]
                 logs.append(np.log(sum(predicted[instance, c] * emitted[c] for c in range(3))))
-    found = label_log_likelihood(predicted, evidence)
-    assert found == pytest.approx(np.mean(logs))
+    result = label_log_likelihood(predicted, evidence)
+    assert result == pytest.approx(np.mean(logs))
     np.testing.assert_allclose(evidence.errors(predicted).sum(axis=2), 1.0)
 
 
@@ -59,9 +59,9 @@ def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
     evidence = Evidence.of(crowd, consensus, 0)
     predicted = np.where(rng.random(600) < 0.95, truth, (truth + 1) % 3)
     right = float((consensus == truth).mean())
-    found = np.diag(consensus_mistakes(evidence, predicted)).mean()
+    result = np.diag(consensus_mistakes(evidence, predicted)).mean()
     alone = np.diag(consensus_mistakes(evidence, consensus)).mean()
-    assert abs(found - right) < 0.1 and abs(found - right) < abs(alone - right) / 3
+    assert abs(result - right) < 0.1 and abs(result - right) < abs(alone - right) / 3
 
 
 def _drawn(size: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -80,8 +80,8 @@ def test_two_members_by_hand() -> None:
     """
     likely = np.array([[0.0, -30.0]])
     members = [np.array([[0.8, 0.2]]), np.array([[0.2, 0.8]])]
-    found = fit_weights(members, likely, np.ones(1))
-    assert found[0] - found[1] == pytest.approx(0.6602, abs=1e-3)
+    result = fit_weights(members, likely, np.ones(1))
+    assert result[0] - result[1] == pytest.approx(0.6602, abs=1e-3)
     many = [np.repeat(one, 500, axis=0) for one in members]
     more = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
     assert more[0] > 5 * more[1]
@@ -102,8 +102,8 @@ def test_weights_against_a_loop() -> None:
     grid = np.linspace(0.0, 3.2, 17)
     best = min(((a, b) for a in grid for b in grid), key=lambda pair: loss(np.array(pair)))
     share = best[1] / sum(best)
-    found = fit_weights(predictions, likely, counts)
-    assert found[1] / found.sum() == pytest.approx(share, abs=0.1) and share > 0.5
+    result = fit_weights(predictions, likely, counts)
+    assert result[1] / result.sum() == pytest.approx(share, abs=0.1) and share > 0.5
 
 
 def test_members_alike_count_alike_in_any_order() -> None:

@@ -45,15 +45,15 @@ def case() -> tuple[dict[str, np.ndarray], Evidence, np.ndarray]:
     has none.
     """
     truth = np.arange(100) % 2
-    said = np.where(np.arange(100) % 3 == 0, 1 - truth, truth)
+    message = np.where(np.arange(100) % 3 == 0, 1 - truth, truth)
     crowd = Annotations(
-        np.repeat(np.arange(100), 3), np.tile([0, 1, 2], 100), np.repeat(said, 3), num_classes=2
+        np.repeat(np.arange(100), 3), np.tile([0, 1, 2], 100), np.repeat(message, 3), num_classes=2
     )
     held = {
-        "shares": predictions(said == truth, truth),
+        "shares": predictions(message == truth, truth),
         "true": predictions(np.ones(100, bool), truth),
     }
-    return held, Evidence.of(crowd, said, 0), truth
+    return held, Evidence.of(crowd, message, 0), truth
 
 
 def gold(truth: np.ndarray, count: int) -> np.ndarray:
@@ -61,10 +61,10 @@ def gold(truth: np.ndarray, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("count", "kept"), [(0, ["shares"]), (29, ["shares"]), (60, ["true"])])
-def test_gold_labels_leave_out_what_is_clearly_worse(case, count, kept) -> None:
+def test_gold_labels_leave_out_what_is_clearly_worse(case, count, remaining) -> None:
     held, evidence, truth = case
-    known = ranking.Gold.of(gold(truth, count), held)
-    assert ranking.rank(held, evidence, known).members[:1] == kept
+    certain = ranking.Gold.of(gold(truth, count), held)
+    assert ranking.rank(held, evidence, certain).members[:1] == remaining
 
 
 def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
@@ -72,14 +72,14 @@ def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
     average of all three is as right as that of the two.
     """
     place, truth = np.arange(100), np.arange(100) % 2
-    said = np.where(place % 8 == 0, 1 - truth, truth)
-    crowd = Annotations(place, np.zeros(100, int), said, num_classes=2)
+    message = np.where(place % 8 == 0, 1 - truth, truth)
+    crowd = Annotations(place, np.zeros(100, int), message, num_classes=2)
     good = predictions(np.ones(100, bool), truth)
     held = {"a": good, "b": good, "c": predictions(place % 4 > 0, truth)}
-    evidence = Evidence.of(crowd, said, 0)
+    evidence = Evidence.of(crowd, message, 0)
     without = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 0), held))
-    given = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 60), held))
-    assert sorted(without.members) == ["a", "b", "c"] and given.members == without.members
+    passed = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 60), held))
+    assert sorted(without.members) == ["a", "b", "c"] and passed.members == without.members
     held["b"] = predictions(place % 4 > 0, truth)
     better = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 60), held))
     assert better.members == ["a"]
@@ -92,9 +92,9 @@ def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
     rows = np.full(100, -1)
     rows[np.flatnonzero(truth == 0)[:50]] = 0
     rows[np.flatnonzero(truth == 1)[:4]] = 1
-    known = ranking.Gold.of(rows, held)
-    assert ranking.rank(held, evidence, known).members[:1] == ["true"]
-    assert ranking.rank(held, evidence, known, balanced=True).order == ["shares", "true"]
+    certain = ranking.Gold.of(rows, held)
+    assert ranking.rank(held, evidence, certain).members[:1] == ["true"]
+    assert ranking.rank(held, evidence, certain, balanced=True).order == ["shares", "true"]
 
 
 def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
@@ -106,12 +106,12 @@ def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
     one = Candidate("mv_lr", "mv_lr", {"Cs": strengths}, 1.0)
     fold = np.arange(60) % 3
     splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
-    found = search.held_out(search.Task(one, x, crowd, splits, 0))
+    result = search.held_out(search.Task(one, x, crowd, splits, 0))
     alone = one.make(0).fit(x[splits[0][0]], crowd[splits[0][0]])
-    assert found.strength == alone.head_.C_
-    fixed = one.with_strength(found.strength)
-    assert fixed.hparams["Cs"] == (found.strength,)
+    assert result.strength == alone.head_.C_
+    fixed = one.with_strength(result.strength)
+    assert fixed.hparams["Cs"] == (result.strength,)
     assert one.with_strength(None) is one
     for train, test in splits:
         again = fixed.make(0).fit(x[train], crowd[train]).predict_proba(x[test])
-        np.testing.assert_array_equal(found.probabilities[test], again)
+        np.testing.assert_array_equal(result.probabilities[test], again)

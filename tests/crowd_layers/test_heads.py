@@ -83,11 +83,11 @@ def test_doctor_heads_against_loop(heads):
 
 def test_doctor_heads_start_with_the_fans_of_one_annotator(heads):
     # Glorot: uniform within sqrt(6 / (60 + 4)) = .306, however many annotators there are.
-    made = np.asarray(heads.HeadsUniform(1)((50, 60, 4)))
+    created = np.asarray(heads.HeadsUniform(1)((50, 60, 4)))
     limit = np.sqrt(6 / 64)
-    assert np.abs(made).max() <= limit
-    assert np.abs(made).max() > 0.99 * limit
-    assert abs(made.mean()) < 0.01
+    assert np.abs(created).max() <= limit
+    assert np.abs(created).max() > 0.99 * limit
+    assert abs(created.mean()) < 0.01
 
 
 def test_standardise():

@@ -42,13 +42,13 @@ def diagonals(model):
 @pytest.mark.parametrize(("kind", "rate"), [(CrowdLayer, 0.03), (AnnoReg, 0.05)])
 def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     features, annotations, shares = skilled
-    still, shared, own = (
+    still, shared, custom = (
         diagonals(kind(**SMALL, annotator_learning_rate=each).fit(features, annotations))
         for each in (0.0, None, rate)
     )
     assert np.ptp(still) < 1e-6, "the control: without a rate nothing moves"
-    assert np.ptp(shared) < 0.75 * np.ptp(own) and np.ptp(own) > 0.6 * np.ptp(shares)
-    assert np.corrcoef(own, shares)[0, 1] > 0.9
+    assert np.ptp(shared) < 0.75 * np.ptp(custom) and np.ptp(custom) > 0.6 * np.ptp(shares)
+    assert np.corrcoef(custom, shares)[0, 1] > 0.9
 
 
 @pytest.mark.ci
@@ -108,15 +108,15 @@ def test_lost_classes_by_hand():
     # which it knows. Nothing is lost.
     spread = np.where(agreed == 0, [1, 2, 3, 1, 2] * 4, right)
     taken = np.where(agreed == 0, 1, right)
-    for found in (spread, taken):
-        predicted = np.concatenate([found, [0]])  # 0 once, where they agree on 1
+    for result in (spread, taken):
+        predicted = np.concatenate([result, [0]])  # 0 once, where they agree on 1
         assert not lost_classes(np.append(agreed, 1), predicted, 4).any()
 
 
 def with_pseudo(annotations):
     """Returns annotations with 300 pseudo-annotations of class 0."""
-    known = annotations.to_dense() >= 0
-    instances, annotators = (part[:300] for part in np.nonzero(~known))
+    certain = annotations.to_dense() >= 0
+    instances, annotators = (piece[:300] for piece in np.nonzero(~certain))
     return annotations.with_generated(instances, annotators, np.zeros(300, int))
 
 

@@ -114,10 +114,10 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
     from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
 
     features, annotations = wide
-    part, traced = np.arange(0, 60, 2), []
+    piece, traced = np.arange(0, 60, 2), []
     loss = AnnotationModel.batch_loss
     monkeypatch.setattr(
-        AnnotationModel, "batch_loss", lambda *given: traced.append(1) or loss(*given)
+        AnnotationModel, "batch_loss", lambda *passed: traced.append(1) or loss(*passed)
     )
     fewer = annotations.select(np.arange(annotations.num_annotations) % 3 > 0)
     model = CrowdLayer(base={"hidden_units": (6,)}, epochs=2, batch_size=25)
@@ -127,10 +127,10 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
         network = model.network
         again = model.fit(features, fewer).predict_proba(features)
         before = len(traced)
-        half = model.fit(features[part], annotations[part]).predict_proba(features)
+        half = model.fit(features[piece], annotations[piece]).predict_proba(features)
         assert model.network is network and len(traced) == before
     np.testing.assert_array_equal(again, alone)
-    afresh = model.fit(features[part], annotations[part]).predict_proba(features)
+    afresh = model.fit(features[piece], annotations[piece]).predict_proba(features)
     np.testing.assert_array_equal(half, afresh)
 
 
@@ -142,10 +142,10 @@ def test_augmentation_is_a_function_of_the_seed():
     np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
     assert one.shape == images.shape and not np.array_equal(one, two)
     # Without room to shift, each image is itself or its mirror image.
-    for image, made in zip(
+    for image, created in zip(
         images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True
     ):
-        assert np.array_equal(made, image) or np.array_equal(made, image[:, ::-1])
+        assert np.array_equal(created, image) or np.array_equal(created, image[:, ::-1])
 
 
 @pytest.fixture(scope="module")

@@ -175,17 +175,17 @@ def test_conal_against_loop(parts, p):
     head([p, x])
     randomised(head)
     instance = x @ np.asarray(head.instance) + np.asarray(head.bias)
-    found = np.asarray(head([p, x]))
+    result = np.asarray(head([p, x]))
     for b in range(5):
         for r in range(2):
             v, u = instance[b], np.asarray(head.annotator)[r, 0]
             w = 1 / (1 + np.exp(-v @ u / np.linalg.norm(v) / np.linalg.norm(u)))
             expected = w * p[b] @ np.asarray(head.common)
             expected = expected + (1 - w) * p[b] @ np.asarray(head.matrix)[r]
-            np.testing.assert_allclose(found[b, r], expected, atol=1e-4)
+            np.testing.assert_allclose(result[b, r], expected, atol=1e-4)
     # Embeddings count by their direction alone.
     head.annotator.assign(7.0 * np.asarray(head.annotator))
-    np.testing.assert_allclose(head([p, x]), found, atol=1e-4)
+    np.testing.assert_allclose(head([p, x]), result, atol=1e-4)
 
 
 def test_cells_of_a_head_of_two_inputs(parts, p):
@@ -233,17 +233,17 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name, triples):
         who = keras.Input((), dtype="int32")
         model = keras.Model([inputs, who], parts.OneAnnotator(head)(taken, who))
         rows, codes = np.nonzero(y >= 0)
-        given = ((x[rows], codes.astype(np.int32)), y[rows, codes])
+        passed = ((x[rows], codes.astype(np.int32)), y[rows, codes])
     else:
         model = keras.Model(inputs, head(taken))
-        given = (x, y)
+        passed = (x, y)
     model.compile(optimizer=keras.optimizers.Adam(0.03), loss=loss)
-    data = tf.data.Dataset.from_tensor_slices(given).batch(24)
+    data = tf.data.Dataset.from_tensor_slices(passed).batch(24)
     history = model.fit(data, epochs=4, verbose=0).history["loss"]
     assert history[-1] < history[0]
     model.save(tmp_path / "model.keras")
     again = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_allclose(again(given[0]), model(given[0]), atol=1e-6)
+    np.testing.assert_allclose(again(passed[0]), model(passed[0]), atol=1e-6)
     assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
 
 
@@ -331,9 +331,9 @@ def test_a_fresh_process_loads_every_head(repository, tmp_path):
     for name, make in {**HEADS, **others}.items():
         inputs, second = keras.Input((3,)), keras.Input((3,))
         both = name in others or name == "conal"
-        given = [inputs, second] if both else inputs
+        passed = [inputs, second] if both else inputs
         paths.append(str(tmp_path / f"{name}.keras"))
-        keras.Model(given, make()(given)).save(paths[-1])
+        keras.Model(passed, make()(passed)).save(paths[-1])
     orders = {"import keras, neucrowd_tf": paths, "import neucrowd_tf, keras": paths[:1]}
     for imported, files in orders.items():
         done = python(repository, "-c", LOAD.format(imported=imported), *files)

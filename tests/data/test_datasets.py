@@ -178,12 +178,12 @@ def test_long_tail_sizes() -> None:
 def test_gisette_layout(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "gisette"
     folder.mkdir()
-    for part, size in (("train", 40), ("valid", 20)):
+    for piece, size in (("train", 40), ("valid", 20)):
         rows = [
             " ".join(str((row * 7 + column) % 999) for column in range(5000)) for row in range(size)
         ]
-        (folder / f"gisette_{part}.data").write_text(" \n".join(rows) + " \n")
-        (folder / f"gisette_{part}.labels").write_text(
+        (folder / f"gisette_{piece}.data").write_text(" \n".join(rows) + " \n")
+        (folder / f"gisette_{piece}.labels").write_text(
             "\n".join("1" if row % 2 else "-1" for row in range(size)) + "\n"
         )
     dataset = registry.dataset("gisette_syn").load(tmp_path, 0)
@@ -265,18 +265,18 @@ def test_pairs_of_sentences(data_dir: pathlib.Path) -> None:
 def test_md_agreement_takes_the_majorities_as_truth(tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "md_agreement"
     folder.mkdir()
-    for part in ("train", "dev", "test"):
+    for piece in ("train", "dev", "test"):
         tweets = {
             str(row): {
-                "text": f"{part} {row}",
+                "text": f"{piece} {row}",
                 "annotations": f"0,{row % 2},{row % 2}",
                 "annotators": "Ann1,Ann2,Ann3",
                 "hard_label": str(row % 2),
-                "split": part,
+                "split": piece,
             }
             for row in range(1, 5)
         }
-        (folder / f"MD-Agreement_{part}.json").write_text(json.dumps(tweets))
+        (folder / f"MD-Agreement_{piece}.json").write_text(json.dumps(tweets))
     dataset = registry.dataset("md_agreement").load(tmp_path)
     assert dataset.features.tolist() == ["train 1", "train 2", "train 3", "train 4"]
     assert dataset.truth.tolist() == dataset.annotations.vote_counts().argmax(axis=1).tolist()

@@ -155,17 +155,17 @@ def test_progress_bar_on_a_terminal(served, toy, monkeypatch, capsys) -> None:
 
 
 def test_local_folder(tmp_path) -> None:
-    own = tmp_path / "toy"
-    own.mkdir()
+    custom = tmp_path / "toy"
+    custom.mkdir()
     with pytest.raises(
         DataError, match=r"toy: expected the file toy\.bin, received a folder without it"
     ):
         download.locate("toy", ["toy.bin"], tmp_path, SOURCE)
-    (own / "toy.bin").write_bytes(b"")
+    (custom / "toy.bin").write_bytes(b"")
     assert (
         download.locate("toy", ["toy.bin"], tmp_path)
-        == own
-        == download.locate("toy", ["toy.bin"], own)
+        == custom
+        == download.locate("toy", ["toy.bin"], custom)
     )
     with pytest.raises(
         DataError, match=r"expected the file other/toy\.bin, received a folder without other/"

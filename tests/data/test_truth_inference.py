@@ -27,12 +27,12 @@ def folder(tmp_path: Path) -> Path:
 
 def test_reads_labels_and_truth(folder: Path) -> None:
     assert truth_inference.names(folder) == ["tiny"]
-    found = truth_inference.load(folder, "tiny")
-    assert found.annotations.num_annotations == 6  # repeats, and a second opinion, left out
-    np.testing.assert_array_equal(found.truth, [0, 1, -2])
+    result = truth_inference.load(folder, "tiny")
+    assert result.annotations.num_annotations == 6  # repeats, and a second opinion, left out
+    np.testing.assert_array_equal(result.truth, [0, 1, -2])
     # Item 5 is a tie and counts half, item 7 is right, item 9's class was never named.
     shares = np.array([[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
-    assert found.accuracy(shares) == pytest.approx(1.5 / 3)
+    assert result.accuracy(shares) == pytest.approx(1.5 / 3)
     assert truth_inference.printed(folder) == {"ibcc": {"tiny": 0.5}}
 
 
@@ -80,7 +80,7 @@ def test_printed_accuracies_are_reached(data_dir: Path) -> None:
     for name in ("CF", "rte"):
         if name not in truth_inference.names(data_dir):
             pytest.skip("the benchmarks are not in the data folder")
-        found = truth_inference.load(data_dir, name)
+        result = truth_inference.load(data_dir, name)
         printed = truth_inference.printed(data_dir)["ibcc"][name]
-        reached = found.accuracy(IBCC().fit(found.annotations).probas_)
+        reached = result.accuracy(IBCC().fit(result.annotations).probas_)
         assert reached == pytest.approx(printed, abs=0.005)

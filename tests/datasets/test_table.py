@@ -70,18 +70,18 @@ def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
     for name, text in written.items():
         (tmp_path / name).write_text(text)
     for name in [*written, "dense.npy", "answers.json"]:
-        found = load(**{**paths, "annotations": tmp_path / name})
+        result = load(**{**paths, "annotations": tmp_path / name})
         order = (
-            [found.annotations.annotator_names.tolist().index(w) for w in "abc"]
+            [result.annotations.annotator_names.tolist().index(w) for w in "abc"]
             if name == "shuffled.csv"
             else [0, 1, 2]
         )
-        assert np.array_equal(found.annotations.to_dense()[:, order], DENSE), name
+        assert np.array_equal(result.annotations.to_dense()[:, order], DENSE), name
         assert (
-            found.annotations.instance_names.tolist()
+            result.annotations.instance_names.tolist()
             == expected.annotations.instance_names.tolist()
         )
-        assert found.class_names.tolist() == [0, 1], name
+        assert result.class_names.tolist() == [0, 1], name
 
 
 VOTES = "task,votes_0,votes_1\n" + "".join(
@@ -97,12 +97,14 @@ def test_counts_of_votes_know_no_annotators(files) -> None:
         **files(features=FEATURES, annotations=LONG, test_features=OTHERS, test_truth=TRUTH)
     )
     text = VOTES.replace("t0,2,1\n", "t0,2.0,1\n").replace(",0\n", ",\n")
-    found = load(
+    result = load(
         **files(features=FEATURES, annotations=text, test_features=OTHERS, test_truth=TRUTH)
     )
-    assert not found.annotations.has_identities and found.class_names.tolist() == [0, 1]
-    assert np.array_equal(found.annotations.vote_counts(), expected.annotations.vote_counts())
-    assert found.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
+    assert not result.annotations.has_identities and result.class_names.tolist() == [0, 1]
+    assert np.array_equal(result.annotations.vote_counts(), expected.annotations.vote_counts())
+    assert (
+        result.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
+    )
     named = load(**files(features=FEATURES, annotations=text), classes="2,1,0")
     assert named.class_names.tolist() == [2, 1, 0]
     assert named.annotations.vote_counts()[:, 0].sum() == 0
@@ -118,11 +120,11 @@ def test_ids_are_compared_as_spelt(files) -> None:
         annotations="task,worker,label\n7,1,no\n12,1,yes\n8,2,yes\n9,2,no\n",
         truth="task,label\n007,no\n",
     )
-    found = load(**paths)
-    assert found.test.names.tolist() == ["007"]
-    assert found.annotations.instance_names.tolist() == ["7", "12", "9", "8"]
-    assert found.class_names.tolist() == ["no", "yes"]
-    assert found.annotations.to_dense()[:, 0].tolist() == [0, 1, -1, -1]
+    result = load(**paths)
+    assert result.test.names.tolist() == ["007"]
+    assert result.annotations.instance_names.tolist() == ["7", "12", "9", "8"]
+    assert result.class_names.tolist() == ["no", "yes"]
+    assert result.annotations.to_dense()[:, 0].tolist() == [0, 1, -1, -1]
 
 
 def test_split_with_partial_truth_tests_on_all_of_it(files) -> None:
@@ -131,15 +133,15 @@ def test_split_with_partial_truth_tests_on_all_of_it(files) -> None:
     """
     features = "task,x\n" + "".join(f"{i},{i}\n" for i in range(20))
     annotations = "task,worker,label\n" + "".join(f"{i},w,{i % 2}\n" for i in range(20))
-    found = load(
+    result = load(
         **files(features=features, annotations=annotations, truth="task,label\n3,1\n8,0\n11,1\n")
     )
-    assert found.test.names.tolist() == [3, 8, 11]
-    assert found.test.labels.tolist() == [1, 0, 1]
-    assert found.test_is_truth
-    assert len(found.features) == 17
-    assert not set(found.annotations.instance_names.tolist()) & {3, 8, 11}
-    assert found.truth is not None and (found.truth == -1).all()
+    assert result.test.names.tolist() == [3, 8, 11]
+    assert result.test.labels.tolist() == [1, 0, 1]
+    assert result.test_is_truth
+    assert len(result.features) == 17
+    assert not set(result.annotations.instance_names.tolist()) & {3, 8, 11}
+    assert result.truth is not None and (result.truth == -1).all()
 
 
 def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(files) -> None:
@@ -156,19 +158,21 @@ def test_split_takes_a_fifth_by_class_and_prefers_instances_without_annotations(
     paths = files(features=features, annotations=annotations, truth=truth)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = load(**paths)
-    assert len(found.test) == 10 and bare <= set(found.test.names.tolist())
-    assert np.bincount(found.test.labels).tolist() in ([6, 4], [5, 5])
-    assert np.array_equal(found.test.features[:, 0], found.test.names.astype(np.float32) ** 2 + 0.5)
-    assert table.load(None, 1, **paths).test.names.tolist() != found.test.names.tolist()
-    assert load(**paths).test.names.tolist() == found.test.names.tolist()
+        result = load(**paths)
+    assert len(result.test) == 10 and bare <= set(result.test.names.tolist())
+    assert np.bincount(result.test.labels).tolist() in ([6, 4], [5, 5])
+    assert np.array_equal(
+        result.test.features[:, 0], result.test.names.astype(np.float32) ** 2 + 0.5
+    )
+    assert table.load(None, 1, **paths).test.names.tolist() != result.test.names.tolist()
+    assert load(**paths).test.names.tolist() == result.test.names.tolist()
 
 
 def test_without_truth_the_test_labels_are_votes(files) -> None:
-    found = load(**files(features=FEATURES, annotations=LONG))
-    assert not found.test_is_truth and found.truth is None and len(found.test) == 1
-    assert found.test.annotations is not None
-    assert found.test.labels[0] == found.test.annotations.vote_counts()[0].argmax()
+    result = load(**files(features=FEATURES, annotations=LONG))
+    assert not result.test_is_truth and result.truth is None and len(result.test) == 1
+    assert result.test.annotations is not None
+    assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 
 def test_instance_without_annotations_is_kept_with_a_warning(files) -> None:
@@ -182,8 +186,10 @@ def test_instance_without_annotations_is_kept_with_a_warning(files) -> None:
             r" 't6'\)"
         ),
     ):
-        found = load(**paths)
-    assert len(found.features) == 7 and found.annotations.annotated.tolist() == [True] * 6 + [False]
+        result = load(**paths)
+    assert len(result.features) == 7 and result.annotations.annotated.tolist() == [True] * 6 + [
+        False
+    ]
 
 
 def test_annotator_with_one_label_and_named_classes(files) -> None:
@@ -197,10 +203,10 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
         DataError, match=r"test_truth\.csv: line 7: label '2' is not one of the classes 0, 1"
     ):
         load(**options)
-    found = load(**options, classes="2,1,0")
-    assert found.class_names.tolist() == [2, 1, 0]
-    assert found.test.labels.tolist() == [2, 1, 2, 1, 2, 0]
-    assert found.annotations.labels_per_annotator().tolist() == [6, 6, 4, 1]
+    result = load(**options, classes="2,1,0")
+    assert result.class_names.tolist() == [2, 1, 0]
+    assert result.test.labels.tolist() == [2, 1, 2, 1, 2, 0]
+    assert result.annotations.labels_per_annotator().tolist() == [6, 6, 4, 1]
     with pytest.raises(
         DataError, match=r"annotations\.csv: line 3: label '1' is not one of the classes 0, 3"
     ):
@@ -316,5 +322,5 @@ def test_features_in_parquet_with_another_column_of_tasks(files, tmp_path) -> No
         frame.rename(columns={"task": column}).to_parquet(tmp_path / f"{name}.parquet")
         frame.rename(columns={"task": column}).set_index(column).to_parquet(tmp_path / "i.pq")
         for path in (tmp_path / f"{name}.parquet", tmp_path / "i.pq"):
-            found = load(features=path, annotations=paths["annotations"], task_column="img")
-            assert len(found.features) == 5 and found.feature_names == ("x", "y")
+            result = load(features=path, annotations=paths["annotations"], task_column="img")
+            assert len(result.features) == 5 and result.feature_names == ("x", "y")

@@ -24,10 +24,10 @@ def test_a_pair_by_hand() -> None:
 def test_they_are_scikit_learns() -> None:
     rng = np.random.default_rng(0)
     dense = np.where(rng.random((80, 5)) < 0.7, rng.integers(0, 3, (80, 5)), -1)
-    found = pairs(Annotations.from_dense(dense), least=1)
-    assert len(found) == 10
-    assert [pair.kappa for pair in found] == sorted(pair.kappa for pair in found)
-    for pair in found:
+    result = pairs(Annotations.from_dense(dense), least=1)
+    assert len(result) == 10
+    assert [pair.kappa for pair in result] == sorted(pair.kappa for pair in result)
+    for pair in result:
         both = (dense[:, [pair.first, pair.second]] >= 0).all(axis=1)
         expected = cohen_kappa_score(*dense[both][:, [pair.first, pair.second]].T)
         assert pair.kappa == pytest.approx(expected) and pair.shared == both.sum()
@@ -40,26 +40,30 @@ def test_a_models_labels_are_counted_apart() -> None:
     crowd = Annotations.from_dense(
         np.concatenate([people, model], axis=1), annotator_names=["a", "b", "c", "gpt"]
     )
-    found = agreement(crowd, ["gpt"])
+    result = agreement(crowd, ["gpt"])
     alone = Annotations.from_dense(people)
-    kappa, alpha = found.coefficients["fleiss"], found.coefficients["krippendorff"]
+    kappa, alpha = result.coefficients["fleiss"], result.coefficients["krippendorff"]
     assert kappa.value == pytest.approx(statistics.fleiss_kappa(alone)) and kappa.low > 0.5
     expected = statistics.agreement_coefficients(alone.vote_counts(), np.eye(2))
     assert alpha.value == pytest.approx(expected["krippendorff"])
-    (model,) = found.models
+    (model,) = result.models
     assert (model.first, model.shared) == (3, 60) and 0.3 < model.same < 0.7
     assert model.kappa == pytest.approx(0.0)
-    assert {pair.first for pair in found.pairs} | {pair.second for pair in found.pairs} == {0, 1, 2}
+    assert {pair.first for pair in result.pairs} | {pair.second for pair in result.pairs} == {
+        0,
+        1,
+        2,
+    }
     assert agreement(crowd).coefficients["fleiss"].value < 0.5
-    assert found.overlap == 60 and found.enough
+    assert result.overlap == 60 and result.enough
 
 
 def test_too_few_instances_with_two_labels_are_not_judged() -> None:
     dense = np.full((200, 3), -1)
     dense[:, 0] = np.arange(200) % 2
     dense[:8, 1] = dense[:8, 0]
-    found = agreement(Annotations.from_dense(dense))
-    assert (found.overlap, found.coefficients["fleiss"].value, found.enough) == (8, 1.0, False)
+    result = agreement(Annotations.from_dense(dense))
+    assert (result.overlap, result.coefficients["fleiss"].value, result.enough) == (8, 1.0, False)
     dense[:30, 1] = dense[:30, 0]
     assert agreement(Annotations.from_dense(dense)).enough
 

@@ -43,44 +43,44 @@ def test_each_row_is_tested_once_a_repeat_and_never_trained_on() -> None:
     tested = []
     for repeat in range(2):
         folds = _folds(data, 4, repeat, seed=5)
-        names = [name for part in folds for name in _names(part.test)]
+        names = [name for piece in folds for name in _names(piece.test)]
         assert len(names) == 59 and set(names) == everything
-        tested.append({tuple(_names(part.test)) for part in folds})
-        for part in folds:
+        tested.append({tuple(_names(piece.test)) for piece in folds})
+        for piece in folds:
             parts = [
-                set(part.annotations.instance_names.tolist()),
-                set(_names(part.validation)),
-                set(_names(part.test)),
+                set(piece.annotations.instance_names.tolist()),
+                set(_names(piece.validation)),
+                set(_names(piece.test)),
             ]
             assert sum(map(len, parts)) == len(set.union(*parts)) == 59
-            assert len(part.features) == part.annotations.num_instances
-            assert 4 <= part.test.labels.sum() <= 6  # stratified: 20 positives in 4 folds
-            assert part.validation is not None and 0.2 < part.validation.labels.mean() < 0.5
+            assert len(piece.features) == piece.annotations.num_instances
+            assert 4 <= piece.test.labels.sum() <= 6  # stratified: 20 positives in 4 folds
+            assert piece.validation is not None and 0.2 < piece.validation.labels.mean() < 0.5
     assert tested[0].isdisjoint(tested[1])
 
 
 def test_rows_keep_their_features_labels_and_annotations() -> None:
     data = _dataset()
     dense = data.annotations.to_dense()
-    part = fold_dataset(data, repeat=0, fold=1, folds=3)
+    piece = fold_dataset(data, repeat=0, fold=1, folds=3)
     for features, crowd, labels in (
-        (part.features, part.annotations, part.truth),
-        (part.test.features, part.test.annotations, part.test.labels),
+        (piece.features, piece.annotations, piece.truth),
+        (piece.test.features, piece.test.annotations, piece.test.labels),
     ):
         rows = [int(name[1:]) for name in crowd.instance_names.tolist()]
         np.testing.assert_array_equal(features, data.features[rows])
         np.testing.assert_array_equal(crowd.to_dense(), dense[rows])
         np.testing.assert_array_equal(labels, data.truth[rows])
-    assert part.test_is_truth
+    assert piece.test_is_truth
 
 
 def test_truth_never_enters_training_or_validation() -> None:
     """Validation labels are majority votes, some of which are wrong."""
     data = _dataset()
-    part = fold_dataset(data, repeat=0, fold=0, folds=3)
-    assert part.validation is not None and not part.validation_is_truth
-    rows = [int(name[1:]) for name in _names(part.validation)]
-    votes, labels = data.annotations.vote_counts()[rows], part.validation.labels
+    piece = fold_dataset(data, repeat=0, fold=0, folds=3)
+    assert piece.validation is not None and not piece.validation_is_truth
+    rows = [int(name[1:]) for name in _names(piece.validation)]
+    votes, labels = data.annotations.vote_counts()[rows], piece.validation.labels
     assert (votes[np.arange(len(rows)), labels] == votes.max(axis=1)).all()
     assert 0 not in rows  # no annotation, so no vote
     assert (labels != data.truth[rows]).any()
@@ -98,9 +98,9 @@ def test_the_same_arguments_give_the_same_fold() -> None:
 
 def test_without_truth_votes_are_tested_against_and_unvoted_rows_only_trained_on() -> None:
     folds = _folds(_dataset(truth=False), 3)
-    assert not any(part.test_is_truth for part in folds)
-    assert all(part.truth is None for part in folds)
-    assert all("t0" in part.annotations.instance_names.tolist() for part in folds)
+    assert not any(piece.test_is_truth for piece in folds)
+    assert all(piece.truth is None for piece in folds)
+    assert all("t0" in piece.annotations.instance_names.tolist() for piece in folds)
 
 
 def test_vote_counts_of_all_splits_are_pooled() -> None:
@@ -127,7 +127,7 @@ def test_vote_counts_of_all_splits_are_pooled() -> None:
     )
     folds = _folds(data, 3)
     labels = {
-        n: y for part in folds for n, y in zip(_names(part.test), part.test.labels, strict=True)
+        n: y for piece in folds for n, y in zip(_names(piece.test), piece.test.labels, strict=True)
     }
     assert len(labels) == 15 and "r15" not in labels
     assert (labels["r12"], labels["r13"], labels["r14"]) == (0, 1, 0)
@@ -137,9 +137,9 @@ def test_vote_counts_of_all_splits_are_pooled() -> None:
 
 def test_hotel(data_dir: pathlib.Path) -> None:
     folds = _folds(pytest.importorskip("data.hotel").load(data_dir), 5)
-    tested = np.concatenate([part.test.features for part in folds])
+    tested = np.concatenate([piece.test.features for piece in folds])
     assert len(np.unique(tested, axis=0)) == len(tested) <= 699 - 15
-    shares = [part.test.labels.mean() for part in folds]
+    shares = [piece.test.labels.mean() for piece in folds]
     assert max(shares) - min(shares) < 0.02
 
 

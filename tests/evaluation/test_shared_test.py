@@ -43,8 +43,8 @@ def two_methods(tmp_path: Path) -> tuple[list[Path], list[Path], np.ndarray]:
 
 def test_it_is_the_crossed_interval_of_what_was_right(tmp_path: Path) -> None:
     first, second, right = two_methods(tmp_path)
-    found = shared_test_interval(first, second, "accuracy")
-    assert found == crossed_interval(right[0] - right[1])
+    result = shared_test_interval(first, second, "accuracy")
+    assert result == crossed_interval(right[0] - right[1])
     assert shared_test_interval(first, second, "auc") is not None
     # Instances without a label do not count.
     unknown = np.where(np.arange(12) < 4, -1, TRUTH)
@@ -52,21 +52,21 @@ def test_it_is_the_crossed_interval_of_what_was_right(tmp_path: Path) -> None:
         for folder, values in zip(runs, row, strict=True):
             write_run(folder, values, labels=unknown)
             os.utime(folder / "metrics.json", ns=(1, 1))
-    found = shared_test_interval(first, second, "accuracy")
-    assert found == crossed_interval((right[0] - right[1])[:, 4:])
+    result = shared_test_interval(first, second, "accuracy")
+    assert result == crossed_interval((right[0] - right[1])[:, 4:])
 
 
-@pytest.mark.parametrize("what", ["digest", "labels", "no digest", "no file", "one seed"])
-def test_none_where_the_test_set_is_not_shared(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("subject", ["digest", "labels", "no digest", "no file", "one seed"])
+def test_none_where_the_test_set_is_not_shared(tmp_path: Path, subject: str) -> None:
     first, second, right = two_methods(tmp_path)
     folder, values = second[1], right[1, 1]
-    if what == "digest":
+    if subject == "digest":
         write_run(folder, values, digest="another")
-    elif what == "labels":
+    elif subject == "labels":
         write_run(folder, values, labels=TRUTH[::-1])
-    elif what == "no digest":
+    elif subject == "no digest":
         write_run(folder, values, digest=None)
-    elif what == "no file":
+    elif subject == "no file":
         (folder / "predictions.csv").unlink()
     else:
         first, second = first[:1], second[:1]

@@ -29,8 +29,10 @@ def test_expected_metrics_by_hand() -> None:
     (.5 .16 + .5 .36)) / 2 = (.1 + .26) / 2 = .18. Calibration error: |.8 - .9| and |.6 - .5| in
     bins of their own, one row each: .1.
     """
-    found = expected_metrics(np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.8, 0.2], [0.4, 0.6]]))
-    assert found == pytest.approx(
+    result = expected_metrics(
+        np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.8, 0.2], [0.4, 0.6]])
+    )
+    assert result == pytest.approx(
         {"accuracy": 0.7, "log_loss": 0.53760, "brier": 0.18, "ece": 0.1}, abs=1e-4
     )
 
@@ -40,16 +42,16 @@ def test_with_certain_beliefs_they_are_the_metrics(classes: int) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, classes, 200)
     predictions = rng.dirichlet(np.ones(classes), 200)
-    known = classification_metrics(truth, predictions)
+    certain = classification_metrics(truth, predictions)
     for name, value in expected_metrics(np.eye(classes)[truth], predictions).items():
-        assert value == pytest.approx(known[name], abs=1e-5), name
+        assert value == pytest.approx(certain[name], abs=1e-5), name
 
 
 def test_labels_that_say_nothing_leave_the_predictions_as_they_are() -> None:
     """With the same likelihood of all classes, t = 1 and b = 0."""
     predictions = np.random.default_rng(0).dirichlet(np.ones(3), 50)
-    found = scaled_predictions(np.ones((50, 3)), predictions)
-    np.testing.assert_allclose(np.exp(found), predictions, atol=1e-5)
+    result = scaled_predictions(np.ones((50, 3)), predictions)
+    np.testing.assert_allclose(np.exp(result), predictions, atol=1e-5)
 
 
 def certainty(votes: list[list[int]], gold: list[int] | None = None) -> Certainty:
@@ -79,9 +81,9 @@ def test_gold_labels_are_certain_and_estimate_the_accuracy() -> None:
     gold = np.full(100, -1)
     gold[:40] = np.arange(40) % 2
     gold[:10] = 1 - gold[:10]
-    found = judge(certainty(votes), rows, model, gold=gold)
-    assert found.posterior[0].tolist() == [0.0, 1.0]
-    value, low, high = found.accuracy("model")
+    result = judge(certainty(votes), rows, model, gold=gold)
+    assert result.posterior[0].tolist() == [0.0, 1.0]
+    value, low, high = result.accuracy("model")
     assert value == pytest.approx(0.75, abs=1e-6) and 0.6 < low < 0.7 and 0.8 < high < 0.9
     none = judge(certainty(votes), rows, model).accuracy("model")
     assert none.value > 0.85 and none.low < none.value < none.high
@@ -105,11 +107,11 @@ def test_the_commonest_class_and_differences(balanced: bool) -> None:
     votes = [[9, 0]] * 90 + [[0, 9]] * 10
     model = np.where(np.array(votes) > 0, 0.9, 0.1)
     predicted = {"model": model.argmax(axis=1), "constant": np.zeros(100, dtype=np.int64)}
-    found = judge(certainty(votes), np.arange(100), model, predicted, balanced=balanced)
-    constant = found.accuracy("constant").value
+    result = judge(certainty(votes), np.arange(100), model, predicted, balanced=balanced)
+    constant = result.accuracy("constant").value
     assert constant == pytest.approx(0.5 if balanced else 0.9, abs=0.1)
-    difference = found.accuracy("model", minus="constant")
-    expected = found.accuracy("model").value - constant
+    difference = result.accuracy("model", minus="constant")
+    expected = result.accuracy("model").value - constant
     assert difference.value == pytest.approx(expected) and difference.low > 0
 
 
@@ -127,9 +129,9 @@ def simulated(
     likely = errors[who.ravel(), truth[rows]].cumsum(axis=1)
     labels = (rng.random((len(rows), 1)) > likely).sum(axis=1).clip(max=2)
     crowd = Annotations(rows, who.ravel(), labels, num_classes=3)
-    said = np.where(rng.random(size) < 0.86, truth, (truth + rng.integers(1, 3, size)) % 3)
+    message = np.where(rng.random(size) < 0.86, truth, (truth + rng.integers(1, 3, size)) % 3)
     predictions = np.full((size, 3), 0.07)
-    predictions[np.arange(size), said] = 0.86
+    predictions[np.arange(size), message] = 0.86
     return crowd, truth, predictions, np.arange(0, size, 5)
 
 
@@ -138,12 +140,12 @@ def test_it_is_nearer_the_truth_than_majority_votes_are(seed: int) -> None:
     crowd, truth, predictions, rows = simulated(seed)
     scores, posterior = score_without_truth(crowd, rows, predictions[rows])
     assert scores["accuracy_low"] < scores["accuracy"] < scores["accuracy_high"]
-    known = classification_metrics(truth[rows], predictions[rows])
+    certain = classification_metrics(truth[rows], predictions[rows])
     voted = classification_metrics(consensus_labels(crowd, seed)[rows], predictions[rows])
     for name, limit in (("accuracy", 0.06), ("log_loss", 0.15), ("ece", 0.05)):
-        off = abs(scores[name] - known[name])
+        off = abs(scores[name] - certain[name])
         assert off < limit, name
-        assert off < abs(voted[name] - known[name]), name
+        assert off < abs(voted[name] - certain[name]), name
     assert posterior.shape == (len(rows), 3)
 
 

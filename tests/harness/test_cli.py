@@ -21,10 +21,10 @@ def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> 
     assert command(*flags, f"--output_dir={tmp_path}") == 0
     for method in ("mean", "oracle"):
         page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
-        part = page[page.index('id="comparison"') : page.index('id="reading"')]
-        assert ">mean<" in part
-        assert ">oracle<" in part
-        assert f'<tr class="mine"><td class="name">{method}<' in part
+        piece = page[page.index('id="comparison"') : page.index('id="reading"')]
+        assert ">mean<" in piece
+        assert ">oracle<" in piece
+        assert f'<tr class="mine"><td class="name">{method}<' in piece
 
 
 def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:

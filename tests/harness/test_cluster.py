@@ -49,6 +49,6 @@ def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
 
 
 def test_scheduler_and_jobs_are_one_or_the_other() -> None:
-    given = Options(dataset=("d",), method=("m",), scheduler="tcp://host:8786", jobs=2)
+    passed = Options(dataset=("d",), method=("m",), scheduler="tcp://host:8786", jobs=2)
     with pytest.raises(UsageError, match="--jobs: not with --scheduler"):
-        check(given)
+        check(passed)

@@ -28,9 +28,9 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         new.write_text("task,text\nnew-0,a joy\nnew-1,never\n")
         truth = tmp_path / "truth.csv"
         truth.write_text(f"task,label\nnew-0,{classes[0]}\nnew-1,{classes[-1]}\n")
-        given = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
-        given += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
-        return cli.main([*given, "--hparam=budget=3", "--noreport", *more])
+        passed = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
+        passed += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
+        return cli.main([*passed, "--hparam=budget=3", "--noreport", *more])
 
     return run
 
@@ -72,11 +72,11 @@ def test_truncated(
     write: Writer, auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path)
-    part = next(path.rglob("*.json")) if path.is_dir() else path
-    part.write_bytes(part.read_bytes()[: int(part.stat().st_size * 0.75)])
+    piece = next(path.rglob("*.json")) if path.is_dir() else path
+    piece.write_bytes(piece.read_bytes()[: int(piece.stat().st_size * 0.75)])
     assert auto(path, ["1"], ["neg", "pos"]) == 2
-    said = capsys.readouterr().err
-    assert "error: " in said and str(path) in said
+    message = capsys.readouterr().err
+    assert "error: " in message and str(path) in message
 
 
 def test_gold_is_written_as_the_labels(
@@ -89,5 +89,5 @@ def test_gold_is_written_as_the_labels(
     flags = ["--separator=;", "--task_column=img", "--worker_column=who", "--label_column=rating"]
     flags += [f"--gold={gold}", "--missing=NA"]
     assert auto(path, [f"t{i}" for i in range(12)], ["no", "yes"], *flags) == 0
-    said = capsys.readouterr().err
-    assert "1 true labels are missing and 1 items without labels" in said
+    message = capsys.readouterr().err
+    assert "1 true labels are missing and 1 items without labels" in message

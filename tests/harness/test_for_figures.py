@@ -24,8 +24,8 @@ def test_accuracy_of_the_surest_by_hand() -> None:
     sure = np.linspace(0.99, 0.55, 10)
     truth = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 0])
     order = np.random.default_rng(0).permutation(10)
-    found = accuracy_of_surest(np.stack([sure, 1 - sure], axis=1)[order], truth[order])
-    assert found == pytest.approx([1, 1, 1, 1, 1, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 0.6])
+    result = accuracy_of_surest(np.stack([sure, 1 - sure], axis=1)[order], truth[order])
+    assert result == pytest.approx([1, 1, 1, 1, 1, 5 / 6, 5 / 7, 5 / 8, 5 / 9, 0.6])
 
 
 def test_the_estimators_own_figures_are_taken_in() -> None:
@@ -35,11 +35,11 @@ def test_the_estimators_own_figures_are_taken_in() -> None:
 
     dataset = tiny_dataset()
     probabilities = np.eye(2)[dataset.truth]
-    found = evaluate(dataset, Tells(), probabilities, seed=0)
-    assert found["surest"]["accuracy"] == [1.0] * 10 and found["size"] == 40
+    result = evaluate(dataset, Tells(), probabilities, seed=0)
+    assert result["surest"]["accuracy"] == [1.0] * 10 and result["size"] == 40
     # The first annotator knows the truth, the others are right four times in five: the vote is
     # right for most, not for all.
-    assert 0.7 < found["label_majority_vote"] <= 1.0
+    assert 0.7 < result["label_majority_vote"] <= 1.0
     blind = dataset.replace(truth=np.full(40, -1))
     assert "surest" not in evaluate(blind, Mean(), probabilities, seed=0)
 

@@ -60,13 +60,13 @@ def table(tmp_path: Path) -> tuple[list[str], list[str]]:
     columns = ["=f", "<i>f</i>", "f, 3", "f\n4"]
     numbers = [[task, *map(str, row)] for task, row in zip(tasks, features, strict=True)]
     _write(tmp_path / "f.csv", [["task", *columns], *numbers])
-    given = [
+    passed = [
         (i, worker) for i in range(len(tasks)) for worker in rng.choice(len(SAFE), 6, replace=False)
     ]
-    labels = [truth[i] if rng.random() < 0.9 else rng.integers(len(CLASSES)) for i, _ in given]
+    labels = [truth[i] if rng.random() < 0.9 else rng.integers(len(CLASSES)) for i, _ in passed]
     rows = [
         [tasks[i], SAFE[worker], CLASSES[label]]
-        for (i, worker), label in zip(given, labels, strict=True)
+        for (i, worker), label in zip(passed, labels, strict=True)
     ]
     _write(tmp_path / "a.csv", [["task", "worker", "label"], *rows])
     return [f"--features={tmp_path / 'f.csv'}", f"--annotations={tmp_path / 'a.csv'}"], tasks

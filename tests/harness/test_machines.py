@@ -40,9 +40,9 @@ def begin(repository: Path, output: Path, *flags: str) -> list[subprocess.Popen[
 
 
 def end(running: list[subprocess.Popen[str]]) -> list[str]:
-    said = [process.communicate(timeout=300)[1] for process in running]
-    assert [process.returncode for process in running] == [0, 0], said
-    return said
+    message = [process.communicate(timeout=300)[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0], message
+    return message
 
 
 def probabilities(output: Path) -> np.ndarray:
@@ -67,9 +67,9 @@ def test_two_processes_do_what_one_does_and_go_on_after_a_death(
 ) -> None:
     alone = [sys.executable, str(repository / "run_experiment.py"), *RUNS]
     subprocess.run([*alone, f"--output_dir={tmp_path / 'one'}"], check=True, timeout=300)
-    said = end(begin(repository, tmp_path / "two"))
-    assert "digits mv_lr seed 0: ok: only the first worker trains, on one device" in said[1]
-    assert "digits crowd_layer seed 0: ok: trained together" in said[1]
+    message = end(begin(repository, tmp_path / "two"))
+    assert "digits mv_lr seed 0: ok: only the first worker trains, on one device" in message[1]
+    assert "digits crowd_layer seed 0: ok: trained together" in message[1]
     np.testing.assert_allclose(
         probabilities(tmp_path / "one"), probabilities(tmp_path / "two"), atol=1e-4
     )
@@ -85,5 +85,5 @@ def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     assert not (tmp_path / "killed" / RUN / "metrics.json").exists()
     end(begin(repository, tmp_path / "killed", "--resume"))
     for name in ("predictions.csv", "annotators.csv"):
-        found = (tmp_path / "killed" / RUN / name).read_bytes()
-        assert found == (tmp_path / "two" / RUN / name).read_bytes()
+        result = (tmp_path / "killed" / RUN / name).read_bytes()
+        assert result == (tmp_path / "two" / RUN / name).read_bytes()

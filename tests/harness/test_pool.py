@@ -18,13 +18,13 @@ PLUGINS = ("tests.harness.worker_plugin",)
 
 
 def options(out: Path, *methods: str, **more: Any) -> flags.Options:
-    given = flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
-    return dataclasses.replace(given, report=False, **more)
+    passed = flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
+    return dataclasses.replace(passed, report=False, **more)
 
 
-def run(given: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
+def run(passed: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
     lines: list[str] = []
-    _, outcomes = runner.run_all(given, runner.works(given), lines.append, PLUGINS)
+    _, outcomes = runner.run_all(passed, runner.works(passed), lines.append, PLUGINS)
     return lines, outcomes
 
 
@@ -54,7 +54,7 @@ def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
 
 @pytest.mark.ci
 def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) -> None:
-    given = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
+    passed = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
     with pytest.raises(UsageError, match="--device: expected another one"):
-        run(given)
+        run(passed)
     assert not list(tmp_path.rglob("metrics.json"))

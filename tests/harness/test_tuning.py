@@ -20,9 +20,9 @@ SPACE = {"a": (1, 2, 3), "b": ("x", "y")}
 
 
 def test_candidates_are_different_seeded_and_begin_with_the_defaults() -> None:
-    found = candidates(SPACE, {}, 4, seed=1)
-    assert found[0] == {} and len(found) == 4 and len({str(item) for item in found}) == 4
-    assert found == candidates(SPACE, {}, 4, seed=1) != candidates(SPACE, {}, 4, seed=2)
+    result = candidates(SPACE, {}, 4, seed=1)
+    assert result[0] == {} and len(result) == 4 and len({str(item) for item in result}) == 4
+    assert result == candidates(SPACE, {}, 4, seed=1) != candidates(SPACE, {}, 4, seed=2)
     assert len(candidates(SPACE, {}, 100, seed=1)) == 1 + 6
     assert all(set(item) <= {"b"} for item in candidates(SPACE, {"a": 5}, 100, seed=1))
     assert candidates({}, {}, 5, seed=0) == [{}]
@@ -87,8 +87,8 @@ def test_without_validation_data_the_folds_are_scored_against_the_crowd(
 def test_by_crowd_the_validation_split_plays_no_part(tiny: Any, tmp_path: Path) -> None:
     tuned(tiny, tmp_path / "kept", by="crowd")
     tuned(tiny, tmp_path / "none", validation=None)
-    kept, none = (tmp_path / name / "tuning.csv" for name in ("kept", "none"))
-    assert kept.read_bytes() == none.read_bytes()
+    remaining, none = (tmp_path / name / "tuning.csv" for name in ("kept", "none"))
+    assert remaining.read_bytes() == none.read_bytes()
 
 
 def test_a_failing_trial_is_recorded(

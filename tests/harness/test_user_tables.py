@@ -50,12 +50,12 @@ Run_ = Callable[..., int]
 def run(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run_:
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
 
-    def made(*more: str) -> int:
-        given = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
-        given += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
-        return cli.main([*given, *more])
+    def created(*more: str) -> int:
+        passed = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
+        passed += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
+        return cli.main([*passed, *more])
 
-    return made
+    return created
 
 
 @pytest.mark.ci
@@ -63,8 +63,8 @@ def test_texts_to_a_model_that_takes_strings(
     run: Run_, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--export", "--refit_all", "--model_annotator=gpt") == 0
-    said = capsys.readouterr().out
-    assert "No true labels are available" in said
+    output = capsys.readouterr().out
+    assert "No true labels are available" in output
     folder = tmp_path / "table" / "mv_lr" / "seed-0"
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["test_labels"] == "expected by the crowd"

@@ -85,18 +85,18 @@ def test_semihard_by_hand() -> None:
     # negatives at 10, 8: 9 - 10 + 1.5 = .5. 10 -> 3 (d 7): beyond 7 the nearest is 8: 7 - 8 + 1.5 =
     # .5. The mean of the eight: (.5 + 0 + 2.5 + 9.5 + .5 + 5.5 + .5 + .5) / 8 = 2.4375.
     points = np.array([[0.0], [2.0], [1.0], [3.0], [10.0]], np.float32)
-    found = SemiHardTripletLoss(1.5, squared=False)(np.array([0, 0, 1, 1, 1]), points)
-    assert float(found) == pytest.approx(2.4375, rel=1e-4)
+    result = SemiHardTripletLoss(1.5, squared=False)(np.array([0, 0, 1, 1, 1]), points)
+    assert float(result) == pytest.approx(2.4375, rel=1e-4)
 
 
 def test_lifted_by_hand() -> None:
     # Class 0 at 0 and 1, class 1 at 3; margin 1. One pair: J = log(exp(1 - 3) + exp(1 - 2)) + 1 =
     # log(e^-2 + e^-1) + 1.
     expected = 0.5 * (np.log(np.exp(-2) + np.exp(-1)) + 1) ** 2
-    found = LiftedStructuredLoss(1.0)(
+    result = LiftedStructuredLoss(1.0)(
         np.array([0, 0, 1]), np.array([[0.0], [1.0], [3.0]], np.float32)
     )
-    assert float(found) == pytest.approx(expected, rel=1e-4)
+    assert float(result) == pytest.approx(expected, rel=1e-4)
     values, counted = lifted_structured_loss(
         pairwise_distances(np.array([[0.0], [1.0], [3.0]], np.float32)),
         np.array([0, 0, 1]),
@@ -206,8 +206,8 @@ def test_triplet_center_equals_naive_loop() -> None:
     for row, label in zip(x, labels, strict=True):
         d = [0.5 * np.sum((row - center) ** 2) for center in centers]
         values.append(max(0.0, d[label] + 2.0 - min(d[c] for c in range(3) if c != label)))
-    found = TripletCenterLoss(2.0)(labels, 0.5 * pairwise_distances(x, centers, squared=True))
-    assert float(found) == pytest.approx(np.mean(values), rel=1e-4)
+    result = TripletCenterLoss(2.0)(labels, 0.5 * pairwise_distances(x, centers, squared=True))
+    assert float(result) == pytest.approx(np.mean(values), rel=1e-4)
 
 
 # ----------------------------------------------------------------- invariants

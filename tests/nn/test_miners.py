@@ -21,7 +21,7 @@ def test_semihard_by_hand_and_by_loop() -> None:
     # beyond 2 is the example at 3.
     points = np.array([0.0, 4.0, 2.0, 3.0, 9.0])
     distances = np.abs(points[:, None] - points[None, :]).astype(np.float32)
-    chosen, counted = (np.asarray(part) for part in semihard_negatives(distances, LABELS))
+    chosen, counted = (np.asarray(piece) for piece in semihard_negatives(distances, LABELS))
     assert chosen[0, 2] == 3 and counted[0, 2]
     for a, p in zip(*np.nonzero(counted), strict=True):
         negatives = np.flatnonzero(LABELS[a] != LABELS)
@@ -46,7 +46,7 @@ def test_semihard_with_ties_equals_the_definition() -> None:
     labels = rng.integers(0, 3, 40)
     points = np.round(rng.normal(size=(40, 2)))  # many examples coincide, many distances are equal
     distances = np.linalg.norm(points[:, None] - points[None, :], axis=-1).astype(np.float32)
-    chosen, counted = (np.asarray(part) for part in semihard_negatives(distances, labels))
+    chosen, counted = (np.asarray(piece) for piece in semihard_negatives(distances, labels))
     for a, p in zip(*np.nonzero(counted), strict=True):
         negatives = distances[a, labels != labels[a]]
         beyond = negatives[negatives > distances[a, p]]

@@ -29,8 +29,8 @@ def stepped(optimizer, start):
 def test_it_steps_as_keras_adam_does():
     rng = np.random.default_rng(3)
     start = [rng.normal(size=shape).astype(np.float32) for shape in ((4, 3), (5,))]
-    found, wanted = (stepped(kind(0.01), start) for kind in (FusedAdam, keras.optimizers.Adam))
-    for mine, theirs in zip(found, wanted, strict=True):
+    result, wanted = (stepped(kind(0.01), start) for kind in (FusedAdam, keras.optimizers.Adam))
+    for mine, theirs in zip(result, wanted, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-7)
 
 

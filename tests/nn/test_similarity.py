@@ -35,13 +35,13 @@ def test_naive_loop() -> None:
     rng = np.random.default_rng(0)
     scores, weights = rng.normal(size=(6, 4)), rng.random((6, 4))
     for inside in (True, False):
-        found = np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=inside))
+        result = np.asarray(tuplet_log_likelihood(scores, weights, eta=3.0, weight_inside=inside))
         for row in range(6):
             e = [
                 np.exp(3 * w * s) if inside else w * np.exp(3 * s)
                 for s, w in zip(scores[row], weights[row], strict=True)
             ]
-            assert found[row] == pytest.approx(np.log(e[0] / sum(e)), rel=1e-4)
+            assert result[row] == pytest.approx(np.log(e[0] / sum(e)), rel=1e-4)
 
 
 def test_invariants() -> None:

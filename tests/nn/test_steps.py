@@ -39,14 +39,14 @@ def trained(apply: Callable[[Any, Sequence[Any], Sequence[Any]], Any]) -> list[n
 
 def graphs() -> int:
     gc.collect()
-    kept = (item for item in gc.get_objects() if type(item).__name__ == "FuncGraph")
-    return sum(graph.name == "a_step" for graph in kept)
+    remaining = (item for item in gc.get_objects() if type(item).__name__ == "FuncGraph")
+    return sum(graph.name == "a_step" for graph in remaining)
 
 
 def test_a_step_is_keras_own_and_leaves_nothing() -> None:
     ours = trained(take_step)
     assert graphs() == 0
-    theirs = trained(lambda optimizer, *given: optimizer.apply(*given))
+    theirs = trained(lambda optimizer, *passed: optimizer.apply(*passed))
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -50,8 +50,8 @@ def _browse(page: Path, profile: Path, width: int, *flags: str) -> subprocess.Co
     )
 
 
-def _console(found: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in found.stderr.splitlines() if "CONSOLE" in line]
+def _console(result: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in result.stderr.splitlines() if "CONSOLE" in line]
 
 
 @pytest.fixture
@@ -91,14 +91,14 @@ def test_it_opens_without_errors_and_fits(
               document.documentElement.dataset.probe = inside.dataset.probe; });</script>"""
             frame = f'<iframe style="width:400px;height:1000px;border:0" srcdoc="{inner}"></iframe>'
             shown.write_text(f"<!doctype html><body>{frame}{script}</body>", encoding="utf-8")
-        found = _browse(
+        result = _browse(
             shown, tmp_path / f"profile-{name}", width, "--dump-dom", "--virtual-time-budget=5000"
         )
-        probed = re.search(r'<html[^>]* data-probe="(\d+) (\d+) (\d+) (\d+) (\d+)"', found.stdout)
-        assert probed is not None, found.stdout[:300]
+        probed = re.search(r'<html[^>]* data-probe="(\d+) (\d+) (\d+) (\d+) (\d+)"', result.stdout)
+        assert probed is not None, result.stdout[:300]
         inside, scroll, wide, small, cut = (int(number) for number in probed.groups())
         assert inside == (400 if width == 500 else 1400)
         assert (scroll, wide, small) == (inside, 0, 0)
         # With enough room, no table has to be scrolled sideways.
         assert cut == 0 or width == 500 or name == "hostile"
-        assert "<title>taken" not in found.stdout and not _console(found)
+        assert "<title>taken" not in result.stdout and not _console(result)

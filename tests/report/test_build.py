@@ -58,14 +58,14 @@ class _Page(HTMLParser):
 
 
 def _check_harmless(page: str) -> _Page:
-    found = _Page(page)
-    assert not {"script", "iframe", "object", "embed", "base", "form"} & set(found.tags)
-    assert not found.handlers
-    assert all(address.startswith(("#", "data:")) for address in found.addresses)
+    result = _Page(page)
+    assert not {"script", "iframe", "object", "embed", "base", "form"} & set(result.tags)
+    assert not result.handlers
+    assert all(address.startswith(("#", "data:")) for address in result.addresses)
     assert "default-src 'none'" in page and "@import" not in page
     assert not re.search(r"url\((?!#)", page)
     assert len(page.encode()) < build.LARGEST_PAGE
-    return found
+    return result
 
 
 def _download(page: str, name: str) -> list[list[str]]:
@@ -77,14 +77,14 @@ def _download(page: str, name: str) -> list[list[str]]:
 def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     annotations, truth = crowd
     page = build_report(annotations, truth=truth, title="A crowd")
-    found = _check_harmless(page)
-    text = " ".join(found.text)
+    result = _check_harmless(page)
+    text = " ".join(result.text)
     for piece in ("A crowd", "Fleiss' kappa", "Gwet's AC1", "pairs that agree least"):
         assert piece in text
     assert "Agreement among annotators on these items is" in text
     assert "Mistakes that annotators share cannot be seen without gold labels" in text
-    assert found.links == dict(found.headings)
-    assert list(found.links.values()) == [
+    assert result.links == dict(result.headings)
+    assert list(result.links.values()) == [
         *("Data", "Consensus labels", "Agreement", "Annotator reliability"),
         *("Labels to collect next", "Doubtful items", "How to read this page"),
     ]
@@ -164,8 +164,8 @@ def test_generated_annotations_are_left_out(crowd: tuple[Annotations, np.ndarray
 
 def test_hostile_names(hostile: Annotations) -> None:
     page = build_report(hostile, title=hostile.instance_names[0])
-    found = _check_harmless(page)
-    text = "".join(found.text)
+    result = _check_harmless(page)
+    text = "".join(result.text)
     assert "<script>document.title" in text and "{{ 7*7 }}" in text  # as text, not as elements
     assert "x" * 1000 not in page and "\u202e" not in page and "\x07" not in page
     for name in ("annotators.csv", "doubtful_items.csv"):
@@ -216,9 +216,9 @@ def test_write_report_from_files_alone(run_folder: Path) -> None:
     for piece in ("mine, which chose ds_lr", "Confusion matrix", "other", "Parameters"):
         assert piece in text
     assert "Recommended: ds_lr." in text and "10.0 [5.0, 15.0]" in text  # from metrics.json
-    found = _Page(page)
-    assert found.links == dict(found.headings)
-    assert list(found.links.values()) == [
+    result = _Page(page)
+    assert result.links == dict(result.headings)
+    assert list(result.links.values()) == [
         *("Recommendation", "Model", "Calibration", "Comparison", "How to read this page")
     ]
 

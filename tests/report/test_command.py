@@ -18,11 +18,11 @@ def test_a_csv_becomes_a_page(
 ) -> None:
     annotations, truth = crowd
     annotations.to_frame().to_csv(tmp_path / "a.csv", index=False)
-    known = [
+    certain = [
         f"{task},{annotations.class_names[label]}"
         for task, label in zip(annotations.instance_names, truth, strict=True)
     ]
-    (tmp_path / "t.csv").write_text("\n".join(["task,label", *known, "unannotated,cat"]) + "\n")
+    (tmp_path / "t.csv").write_text("\n".join(["task,label", *certain, "unannotated,cat"]) + "\n")
     output = tmp_path / "page.html"
     flags = [f"--annotations={tmp_path / 'a.csv'}", f"--truth={tmp_path / 't.csv'}"]
     assert main([*flags, f"--output={output}"]) == 0

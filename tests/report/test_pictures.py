@@ -31,10 +31,10 @@ def test_svg_has_no_size_no_text_no_comment_and_ids_of_its_own() -> None:
         assert "currentColor" in text
     ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in (first, second)]
     assert not ids[0] & ids[1]
-    for text, known in zip((first, second), ids, strict=True):
+    for text, certain in zip((first, second), ids, strict=True):
         assert (
             set(re.findall(r'href="#([^"]+)"', text)) | set(re.findall(r"url\(#([^)]+)\)", text))
-            <= known
+            <= certain
         )
 
 

@@ -20,10 +20,10 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
     path.write_text(
         "task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n"
     )
-    found = read_predictions(path)
-    assert found.tasks == ("t1", "t2", "t3") and found.class_names.tolist() == ["=a", "b"]
-    assert found.labels.tolist() == [0, -1, 1]
-    assert found.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
+    result = read_predictions(path)
+    assert result.tasks == ("t1", "t2", "t3") and result.class_names.tolist() == ["=a", "b"]
+    assert result.labels.tolist() == [0, -1, 1]
+    assert result.probabilities.tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ class _Held:
 
 
 def test_held_out_predictions_are_preferred(run_folder: Path, dataset: CrowdDataset) -> None:
-    found = read_run(run_folder, dataset, _Held())
-    assert found.method == "mine" and found.training is not None
-    assert found.training[1:3].tolist() == [[1 / 3] * 3, [0.0, 0.0, 1.0]]
-    assert found.metrics["ece"] == 0.05
+    result = read_run(run_folder, dataset, _Held())
+    assert result.method == "mine" and result.training is not None
+    assert result.training[1:3].tolist() == [[1 / 3] * 3, [0.0, 0.0, 1.0]]
+    assert result.metrics["ece"] == 0.05

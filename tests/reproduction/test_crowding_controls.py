@@ -42,8 +42,8 @@ def test_every_factor_is_a_game_or_a_step_of_the_fit() -> None:
     for preset in (PRINTED, RELEASED):
         assert set(preset["factors"]) <= FACTORS.keys()
     for name, preset in (("crowding_printed", PRINTED), ("crowding_released", RELEASED)):
-        made = registry.method(name).make(dataset="labelme").get_params(deep=False)
-        assert {key: made[key] for key in preset} == preset
+        created = registry.method(name).make(dataset="labelme").get_params(deep=False)
+        assert {key: created[key] for key in preset} == preset
 
 
 def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
@@ -83,10 +83,10 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
     mu = 0.0 if multiplier == "mean" else multiplier
     for n in range(3):
         for r in range(R):
-            own = -math.log((d[n, r, labels[n, r]] + 0.001) / 1.001)
-            assert float(loss[n, r]) == pytest.approx(own, rel=1e-4)
+            custom = -math.log((d[n, r, labels[n, r]] + 0.001) / 1.001)
+            assert float(loss[n, r]) == pytest.approx(custom, rel=1e-4)
             information = -(latent[n] * log_q[n, r]).sum() - mu
-            assert float(delta[n, r]) == pytest.approx(own + LAMBDA * information, rel=1e-4)
+            assert float(delta[n, r]) == pytest.approx(custom + LAMBDA * information, rel=1e-4)
 
 
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
@@ -113,9 +113,9 @@ def test_the_same_draws_come_before_the_generators_turn() -> None:
         setattr(game, method, turn(name))
     game.discriminator_turn, game.classifier_turn = turn("discriminator"), turn("classifier")
     game.train_step(0)
-    own = (_UNSURE, _CLASSIFIER)
+    custom = (_UNSURE, _CLASSIFIER)
     assert [name for name, _ in calls] == ["discriminator", "log", "generator", "classifier"]
-    assert calls[1][1] == (own,) and calls[3][1] == ("draws",)
+    assert calls[1][1] == (custom,) and calls[3][1] == ("draws",)
 
 
 @pytest.mark.ci
@@ -191,7 +191,7 @@ def test_the_released_networks_equal_naive_loops() -> None:
         )
     )
     parts = (auxiliary.from_annotator, auxiliary.from_instance, auxiliary.from_label)
-    hidden = sum(dense(part, pairs[:, 6 * i : 6 * i + 6]) for i, part in enumerate(parts))
+    hidden = sum(dense(piece, pairs[:, 6 * i : 6 * i + 6]) for i, piece in enumerate(parts))
     scores = dense(auxiliary.scores, np.maximum(hidden, 0)).reshape(7, R, C)
     log_q = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
     np.testing.assert_allclose(

@@ -12,7 +12,7 @@ from reproduction.rivals import interval_of, ranked
 from reproduction.suite import Case, Suite
 
 
-def made(root: Path, method: str, seed: int, right: str) -> None:
+def created(root: Path, method: str, seed: int, right: str) -> None:
     """A finished run, right where `right` has a 1."""
     folder = root / "runs" / "default" / "d" / method / f"seed-{seed}"
     folder.mkdir(parents=True)
@@ -23,11 +23,11 @@ def made(root: Path, method: str, seed: int, right: str) -> None:
 
 def test_ranks_by_hand(tmp_path: Path) -> None:
     suite = Suite("s", "S", (Case(("d",), ("a", "b", "lucky"), seeds=2, first_seed=7),))
-    made(tmp_path, "a", 7, "1110")
-    made(tmp_path, "a", 8, "1100")
-    made(tmp_path, "b", 7, "0100")
-    made(tmp_path, "b", 8, "1100")
-    made(tmp_path, "lucky", 7, "1111")
+    created(tmp_path, "a", 7, "1110")
+    created(tmp_path, "a", 8, "1100")
+    created(tmp_path, "b", 7, "0100")
+    created(tmp_path, "b", 8, "1100")
+    created(tmp_path, "lucky", 7, "1111")
     rows = ranked(suite, tmp_path)
     # lucky has one seed: it stands first, but the others are measured against a.
     assert [row[1:4] for row in rows] == [
@@ -45,7 +45,7 @@ def test_other_test_splits_have_intervals_over_runs() -> None:
     import pandas as pd
 
     one, other = pd.Series([1.0, 0.0], ["a", "b"]), pd.Series([1.0, 1.0], ["c", "d"])
-    found = interval_of([one, other])
-    assert found.estimate == pytest.approx(0.75)
+    result = interval_of([one, other])
+    assert result.estimate == pytest.approx(0.75)
     # Student's with one degree of freedom: 12.706 * .3536 / sqrt(2).
-    assert found.high - found.estimate == pytest.approx(12.706 * 0.25, rel=1e-3)
+    assert result.high - result.estimate == pytest.approx(12.706 * 0.25, rel=1e-3)

@@ -50,8 +50,8 @@ def put(
 def analysed(name: str, root: Path) -> dict[str, pd.DataFrame]:
     suite = SUITES[name]
     assert suite.analysis is not None
-    made = suite.analysis(suite, Options(output_dir=root))
-    return {path.name: pd.read_csv(path) for path in made if path.suffix == ".csv"}
+    created = suite.analysis(suite, Options(output_dir=root))
+    return {path.name: pd.read_csv(path) for path in created if path.suffix == ".csv"}
 
 
 def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ def test_gain_is_paired_by_seed_and_by_setting(tmp_path: Path) -> None:
     gain = table["ours", "accuracy"].gain
     assert gain is not None
     assert np.allclose((gain.estimate, gain.low, gain.high), (0.2, -0.0484, 0.4484), atol=1e-4)
-    found = [table[f"{name}/ours", "accuracy"].gain for name in ("k=3", "k=4")]
-    assert [gain is not None and round(gain.estimate, 9) for gain in found] == [0.25, 0.1]
+    result = [table[f"{name}/ours", "accuracy"].gain for name in ("k=3", "k=4")]
+    assert [gain is not None and round(gain.estimate, 9) for gain in result] == [0.25, 0.1]
     assert table["base", "accuracy"].gain is None and table["ours", "extra"].gain is None
     assert table["ours", "extra"].values == (0.3, 0.45, 0.45)
     assert table["base", "extra"].values == ()
@@ -132,12 +132,12 @@ def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
     case = Case(
         ("d",), ("m",), "cv", seeds=1, options={"evaluation": "cv", "folds": 2, "repeats": 2}
     )
-    for part in range(5):  # one more than the four folds of the case
-        folder = put(tmp_path, "cv/d/m", 0) / f"fold-{part}"
+    for piece in range(5):  # one more than the four folds of the case
+        folder = put(tmp_path, "cv/d/m", 0) / f"fold-{piece}"
         folder.mkdir()
-        (folder / "metrics.json").write_text(json.dumps({"test": {"accuracy": part / 10}}))
-    found = [run.metric("accuracy") for run in row_runs(tmp_path, case, "d", "m")]
-    assert found == [0.0, 0.1, 0.2, 0.3]
+        (folder / "metrics.json").write_text(json.dumps({"test": {"accuracy": piece / 10}}))
+    result = [run.metric("accuracy") for run in row_runs(tmp_path, case, "d", "m")]
+    assert result == [0.0, 0.1, 0.2, 0.3]
 
 
 def test_dasc_figures(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_dasc_figures(tmp_path: Path) -> None:
         "precision_majority": [None, 0.9],
         "recall_minority": [None, 0.6],
     }
-    found = {"rounds": rounds, "start_accuracy": 0.7, "last_round_accuracy": 0.8}
+    result = {"rounds": rounds, "start_accuracy": 0.7, "last_round_accuracy": 0.8}
     for seed in (0, 1):
         for place in ("default", "keep=0.2"):
             runs = f"{place}/labelme"
-            put(tmp_path, f"{runs}/dasc_crowd_layer", seed, 0.75, first=first, evaluation=found)
+            put(tmp_path, f"{runs}/dasc_crowd_layer", seed, 0.75, first=first, evaluation=result)
             # The layer's own run, which is not round 0: on LabelMe it takes more steps.
             put(tmp_path, f"{runs}/crowd_layer", seed, 0.74, first=first)
     curve = analysed("dasc_fig4", tmp_path)["dasc_fig4_imbalance.csv"]
@@ -168,8 +168,8 @@ def test_dasc_figures(tmp_path: Path) -> None:
         ["labelme, CrowdLayer: precision_majority", 0.9],
         ["labelme, CrowdLayer: recall_minority", 0.6],
     ]
-    kept = analysed("dasc_fig6", tmp_path)["dasc_fig6_curve.csv"]
-    assert kept.iloc[:, 1:4].to_numpy().tolist() == [
+    remaining = analysed("dasc_fig6", tmp_path)["dasc_fig6_curve.csv"]
+    assert remaining.iloc[:, 1:4].to_numpy().tolist() == [
         ["ce", 0.0, 0.74],
         ["ce", 0.8, 0.74],
         ["dasc", 0.0, 0.8],
@@ -209,9 +209,9 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
     evaluation = {**labels, "rounds": {"label_accuracy": [0.6, 0.85, 0.9]}}
     first = first_seed("iced_fig2")
     put(tmp_path, "default/usps_syn/iced", 0, first=first, evaluation=evaluation)
-    found = analysed("iced_fig2", tmp_path)
-    assert found["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
-    assert found["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
+    result = analysed("iced_fig2", tmp_path)
+    assert result["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
+    assert result["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
     history = {"loss": [2.0, 1.0], "val_fixed_tuplet_loss": [3.0, 1.5]}
     first = first_seed("neucrowd_fig2")
     put(tmp_path, "epochs=50/hotel/neucrowd", 0, first=first, history=history)
@@ -237,11 +237,13 @@ def test_panels_by_hand(tmp_path: Path) -> None:
         panels.Point("p", "b", 0, 0, 0.1)
     ]
     (tmp_path / "results").mkdir()
-    made = write(
+    created = write(
         Suite("s", "T", ()), Options(output_dir=tmp_path), "f", points, "x", "y", panels.draw_bars
     )
-    assert made[0].read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
-    assert [path.suffix for path in made] == [".csv", ".png"]
+    assert (
+        created[0].read_text() == "panel,line,x,mean,sd,runs\np,a,1,0.3,0.141421,2\np,b,0,0.1,,1\n"
+    )
+    assert [path.suffix for path in created] == [".csv", ".png"]
 
 
 @pytest.mark.parametrize(
@@ -266,11 +268,11 @@ def test_kappa_is_that_of_all_rows_with_votes(data_dir: Path, registered: None) 
     .800. Its 447 training rows have .450 and .826.
     """
     hotel = registry.dataset("hotel").load(data_dir, 0)
-    found = dataset_tables.dataset_statistics(hotel)
-    assert found["class_ratio"] == pytest.approx(299 / 699)
-    assert found["kappa"] == pytest.approx(0.8000774, abs=1e-6)
+    result = dataset_tables.dataset_statistics(hotel)
+    assert result["class_ratio"] == pytest.approx(299 / 699)
+    assert result["kappa"] == pytest.approx(0.8000774, abs=1e-6)
     assert all(
-        dataset_tables.agrees(name, hotel.card.paper[name], found[name])
+        dataset_tables.agrees(name, hotel.card.paper[name], result[name])
         for name in ("kappa", "class_ratio")
     )
 

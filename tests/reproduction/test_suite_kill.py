@@ -25,18 +25,18 @@ def _tables(out: Path) -> dict[str, bytes]:
     the commits that made the runs stand in the suite's JSON, and a checkout may move while its
     tests run.
     """
-    found = {path.name: path.read_bytes() for path in sorted((out / "results").iterdir())}
-    for name in [name for name in found if name.endswith(".json")]:
-        found[name] = repr(
-            {key: value for key, value in json.loads(found[name]).items() if key != "revisions"}
+    result = {path.name: path.read_bytes() for path in sorted((out / "results").iterdir())}
+    for name in [name for name in result if name.endswith(".json")]:
+        result[name] = repr(
+            {key: value for key, value in json.loads(result[name]).items() if key != "revisions"}
         ).encode()
     for path in sorted(out.glob("runs/*/results.csv")):
         rows = [
             {k: v for k, v in row.items() if k not in ("fit_seconds", "peak_memory_mb")}
             for row in csv.DictReader(path.open())
         ]
-        found[f"{path.parent.name}/results.csv"] = repr(rows).encode()
-    return found
+        result[f"{path.parent.name}/results.csv"] = repr(rows).encode()
+    return result
 
 
 @pytest.mark.ci

@@ -140,22 +140,24 @@ def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:
 
 def test_runs_are_shared_by_setting() -> None:
     """All suites write into one pool, so a setting's name says what its runs are."""
-    found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    result: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for suite in catalogue.SUITES:
         for case in suite.cases:
-            what = dict(case.hparams), dict(case.options)
-            assert found.setdefault(case.folder, what) == what, f"{suite.name}: {case.folder}"
-    assert found["default"] == ({}, {})
-    assert len(found) > 10
+            subject = dict(case.hparams), dict(case.options)
+            assert result.setdefault(case.folder, subject) == subject, (
+                f"{suite.name}: {case.folder}"
+            )
+    assert result["default"] == ({}, {})
+    assert len(result) > 10
     # A ladder names its rows by the step that they take; the steps of one ladder differ.
     steps: set[str] = set()
     for suite in catalogue.SUITES:
         if suite.name.endswith("_ladder"):
-            rows = [(set(case.methods), *found[case.folder]) for case in suite.cases]
+            rows = [(set(case.methods), *result[case.folder]) for case in suite.cases]
             assert all(row not in rows[:place] for place, row in enumerate(rows)), suite.name
             steps |= {case.folder for case in suite.cases}
-    named = [what for name, what in found.items() if name not in steps]
-    assert all(what not in named[:place] for place, what in enumerate(named))
+    named = [subject for name, subject in result.items() if name not in steps]
+    assert all(subject not in named[:place] for place, subject in enumerate(named))
 
 
 def test_catalogue_names_what_is_registered(registered: None) -> None:
@@ -271,6 +273,6 @@ def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     tiny_suites(monkeypatch, a=Suite("a", "A", cases))
     for arguments, seeds in ((["--num_runs=1"], "00"), ([], "1123"), (["--num_runs=9"], "")):
         assert command("--suite=a", f"--output_dir={tmp_path}", *arguments) == 0
-        made = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
-        assert made == list(seeds)
+        created = re.findall(r"seed 1100(\d):", "".join(capsys.readouterr()))
+        assert created == list(seeds)
     assert tiny.calls == 6

@@ -96,15 +96,15 @@ def test_frozen_weights_are_kept_and_others_follow_pretrained(pretrained: bool) 
 
 
 def test_a_function_builds_a_network_for_each_fit() -> None:
-    made = []
+    created = []
 
     def build(shape: tuple[int, ...]) -> keras.Model:
-        made.append(keras.Sequential([keras.Input(shape), keras.layers.Dense(2)]))
-        return made[-1]
+        created.append(keras.Sequential([keras.Input(shape), keras.layers.Dense(2)]))
+        return created[-1]
 
     kernels = [user_network(build, 1, (3,)).get_weights()[0] for _ in range(2)]
     np.testing.assert_array_equal(*kernels)
-    assert len(made) == 2
+    assert len(created) == 2
 
 
 def test_weights_without_an_initialiser_start_from_those_that_a_function_drew() -> None:
@@ -175,9 +175,9 @@ def test_frozen_encoders_stay(method: Any) -> None:
     )
     quick = {"epochs": 1, "steps_per_epoch": 2, "batch_size": 16}
     model = method(encoder=encoder, **quick).fit(x, crowd)
-    fitted = next(part for part in model.model_.layers if isinstance(part, keras.Sequential))
+    fitted = next(piece for piece in model.model_.layers if isinstance(piece, keras.Sequential))
     np.testing.assert_array_equal(fitted.get_weights()[0], encoder.get_weights()[0])
     assert not np.array_equal(fitted.get_weights()[2], encoder.get_weights()[2])
     still = method(encoder=encoder, pretrained=True, learning_rate=1e-9, **quick).fit(x, crowd)
-    fitted = next(part for part in still.model_.layers if isinstance(part, keras.Sequential))
+    fitted = next(piece for piece in still.model_.layers if isinstance(piece, keras.Sequential))
     np.testing.assert_allclose(fitted.get_weights()[2], encoder.get_weights()[2], atol=1e-6)

@@ -212,14 +212,14 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     with pytest.warns(UserWarning, match="10 instances"):
         data = Centroids()._check(x, dense, None, Run())
     votes = data.annotations.vote_counts().argmax(axis=1)
-    part, kept = hold_out(data, votes, 0.3, seed=1)
-    held = np.setdiff1d(np.arange(50), kept)
-    assert part.validation is not None and len(held) == 15
-    np.testing.assert_array_equal(part.validation[0], data.features[held])
-    np.testing.assert_array_equal(part.validation[1], votes[held])
-    np.testing.assert_array_equal(part.rows, kept + 10)  # positions in what fit was given
-    np.testing.assert_array_equal(part.annotations.to_dense(), dense[part.rows])
-    assert not np.array_equal(hold_out(data, votes, 0.3, seed=2)[1], kept)
+    piece, remaining = hold_out(data, votes, 0.3, seed=1)
+    held = np.setdiff1d(np.arange(50), remaining)
+    assert piece.validation is not None and len(held) == 15
+    np.testing.assert_array_equal(piece.validation[0], data.features[held])
+    np.testing.assert_array_equal(piece.validation[1], votes[held])
+    np.testing.assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
+    np.testing.assert_array_equal(piece.annotations.to_dense(), dense[piece.rows])
+    assert not np.array_equal(hold_out(data, votes, 0.3, seed=2)[1], remaining)
 
 
 def test_generated_annotations_do_not_vote_in_a_score() -> None:

@@ -123,8 +123,8 @@ def test_strengths_are_scored_as_a_naive_cross_validation_scores_them(grouped: b
             plain = LogisticRegression(C=strength, max_iter=1000).fit(
                 z[train], codes[train], sample_weight=weight[train]
             )
-            own = plain.predict_proba(z[test])[np.arange(len(test)), codes[test]]
-            expected[place] += np.average(np.log(own), weights=weight[test]) / 5
+            custom = plain.predict_proba(z[test])[np.arange(len(test)), codes[test]]
+            expected[place] += np.average(np.log(custom), weights=weight[test]) / 5
     head = fit_logistic(x, codes, 3, strengths, sample_weight=weight, seed=3, groups=groups)
     np.testing.assert_allclose(head.scores_, expected, rtol=5e-3)
     assert strengths[int(np.argmax(head.scores_))] == head.C_

@@ -134,8 +134,8 @@ def test_best_epoch_is_kept_and_patience_stops() -> None:
     )
     assert history.best_epoch == 1
     assert history.epochs == 4
-    for kept, then in zip(read_variables(model.variables), seen[1], strict=True):
-        np.testing.assert_array_equal(kept, then)
+    for remaining, then in zip(read_variables(model.variables), seen[1], strict=True):
+        np.testing.assert_array_equal(remaining, then)
 
 
 class KillAt(keras.callbacks.Callback):
@@ -190,7 +190,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
         with pytest.raises(Killed):
             killed = dataclasses.replace(run, callbacks=[KillAt(kill_at)])
             weights(killed, scores, losses, **options)
-        found, history = weights(run, scores, losses, **options)
+        result, history = weights(run, scores, losses, **options)
         assert (
             (history.best_epoch, history.epochs)
             == (unbroken.best_epoch, unbroken.epochs)
@@ -199,7 +199,7 @@ def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pa
         assert begun == list(range(kill_at + 1, epochs)), (
             "epochs before the checkpoint are not trained again"
         )
-        for a, b in zip(expected, found, strict=True):
+        for a, b in zip(expected, result, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -251,7 +251,7 @@ def test_a_damaged_checkpoint_costs_one_epoch(tmp_path: pathlib.Path, finished: 
     path.write_bytes(content)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        (before,) = [found for file, found in run.saved("train.npz")]
+        (before,) = [result for file, result in run.saved("train.npz")]
     epochs = from_text(before["record"])["next_epoch"]
     assert epochs == whole.epochs if finished else 0 < epochs < whole.epochs
     with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* from train\.previous\.npz"):

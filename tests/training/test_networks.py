@@ -38,8 +38,8 @@ def test_flags_stand_for_options_of_a_configuration() -> None:
         "imbalance": {"name": "focal", "gamma": 1.0},
         "epochs": 2,
     }
-    made = registry.method("crowd_layer").make(dataset="music", dropout=0.1)
-    assert made.base["dropout"] == 0.1 and made.base["batch_norm"] is True
+    created = registry.method("crowd_layer").make(dataset="music", dropout=0.1)
+    assert created.base["dropout"] == 0.1 and created.base["batch_norm"] is True
     with pytest.raises(UsageError, match="dropout: has no effect on base"):
         nest(CrowdLayer, {"base": keras.Sequential(), "dropout": 0.1})
 
@@ -61,19 +61,19 @@ def test_wrong_configurations(base: dict[str, Any], message: str) -> None:
 
 
 def test_optimizers_are_made_from_any_value_and_share_nothing() -> None:
-    given = keras.optimizers.SGD(0.25, momentum=0.5)
+    passed = keras.optimizers.SGD(0.25, momentum=0.5)
     schedule = keras.optimizers.schedules.CosineDecay(0.1, 9)
     adamw = {"class_name": "AdamW", "config": {"learning_rate": COSINE, "weight_decay": 0.1}}
     for optimizer, rate, kind in (
         ("adam", schedule, "FusedAdam"),
         ("rmsprop", COSINE, "RMSprop"),
-        (given, 1.0, "SGD"),
+        (passed, 1.0, "SGD"),
         (adamw, 1.0, "AdamW"),
         (lambda: keras.optimizers.SGD(schedule), 1.0, "SGD"),
     ):
         first, second = (make_optimizer(optimizer, rate) for _ in range(2))
-        assert type(first).__name__ == kind and first is not second and first is not given
-        expected = 0.25 if optimizer is given else 0.1
+        assert type(first).__name__ == kind and first is not second and first is not passed
+        expected = 0.25 if optimizer is passed else 0.1
         assert float(np.asarray(first.learning_rate)) == pytest.approx(expected)
     for wrong in ({"class_name": "Nothing"}, {"class_name": "SGD", "config": {"speed": 1}}):
         with pytest.raises(UsageError, match="optimizer: "):

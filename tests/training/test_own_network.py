@@ -57,8 +57,8 @@ def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
 
 
 def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
-    made = keras.optimizers.SGD(0.1, momentum=0.5)
-    for optimizer in ("sgd", made, lambda: keras.optimizers.SGD(0.1)):
+    created = keras.optimizers.SGD(0.1, momentum=0.5)
+    for optimizer in ("sgd", created, lambda: keras.optimizers.SGD(0.1)):
         replaced = make_optimizer(optimizer, 0.7, always=True)
         assert float(np.asarray(replaced.learning_rate)) == pytest.approx(0.7)
     still = CrowdLayer(

@@ -84,8 +84,8 @@ def test_a_fits_checkpoints_are_its_own(
     owners: list[str] = []
     monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
     run = Run(checkpoints=tmp_path)
-    for seed, given in ((0, run), (0, run), (1, run), (0, Run(checkpoints=tmp_path, owner="x"))):
-        TwoStageClassifier(seed=seed).fit(features, Annotations.from_dense(DENSE), run=given)
+    for seed, passed in ((0, run), (0, run), (1, run), (0, Run(checkpoints=tmp_path, owner="x"))):
+        TwoStageClassifier(seed=seed).fit(features, Annotations.from_dense(DENSE), run=passed)
     assert owners[0] == owners[1] != owners[2] and owners[3] == "x"
     TwoStageClassifier().fit(features, Annotations.from_dense(DENSE))
     assert owners[4] == ""  # no checkpoints are anybody's

@@ -62,15 +62,15 @@ class TestBlocks:
         x = np.arange(11.0)[:, None]
         seen: list[int] = []
 
-        def double(part: np.ndarray) -> np.ndarray:
-            seen.append(len(part))
-            return 2 * part
+        def double(piece: np.ndarray) -> np.ndarray:
+            seen.append(len(piece))
+            return 2 * piece
 
         np.testing.assert_array_equal(in_blocks(double, x, rows=4), 2 * x)
         assert seen == [4, 4, 3]
 
     def test_without_rows_the_shape_is_that_of_the_result(self) -> None:
-        assert in_blocks(lambda part: np.zeros((len(part), 5)), np.zeros((0, 2))).shape == (0, 5)
+        assert in_blocks(lambda piece: np.zeros((len(piece), 5)), np.zeros((0, 2))).shape == (0, 5)
 
 
 class TestConsensus:

@@ -23,14 +23,14 @@ def one_replica() -> Any:
 def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     # Seven rows among three: from 7 * 0 // 3 = 0, 7 * 1 // 3 = 2, 7 * 2 // 3 = 4 to 7.
     batch = (tf.range(7), tf.constant(9))
-    found = []
+    result = []
     for place in range(3):
         context = types.SimpleNamespace(num_replicas_in_sync=3, replica_id_in_sync_group=place)
         monkeypatch.setattr(tf.distribute, "get_replica_context", lambda held=context: held)
         rows, number = share_of(batch)
         assert int(number) == 9
-        found.append(rows.numpy().tolist())
-    assert found == [[0, 1], [2, 3], [4, 5, 6]]
+        result.append(rows.numpy().tolist())
+    assert result == [[0, 1], [2, 3], [4, 5, 6]]
 
 
 @pytest.mark.ci
@@ -41,9 +41,9 @@ def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathl
     model = CrowdLayer({"hidden_units": (5,), "batch_norm": True}, epochs=3, batch_size=8)
     alone = model.fit(features, labels.astype(int)).predict_proba(features)
     run = Run(tmp_path, strategy=one_replica, checkpoint_seconds=0)
-    found = model.fit(features, labels.astype(int), run=run).predict_proba(features)
+    result = model.fit(features, labels.astype(int), run=run).predict_proba(features)
     # Batch norm over replicas takes a variance for E[x^2] - E[x]^2, which rounds otherwise.
-    np.testing.assert_allclose(found, alone, atol=1e-4)
+    np.testing.assert_allclose(result, alone, atol=1e-4)
     assert run.workers == 1
     assert run.first_worker
 

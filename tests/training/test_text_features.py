@@ -68,8 +68,8 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
     import tensorflow as tf
 
     fitted = TextFeatures(size=12).fit(ODD)
-    found = fitted.layer()(tf.constant(ODD))
-    np.testing.assert_allclose(found, fitted.transform(ODD), atol=1e-6)
+    result = fitted.layer()(tf.constant(ODD))
+    np.testing.assert_allclose(result, fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
 
 
@@ -80,9 +80,9 @@ def test_of_a_long_text_the_beginning_counts(monkeypatch: pytest.MonkeyPatch) ->
     # A capital of two bytes and a sign of four: what is counted is characters.
     texts = ["Ärger 😀 one two", "Ärger 😀 o", "three four"]
     fitted = TextFeatures(size=3).fit(texts)
-    found = fitted.transform(texts)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_allclose(fitted.layer()(tf.constant(texts)), found, atol=1e-6)
+    result = fitted.transform(texts)
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_allclose(fitted.layer()(tf.constant(texts)), result, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

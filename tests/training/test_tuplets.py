@@ -33,10 +33,10 @@ def naive_draw(index: TupletIndex, uniforms: np.ndarray, weights: np.ndarray) ->
             running = np.cumsum([weights[i] for i in candidates])
             return candidates[int(np.searchsorted(running, number * running[-1], side="right"))]
 
-        own = [i for i in order if index.labels[i] == positive_class]
+        custom = [i for i in order if index.labels[i] == positive_class]
         others = [i for i in order if index.labels[i] != positive_class]
-        row = [pick(own, u[0])]
-        row.append(pick([i for i in own if i != row[0]], u[1]))
+        row = [pick(custom, u[0])]
+        row.append(pick([i for i in custom if i != row[0]], u[1]))
         for number in u[2:]:
             row.append(pick([i for i in others if i not in row], number))
         rows.append(row)
@@ -87,9 +87,11 @@ def test_no_instance_twice_and_weights_are_frequencies() -> None:
     assert (labels[tuplets[:, :2]] == index.classes[classes][:, None]).all()
     assert (labels[tuplets[:, 2:]] != index.classes[classes][:, None]).all()
     assert not (tuplets == 3).any()
-    own = labels == index.classes[0]
+    custom = labels == index.classes[0]
     seen = np.bincount(tuplets[classes == 0, 0], minlength=40) / (classes == 0).sum()
-    np.testing.assert_allclose(seen, np.where(own, weights, 0) / weights[own].sum(), atol=0.01)
+    np.testing.assert_allclose(
+        seen, np.where(custom, weights, 0) / weights[custom].sum(), atol=0.01
+    )
 
 
 def test_batches_are_functions_of_seed_and_step() -> None:
