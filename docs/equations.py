@@ -60,14 +60,14 @@ def references(docstring: str) -> set[tuple[str, str]]:
     """Returns the (paper, equation) pairs of a docstring's References: ("DASC", "eq. 3")."""
     _, _, section = docstring.partition("References:")
     text = " ".join(section.split("\n\n")[0].split())
-    found = set()
-    for part in re.split(r"; |\. (?=[A-Z])", text):
-        paper = next((name for name in WANTED if re.search(rf"\b{name}\b", part)), None)
+    result = set()
+    for piece in re.split(r"; |\. (?=[A-Z])", text):
+        paper = next((name for name in WANTED if re.search(rf"\b{name}\b", piece)), None)
         if paper is None:
             continue
-        for kind, numbers in _NAMED.findall(part):
-            found |= {(paper, f"{_KIND[kind[:2]]} {number}") for number in _spread(numbers)}
-    return found
+        for kind, numbers in _NAMED.findall(piece):
+            result |= {(paper, f"{_KIND[kind[:2]]} {number}") for number in _spread(numbers)}
+    return result
 
 
 def _spread(text: str) -> list[str]:
@@ -93,7 +93,7 @@ def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
         for key in named & places.keys():
             width = -len(named) if key[1].startswith("algorithm") else len(named)
             places[key].append((width, -len(text), path, name, summary))
-    return {key: [place[2:] for place in sorted(found)] for key, found in places.items()}
+    return {key: [place[2:] for place in sorted(result)] for key, result in places.items()}
 
 
 def table() -> str:
@@ -101,8 +101,8 @@ def table() -> str:
     rows = ["| paper | equation | what it is | where |", "|---|---|---|---|"]
     for (paper, equation), places in index().items():
         shown = "<br>".join(f"[`{path}:{name}`]({path})" for path, name, _ in places)
-        what = places[0][2].replace("|", "\\|") if places else ""
-        rows.append(f"| {paper} | {equation} | {what} | {shown} |")
+        subject = places[0][2].replace("|", "\\|") if places else ""
+        rows.append(f"| {paper} | {equation} | {subject} | {shown} |")
     return "\n".join(rows) + "\n"
 
 

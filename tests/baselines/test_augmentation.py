@@ -29,17 +29,17 @@ SMALL: dict[str, Any] = {
 
 def check_completed(estimator: Any) -> None:
     """Every cell has a label; those that people gave are what they were, the others are marked."""
-    made = estimator.completed_
-    assert len(made.labels) == DENSE.size
-    np.testing.assert_array_equal(made.observed().to_dense(), DENSE)
-    assert made.generated.sum() == (DENSE < 0).sum()
+    created = estimator.completed_
+    assert len(created.labels) == DENSE.size
+    np.testing.assert_array_equal(created.observed().to_dense(), DENSE)
+    assert created.generated.sum() == (DENSE < 0).sum()
 
 
 def test_completed_by_hand() -> None:
     crowd = Annotations.from_dense([[0, -1], [-1, 1]], num_classes=3)
-    made = completed(crowd, np.array([[2, 2], [1, 0]]))
-    np.testing.assert_array_equal(made.to_dense(), [[0, 2], [1, 1]])
-    np.testing.assert_array_equal(made.observed().to_dense(), crowd.to_dense())
+    created = completed(crowd, np.array([[2, 2], [1, 0]]))
+    np.testing.assert_array_equal(created.to_dense(), [[0, 2], [1, 1]])
+    np.testing.assert_array_equal(created.observed().to_dense(), crowd.to_dense())
 
 
 @pytest.mark.slow
@@ -56,26 +56,26 @@ def test_self_completion_is_what_the_first_model_predicts() -> None:
 
 def test_graph_scores_equal_a_naive_loop() -> None:
     graph = GraphCompletion(X, CROWD, units=4, edge_dropout=0.5, seed=0)
-    kept = (RNG.random(len(CROWD.labels)) < 0.7).astype(np.float32)
-    instances, annotators = graph.embeddings(tf.constant(kept))
-    own, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
+    remaining = (RNG.random(len(CROWD.labels)) < 0.7).astype(np.float32)
+    instances, annotators = graph.embeddings(tf.constant(remaining))
+    custom, others = X @ np.asarray(graph.from_features), np.asarray(graph.of_annotators)
     edges = list(zip(CROWD.instances, CROWD.annotators, CROWD.labels, strict=True))
 
-    def check(found: Any, nodes: Any, messages: dict[int, list[Any]], layer: Any) -> None:
+    def check(result: Any, nodes: Any, messages: dict[int, list[Any]], layer: Any) -> None:
         weights, bias = layer.get_weights()
         for node, received in messages.items():
             mean = np.mean(received, axis=0) if received else np.zeros(4)
             inputs = np.maximum(np.concatenate([nodes[node], mean]), 0)
-            np.testing.assert_allclose(found[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(result[node], inputs @ weights + bias, rtol=1e-4, atol=1e-5)
 
     at_instances: dict[int, list[Any]] = {n: [] for n in range(3)}
     at_annotators: dict[int, list[Any]] = {r: [] for r in range(4)}
-    for (n, r, c), keep in zip(edges, kept, strict=True):
+    for (n, r, c), keep in zip(edges, remaining, strict=True):
         if keep and n in at_instances:
             at_instances[n].append(others[r] @ np.asarray(graph.to_instances)[c])
         if keep:
-            at_annotators[r].append(own[n] @ np.asarray(graph.to_annotators)[c])
-    check(instances, own, at_instances, graph.instance_layer)
+            at_annotators[r].append(custom[n] @ np.asarray(graph.to_annotators)[c])
+    check(instances, custom, at_instances, graph.instance_layer)
     check(annotators, others, at_annotators, graph.annotator_layer)
 
 
