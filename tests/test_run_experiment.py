@@ -114,7 +114,7 @@ def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--version"], 0, "neucrowd "),
         (["predict", "--help"], 0, "usage: neucrowd predict"),
