@@ -60,7 +60,9 @@ def gold(truth: np.ndarray, count: int) -> np.ndarray:
     return np.where(np.arange(100) < count, truth, -1)
 
 
-@pytest.mark.parametrize(("count", "remaining"), [(0, ["shares"]), (29, ["shares"]), (60, ["true"])])
+@pytest.mark.parametrize(
+    ("count", "remaining"), [(0, ["shares"]), (29, ["shares"]), (60, ["true"])]
+)
 def test_gold_labels_leave_out_what_is_clearly_worse(case, count, remaining) -> None:
     held, evidence, truth = case
     certain = ranking.Gold.of(gold(truth, count), held)

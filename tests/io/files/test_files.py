@@ -128,8 +128,8 @@ def test_a_key_twice_is_named(tmp_path: pathlib.Path) -> None:
         path.write_text(text)
         with pytest.raises(DataError) as caught:
             read_json(path)
-        said = f"{path}: expected each key once, received {key!r} again"
-        assert str(caught.value) == said
+        message = f"{path}: expected each key once, received {key!r} again"
+        assert str(caught.value) == message
 
 
 def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:
