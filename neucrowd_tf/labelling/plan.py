@@ -124,9 +124,15 @@ def make_plan(
             worth = worth / price[others]
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
-                bid = (-float(worth[best]), task, int(others[best]), float(gains[best]))
-                heapq.heappush(heap, bid)
+                heapq.heappush(heap, _bid(worth[best], task, int(others[best]), gains[best]))
     return plan
+
+
+def _bid(
+    worth: np.float64, task: int, annotator: int, gain: np.float64
+) -> tuple[float, int, int, float]:
+    """Returns an entry of the heap. Equal worths, but for the last digits, are ordered by item."""
+    return -round(float(worth), 9), task, annotator, float(gain)
 
 
 def _first_bids(
@@ -146,7 +152,7 @@ def _first_bids(
         best = worth.argmax(axis=1)
         for row, (task, r) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
             if worth[row, r] > LEAST_WORTH:
-                heap.append((-float(worth[row, r]), task, r, float(gain[row, r])))
+                heap.append(_bid(worth[row, r], task, r, gain[row, r]))
     heapq.heapify(heap)
     return heap
 

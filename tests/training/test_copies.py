@@ -56,6 +56,8 @@ def _sequential(layer: Any, x: Any) -> keras.Model:
 @pytest.mark.parametrize("name", STATEFUL)
 def test_state_of_keras_layers_is_copied(name: str, nested: bool) -> None:
     make, x = STATEFUL[name]
+    if name == "tf_idf" and keras.__version__.startswith("3.8."):
+        pytest.skip("StringLookup of this Keras cannot adapt to tf_idf")
     inner = _sequential(make(), x)
     model = inner
     if nested:
