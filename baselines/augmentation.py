@@ -25,7 +25,7 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.estimator import PAPER, ClassifierArguments
+from neucrowd_tf.crowding.estimator import PAPER, ClassifierArguments, completed
 from neucrowd_tf.crowding.variants import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -157,14 +157,6 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         return self.classifier_.inference_model()
 
 
-def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
-    """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
-    rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
-    return annotations.with_generated(
-        rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32)
-    )
-
-
 def registered(
     name: str,
     summary: str,
@@ -271,7 +263,7 @@ class DLCLInG(AugmentedDLCL):
         )
         validation = data.named_validation
         crowding.fit(data.features, data.annotations, validation, run=run.stage("crowding"))
-        self.completed_ = crowding.generate(data.features, annotations=data.annotations)
+        self.completed_ = crowding.generate(data.features, data.annotations)
         chosen_by = None if self.monitor is None else validation
         classifier.fit(data.features, self.completed_, chosen_by, run=run.stage("completed"))
         self._keep(classifier, data)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
-from neucrowd_tf.arguments import argument, estimator, fitted, number, share, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowding.estimator import held_out
+from neucrowd_tf.crowding.estimator import HELD_OUT
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 
 @registered(
@@ -47,9 +48,6 @@ class DLCLGAN(AugmentedDLCL):
         "of the discriminator: CrowdInG's without label correlation and auxiliary network.",
     )
     passes: int = argument(5, whole(1), "of each of the two in an epoch.")
-    validation_fraction: float = argument(
-        0.2, share, "the share held out to choose the epoch where `fit` gets no validation data."
-    )
 
     best_epoch_: int | None = fitted()
 
@@ -57,7 +55,8 @@ class DLCLGAN(AugmentedDLCL):
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if self.gan_epochs and data.validation is None:
-            rest = held_out(data, self.validation_fraction, self.seed)
+            labels = consensus_labels(data.annotations, self.seed)
+            rest, _ = hold_out(data, labels, HELD_OUT, self.seed)
             self._play(rest, run.stage("choice"), self.gan_epochs)
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)

@@ -88,7 +88,7 @@ class CrowdGANModel(keras.Model):
         annotations = data.annotations
         annotators, classes = annotations.num_annotators, annotations.num_classes
         features = np.asarray(classifier.get_layer("standardise")(data.features))
-        crowd = Crowd.of(features, annotations, np.eye(annotators, dtype=np.float32), seed)
+        crowd = Crowd.of(features, annotations, seed)
         self.discriminator = Discriminator(
             int(crowd.features.shape[1]),
             annotators,

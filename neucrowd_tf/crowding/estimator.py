@@ -6,12 +6,12 @@ import functools
 import itertools
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from neucrowd_tf.annotations import Annotations, factorize
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError, UsageError
@@ -33,11 +33,6 @@ HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no 
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
 REMEMBERED = 1 << 18
-# Arguments that compiled networks do not depend on.
-_FREE = (
-    *("seed", "annotator_features", "epochs", "averaging", "threshold", "collapse_drop", "refit"),
-    *("generator_learning_rate", "classifier_learning_rate", "discriminator_learning_rate"),
-)
 _CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
 _rate = number(above=0)
 
@@ -73,7 +68,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     trains the discriminative module on authentic and selected generated annotations, the generator
     on instances of which the classifier is sure, and the classifier on the others.
 
-    Annotations that are marked as generated train DL-CL only.
+    Annotations that are marked as generated are left out.
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
@@ -87,7 +82,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             instances after the game, weighted by the classifier's probability of each class. The
             game drives the generator from the annotations, so they do not measure annotators.
             Without a game, the crowd layer's, which do.
-        annotator_table_, annotator_names_, generator_weights_: inputs of `generate`.
+        annotator_names_, generator_weights_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
 
     References:
@@ -134,9 +129,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     )
     annotator_identities: bool = argument(
         True, flag, "whether the generator knows the annotator; False is CrowdInGI."
-    )
-    annotator_features: ArrayLike | None = argument(
-        None, None, "`[R, e]` numbers in the order of the annotators, in place of one-hot vectors."
     )
     label_correlation: bool = argument(True, flag, "whether the discriminator has the LCA decoder.")
     two_step: bool = argument(
@@ -185,12 +177,12 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if not data.annotations.observed().num_annotations:
-            raise DataError("annotations: expected authentic ones, received only generated ones")
-        self.annotator_table_ = annotator_table(self.annotator_features, data.annotations)
+        if data.annotations.generated.any():
+            data = authentic_data(data)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            chosen = held_out(data, HELD_OUT, self.seed)
+            labels = consensus_labels(data.annotations, self.seed)
+            chosen, _ = hold_out(data, labels, HELD_OUT, self.seed)
             self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:  # on all instances; the history is that of the choice
                 choice = {name: getattr(self, name) for name in _CHOICE}
@@ -265,9 +257,13 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         if stage != "game":
             train(game, itertools.count, epochs=epochs, steps_per_epoch=1, run=stage_run)
             return
-        evaluate = self._evaluator(data)
+
+        def evaluate() -> dict[str, float]:
+            features, labels = data.validation  # type: ignore[misc]
+            return validation_figures(self._predict_proba(features), labels, auc=False)
+
         before = read_variables(game.variables)
-        self.start_ = start = None if evaluate is None else evaluate()
+        self.start_ = start = None if data.validation is None else evaluate()
 
         def stop(logs: Mapping[str, list[float]]) -> bool:
             return collapsed(logs, start, self.collapse_drop)
@@ -278,24 +274,21 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             epochs=epochs,
             steps_per_epoch=1,
             run=stage_run,
-            evaluate=evaluate,
+            evaluate=None if start is None else evaluate,
             monitor=None if start is None else "accuracy",
             tie_break=None if start is None else "log_loss",
             stop_when=stop,
         )
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.collapsed_ = stop(history.logs)
-        better = not self.collapsed_ if start is None else is_better(history.best_value, start)
+        if start is None:
+            better = not self.collapsed_
+        else:
+            better = history.best_value is not None and history.best_value > start["accuracy"]
         if better:
             self.best_epoch_ = history.best_epoch
         else:
             write_variables(game.variables, before)
-
-    def _evaluator(self, data: TrainingData) -> Callable[[], dict[str, float]] | None:
-        if data.validation is None:
-            return None
-        features, labels = data.validation
-        return lambda: validation_figures(self._predict_proba(features), labels, auc=False)
 
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes during a stage of the fit, None in other stages."""
@@ -317,9 +310,9 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         return Game
 
     def _spec(self) -> tuple[Hashable, ...]:
-        """Returns what compiled networks depend on."""
-        shape = self.feature_shape_, self.annotator_table_.shape[1], len(self.classes_)
-        values = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
+        """Returns what compiled networks may depend on: the data's shape, all but the seed."""
+        shape = self.feature_shape_, len(self.annotator_names_), len(self.classes_)
+        values = self.get_params(deep=False) | {"seed": None}
         return (*shape, *(id(v) if callable(v) else repr(v) for v in values.values()))
 
     def _game(self, network: Any, data: TrainingData) -> Any:
@@ -340,19 +333,15 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 averaged(standardise(inputs))
             )
             model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
-            sizes = self.feature_shape_, self.annotator_table_.shape[1]
+            sizes = self.feature_shape_, len(self.annotator_names_)
             game = self._game_class()(self, network.base, averaged, *sizes, remember)
             return game, standardise, model
 
         game, standardise, self.model_ = self._caches["game"].get((*self._spec(), remember), build)
         write_variables(standardise.variables, read_variables(network.standardise.variables))
-        game.restart(
-            type(self)(**self.get_params(deep=False)),
-            network.base,
-            in_blocks(network.standardise, data.features),
-            data.annotations,
-            self.annotator_table_,
-        )
+        settings = type(self)(**self.get_params(deep=False))
+        features = in_blocks(network.standardise, data.features)
+        game.restart(settings, network.base, features, data.annotations)
         return game
 
     def _generator(self) -> Any:
@@ -364,10 +353,10 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
                 "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
                 " at least 1."
             )
-        sizes = int(np.prod(self.feature_shape_)), self.annotator_table_.shape[1]
-        make = self._game_class().make_generator
-        build = functools.partial(make, self, *sizes, len(self.classes_))
-        generator = self._caches["generator"].get(self._spec(), build)
+        size = int(np.prod(self.feature_shape_))
+        generator = self._game_class().make_generator(
+            self, size, len(self.annotator_names_), len(self.classes_)
+        )
         write_variables(generator.variables, self.generator_weights_)
         return generator
 
@@ -398,10 +387,10 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         return in_blocks(predict, features, ROWS if len(self.feature_shape_) == 1 else 256)
 
     def _blocks(
-        self, features: NDArray[np.float32], annotators: int
+        self, features: NDArray[np.float32]
     ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
         """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
-        rows = max(1, _PAIRS_AT_ONCE // max(annotators, 1))
+        rows = max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
         standardise = self.model_.get_layer("standardise")
         for first in range(0, len(features), rows):
             block = features[first : first + rows]
@@ -415,123 +404,63 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             features: `[M, ...]` raw features.
         """
         x = self._check_fitted(features)
-        generator, table = self._generator(), self.annotator_table_
-        result = np.empty((len(x), len(table), len(self.classes_)), np.float32)
-        for place, flat, latent in self._blocks(x, len(table)):
-            result[place] = generator.answers(flat, latent, table)
+        generator, size = self._generator(), len(self.annotator_names_)
+        annotators = np.eye(size, dtype=np.float32)
+        result = np.empty((len(x), size, len(self.classes_)), np.float32)
+        for place, flat, latent in self._blocks(x):
+            result[place] = generator.answers(flat, latent, annotators)
         return result
 
-    def generate(
-        self,
-        features: ArrayLike,
-        annotators: ArrayLike | None = None,
-        *,
-        annotations: Annotations | None = None,
-        seed: int | None = None,
-    ) -> Annotations:
+    def generate(self, features: ArrayLike, annotations: Annotations | None = None) -> Annotations:
         """Draws annotations from the generator, marked as generated (`Annotations.generated`).
 
         Args:
             features: `[M, ...]` raw features.
-            annotators: names of the annotators to generate for; by default all.
             annotations: of these M instances, by the annotators and classes of `fit`: they stay,
                 and only empty cells are filled. By default there are no such labels.
-            seed: of the draws; by default the estimator's.
 
         Returns:
             `Annotations` of M instances, any method can train on them.
 
         Raises:
-            DataError: an annotator that was not in `fit`, or annotations that do not fit.
+            DataError: annotations of other instances, annotators or classes.
         """
-        from neucrowd_tf.crowding.game import observed_cells
         from neucrowd_tf.crowding.networks import fold
 
         x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
-        generator = self._generator()
+        generator, annotators = self._generator(), np.eye(len(names), dtype=np.float32)
         if annotations is None:
             nothing = np.zeros(0, np.int32)
             sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
             annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
-        if annotations.num_instances != len(x):
+        theirs = annotations.num_instances, annotations.annotator_names, annotations.class_names
+        if not all(map(np.array_equal, theirs, (len(x), names, classes))):
             raise DataError(
-                f"generate: expected annotations of {len(x)} instances, received"
-                f" {annotations.num_instances}"
+                f"generate: expected annotations of {len(x)} instances, by the annotators and with"
+                " the classes that fit was given, received others"
             )
-        theirs = annotations.annotator_names, annotations.class_names
-        if not all(map(np.array_equal, theirs, (names, classes))):
-            raise DataError(
-                "generate: expected annotations by the annotators and with the classes that fit"
-                " was given, received others"
-            )
-        columns = np.arange(len(names))
-        if annotators is not None:
-            columns = np.unique(factorize(annotators, names, "annotator")[0])
-        seed = self.seed if seed is None else seed
-        free, table, cells = ~observed_cells(annotations), self.annotator_table_[columns], []
-        for place, flat, latent in self._blocks(x, len(columns)):
-            block_seed = fold([seed % 2**31, 0x6E], place.start)
-            labels = np.asarray(generator.draw(flat, latent, table, block_seed).labels)
-            row, column = np.nonzero(free[place][:, columns])
-            cells.append((row + place.start, columns[column], labels[row, column]))
-        if not cells:
-            return annotations
-        return annotations.with_generated(
-            *(np.concatenate(codes).astype(np.int32) for codes in zip(*cells, strict=True))
-        )
+        labels = np.empty(annotations.shape, np.int32)
+        for place, flat, latent in self._blocks(x):
+            seed = fold([self.seed % 2**31, 0x6E], place.start)
+            labels[place] = generator.draw(flat, latent, annotators, seed).labels
+        return completed(annotations, labels)
 
 
-def annotator_table(features: ArrayLike | None, annotations: Annotations) -> NDArray[np.float32]:
-    """Returns the annotators' features, or one-hot vectors without them, `[R, e]`.
-
-    Raises:
-        DataError: not finite numbers with a row for each annotator.
-
-    References:
-        CrowdInG, section 3.2 (e_r).
-    """
-    count = annotations.num_annotators
-    if features is None:
-        return np.eye(count, dtype=np.float32)
-    try:
-        table: NDArray[Any] = np.asarray(features, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise DataError(
-            f"annotator_features: expected numbers, received {features!r}"[:200]
-        ) from None
-    if table.ndim != 2 or len(table) != count or not np.isfinite(table).all():
-        raise DataError(
-            f"annotator_features: expected finite numbers of shape [{count}, *], received shape"
-            f" {table.shape}"
-        )
-    return table
-
-
-def held_out(data: TrainingData, fraction: float, seed: int) -> TrainingData:
-    """Returns the data with a share of its instances as validation data.
-
-    Their labels are the majority of their authentic annotations. Instances that have generated
-    annotations only are never held out, and generated ones do not vote.
-
-    Args:
-        data: without validation data.
-        fraction: share of the instances with authentic annotations.
-        seed: draws the split and ties.
-    """
-    authentic = data.annotations.observed()
-    judged = np.flatnonzero(authentic.annotated)
-    labels = consensus_labels(authentic[judged], seed)
-    labelled = TrainingData(data.features[judged], authentic[judged], None, data.rows[judged])
-    split, rest = hold_out(labelled, labels, fraction, seed)
-    rows = np.union1d(judged[rest], np.flatnonzero(~authentic.annotated))
-    return TrainingData(
-        data.features[rows], data.annotations[rows], split.validation, data.rows[rows]
+def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
+    """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
+    rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
+    return annotations.with_generated(
+        rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32)
     )
 
 
-def is_better(accuracy: float | None, start: Mapping[str, float]) -> bool:
-    """Returns whether the best epoch's validation accuracy is above the start's."""
-    return accuracy is not None and accuracy > start["accuracy"]
+def authentic_data(data: TrainingData) -> TrainingData:
+    """Returns the data without generated annotations and without instances of only these."""
+    authentic = data.annotations.observed()
+    rows = np.flatnonzero(authentic.annotated)
+    if not len(rows):
+        raise DataError("annotations: expected authentic ones, received only generated ones")
+    return TrainingData(data.features[rows], authentic[rows], data.validation, data.rows[rows])
 
 
 def collapsed(

@@ -37,7 +37,6 @@ from neucrowd_tf.crowding.objectives import (
     authenticity_loss,
     counterfactual_risk,
     discriminator_losses,
-    effective_share,
     entropy,
     generator_delta,
     importance_ratios,
@@ -72,7 +71,7 @@ class Crowd:
 
     Attributes:
         features: `[N, d]` standardised.
-        annotators: `[R, e]` annotator features or one-hot vectors.
+        annotators: `[R, R]` one-hot vectors e_r.
         instances, codes, labels: `[A]` the authentic annotations.
         observed: `[N, R]` bool, True if there is an authentic annotation.
         seed: every draw is derived from it.
@@ -87,27 +86,24 @@ class Crowd:
     seed: int
 
     @classmethod
-    def of(
-        cls,
-        features: NDArray[np.float32],
-        annotations: Annotations,
-        annotators: NDArray[np.float32],
-        seed: int,
-    ) -> Crowd:
+    def of(cls, features: NDArray[np.float32], annotations: Annotations, seed: int) -> Crowd:
         """Returns the data as tensors; generated annotations are left out.
 
         Args:
             features: `[N, ...]`.
             annotations: of N instances.
-            annotators: `[R, e]`.
             seed: every draw is derived from it.
+
+        References:
+            CrowdInG, section 3.2 (e_r).
         """
         authentic = annotations.observed()
         flat = tf.constant(features.reshape(len(features), -1), tf.float32)
-        inputs = flat, tf.constant(annotators, tf.float32)
         triple = authentic.instances, authentic.annotators, authentic.labels
-        instances, codes, labels = (tf.constant(column, tf.int32) for column in triple)
-        return cls(*inputs, instances, codes, labels, observed_cells(authentic), seed % 2**31)
+        observed = np.zeros(authentic.shape, dtype=bool)
+        observed[authentic.instances, authentic.annotators] = True
+        columns = (tf.constant(column, tf.int32) for column in triple)
+        return cls(flat, tf.eye(authentic.num_annotators), *columns, observed, seed % 2**31)
 
     @property
     def inputs(self) -> tuple[Any, Any]:
@@ -166,13 +162,6 @@ _logged = Logged(_codes, _matrix, _drawn, _matrix, _matrix)
 def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Returns a decorator that compiles a method for arguments of these specs."""
     return tf.function(autograph=False, input_signature=signature)  # type: ignore[no-any-return]
-
-
-def observed_cells(annotations: Annotations) -> NDArray[np.bool_]:
-    """Returns which annotator labelled which instance, `[N, R]` bool."""
-    observed = np.zeros(annotations.shape, dtype=bool)
-    observed[annotations.instances, annotations.annotators] = True
-    return observed
 
 
 def shuffled(positions: Any, size: Any, seed: Any) -> Any:
@@ -317,7 +306,6 @@ class Game(keras.Model):
         classifier: keras.Model,
         features: NDArray[np.float32],
         annotations: Annotations,
-        annotators: NDArray[np.float32],
     ) -> None:
         """Takes a fit's data and the pre-trained classifier; the other networks get fresh weights.
 
@@ -326,7 +314,6 @@ class Game(keras.Model):
             classifier: DL-CL's, of the same layers as `base`.
             features: `[N, ...]` standardised.
             annotations: of N instances.
-            annotators: `[R, e]`.
         """
         self.settings = settings
         reinitialise(self, settings.seed)
@@ -335,7 +322,7 @@ class Game(keras.Model):
         if self.discriminator.aggregate_labels:
             correlation = label_correlation(label_cooccurrence(annotations))
             self.discriminator.correlation.assign(correlation)
-        self.crowd = Crowd.of(features, annotations, annotators, settings.seed)
+        self.crowd = Crowd.of(features, annotations, settings.seed)
         self.counts = selection_counts(self.crowd.observed)
 
     def begin(self, stage: str) -> None:
@@ -455,23 +442,15 @@ class Game(keras.Model):
     # ----------------------------------------------------------------- discriminative module
 
     def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
-        """Trains discriminator and auxiliary network; returns the means over the last pass.
+        """Trains discriminator and auxiliary network on authentic and selected annotations.
 
         References:
             CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
         """
         pairs, mean_entropy = self.select_pairs(epoch, latent)
         seed, passes = self.crowd.draw(epoch, _PAIRS), tf.constant(passes)
-        sums = self.discriminator_passes(self.crowd.inputs, pairs, seed, passes)
-        loss, penalty, unlikely, real_hits, generated_hits, real, generated = tf.unstack(sums)
-        logs = {
-            "discriminator_loss": loss / (real + generated),
-            "output_penalty": penalty / (real + generated),
-            "auxiliary_loss": tf.math.divide_no_nan(unlikely, generated),
-            "hit_rate_authentic": tf.math.divide_no_nan(real_hits, real),
-            "hit_rate_generated": tf.math.divide_no_nan(generated_hits, generated),
-            "generator_entropy": mean_entropy,
-        }
+        loss = self.discriminator_passes(self.crowd.inputs, pairs, seed, passes)
+        logs = {"discriminator_loss": loss, "generator_entropy": mean_entropy}
         if self.stage == "game":  # the history has no other stages
             scores = self._scores(self.crowd.inputs, pairs)
             auc = authenticity_auc(np.asarray(pairs.authentic), np.asarray(scores))
@@ -495,7 +474,9 @@ class Game(keras.Model):
 
     @compiled(_inputs, _pairs, _seed, _count)
     def discriminator_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
-        """Updates discriminator and auxiliary network batch by batch; returns sums for the logs.
+        """Updates discriminator and auxiliary network batch by batch.
+
+        It returns the mean of the discriminator's losses over the last pass.
 
         References:
             CrowdInG, eq. 4 (V - lambda L_I).
@@ -504,7 +485,7 @@ class Game(keras.Model):
         size = tf.size(pairs.rows)
         count = batches_in(size, self.pair_batch)
 
-        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+        def step(number: Any, total: Any) -> tuple[Any, Any]:
             turn, index = number // count, number % count
             positions = positions_of(index, self.pair_batch, size)
             chosen = shuffled(positions, size, fold(seed, turn))
@@ -517,22 +498,16 @@ class Game(keras.Model):
                 v = tf.gather(v, places)
                 logits = self.discriminator.some_pairs(v, u, m, batch.codes)
                 losses = self.annotation_losses(logits, batch.labels, batch.authentic)
-                penalty = self.penalty(logits, batch.authentic)
                 log_q = self.auxiliary.some_pairs(v, u, m, batch.codes, batch.labels)
                 unlikely = -latent_log_likelihood(batch.latent, log_q)
-                loss = tf.reduce_mean(losses) + self.output_penalty * penalty
+                loss = tf.reduce_mean(losses)
+                loss += self.output_penalty * self.penalty(logits, batch.authentic)
                 loss += self.settings.information * self.auxiliary_loss(unlikely, generated)
                 loss += self.judges_penalty()
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            hits = tf.equal(at_labels(logits, batch.labels) > 0, batch.authentic)
-            hits, real = tf.cast(hits, tf.float32), 1.0 - generated
-            penalties = penalty * tf.ones_like(losses)
-            unlikely *= generated
-            logged = (losses, penalties, unlikely, hits * real, hits * generated, real, generated)
-            batch_sums = tf.stack([tf.reduce_sum(values) for values in logged])
-            return number + 1, tf.where(index == 0, 0.0, sums) + batch_sums
+            return number + 1, tf.where(index == 0, 0.0, total) + tf.reduce_sum(losses)
 
-        return repeated(passes * count, step, tf.zeros([7]))
+        return repeated(passes * count, step, 0.0) / tf.cast(size, tf.float32)
 
     def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
         """Returns all authentic and the selected generated annotations, and the mean entropy.
@@ -601,13 +576,13 @@ class Game(keras.Model):
         """
         logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
         passes = functools.partial(self.generator_passes, self.crowd.inputs, logged, seed)
-        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
-        (mu,) = self.multipliers([logged.delta], passes, changed)
-        return turn_report("generator", logged.delta, mu, passes(mu))
+        (mu,) = self.multipliers([logged.delta], passes)
+        passes(mu)
+        return {"generator_loss": tf.reduce_mean(logged.delta), "generator_multiplier": mu}
 
     @compiled(_inputs, _logged, _seed, _scalar)
     def generator_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
-        """Updates the generator batch by batch by eq. 5; returns `ratio_sums` of the last pass."""
+        """Updates the generator batch by batch by eq. 5; returns the loss expected afterwards."""
         (features, annotators), variables = inputs, self.generator.trainable_variables
         count = self._batches(logged.rows)
         noise = self._remembered(count, self._noise(logged, seed))
@@ -623,7 +598,8 @@ class Game(keras.Model):
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return repeated(self.settings.passes * count, step, tf.zeros([4]))
+        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
+        return self_normalised_estimate(sums)
 
     # ----------------------------------------------------------------- classifier (eq. 6)
 
@@ -647,13 +623,13 @@ class Game(keras.Model):
             logged = self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
         drawn, seed = logged
         passes = functools.partial(self.classifier_passes, self.crowd.inputs, drawn, seed)
-        changed = [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
-        (mu,) = self.multipliers([drawn.authenticity], passes, changed)
-        return turn_report("classifier", drawn.authenticity, mu, passes(mu))
+        (mu,) = self.multipliers([drawn.authenticity], passes)
+        passes(mu)
+        return {"classifier_loss": tf.reduce_mean(drawn.authenticity), "classifier_multiplier": mu}
 
     @compiled(_inputs, _logged, _seed, _scalar)
     def classifier_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
-        """Updates the classifier batch by batch; returns `ratio_sums` over the last pass.
+        """Updates the classifier batch by batch; returns the loss expected afterwards.
 
         References:
             CrowdInG, eq. 6.
@@ -678,7 +654,8 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(losses, ratios)
 
-        return repeated(self.settings.passes * count, step, tf.zeros([4]))
+        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
+        return self_normalised_estimate(sums)
 
     # ----------------------------------------------------------------- both in one step
 
@@ -691,17 +668,16 @@ class Game(keras.Model):
         rows = tf.range(len(latent))
         logged, seed = self.log_annotations(epoch, rows, latent, (_SURE, _GENERATOR))
         passes = functools.partial(self.joint_passes, self.crowd.inputs, logged, seed)
-        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
-        changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
-        mu = self.multipliers([logged.delta, logged.authenticity], passes, changed)
-        logs = turn_report("generator", logged.delta, mu[0], passes(*mu))
-        return logs | {"classifier_loss": tf.reduce_mean(logged.authenticity)}
+        mu = self.multipliers([logged.delta, logged.authenticity], passes)
+        passes(*mu)
+        losses = {"generator_loss": logged.delta, "classifier_loss": logged.authenticity}
+        return {name: tf.reduce_mean(values) for name, values in losses.items()}
 
     @compiled(_inputs, _logged, _seed, _scalar, _scalar)
     def joint_passes(
         self, inputs: Any, logged: Logged, seed: Any, mu: Any, classifier_mu: Any
     ) -> Any:
-        """Updates generator and classifier batch by batch; returns `ratio_sums` of the former.
+        """Updates generator and classifier batch by batch; returns the loss expected afterwards.
 
         References:
             CrowdInG, eqs. 5 and 6, figure 2b.
@@ -724,7 +700,8 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, both[1], c)
             return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
 
-        return repeated(self.settings.passes * count, step, tf.zeros([4]))
+        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
+        return self_normalised_estimate(sums)
 
     # ----------------------------------------------------------------- logged annotations
 
@@ -809,15 +786,12 @@ class Game(keras.Model):
         bounds = {"cap": self.ratio_cap, "floor": self.ratio_floor}
         return importance_ratios(current, batch.drawn.probabilities, **bounds)
 
-    def multipliers(
-        self, losses: Sequence[Any], passes: Callable[..., Any], changed: list[Any]
-    ) -> list[Any]:
+    def multipliers(self, losses: Sequence[Any], passes: Callable[..., Any]) -> list[Any]:
         """Returns mu of a turn, one for each network that learns in it.
 
         Args:
             losses: delta or L_G of all logged labels, for each network.
-            passes: `passes(*mu)` takes the turn and returns `ratio_sums`.
-            changed: variables that the turn changes.
+            passes: `passes(*mu)` takes the turn and returns the loss expected after it.
 
         References:
             CrowdInG, section 3.3.2 (mu is searched for); Joachims, Swaminathan, de Rijke (2018),
@@ -831,9 +805,11 @@ class Game(keras.Model):
         if multiplier != "search":
             return [tf.constant(float(multiplier))] * len(losses)
         candidates = list(zip(*(tf.unstack(quantiles(values)) for values in losses), strict=True))
+        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
+        changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
         start, estimates = read_variables(changed), []
         for mu in candidates:
-            estimates.append(float(self_normalised_estimate(passes(*mu))))
+            estimates.append(float(passes(*mu)))
             write_variables(changed, start)
         return list(candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))])
 
@@ -880,20 +856,3 @@ class Game(keras.Model):
 def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
     """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
     return 0.5 if authentic.all() else float(roc_auc_score(authentic, scores))
-
-
-def turn_report(network: str, losses: Any, multiplier: Any, sums: Any) -> dict[str, Any]:
-    """Returns the logged values of a network's turn.
-
-    Args:
-        network: "generator" or "classifier".
-        losses: `[n, R]` of the logged labels.
-        multiplier: mu.
-        sums: `ratio_sums` over the last pass.
-    """
-    return {
-        f"{network}_loss": tf.reduce_mean(losses),
-        f"{network}_estimate": self_normalised_estimate(sums),
-        f"{network}_effective_share": effective_share(sums),
-        f"{network}_multiplier": multiplier,
-    }

@@ -178,33 +178,21 @@ def counterfactual_risk(losses: Any, ratios: Any, multiplier: Any) -> Any:
 
 
 def ratio_sums(losses: Any, ratios: Any) -> Any:
-    """Returns the sums of losses x ratios, ratios, squared ratios and ones, `[4]`."""
-    sums = (losses * ratios, ratios, tf.square(ratios), tf.ones_like(ratios))
-    return tf.stack([tf.reduce_sum(values) for values in sums])
+    """Returns the sums of losses x ratios and of ratios, `[2]`."""
+    return tf.stack([tf.reduce_sum(losses * ratios), tf.reduce_sum(ratios)])
 
 
 def self_normalised_estimate(sums: Any) -> Any:
     """Returns sum(loss w) / sum(w), the loss expected under the present module.
 
     Args:
-        sums: `[4]` from `ratio_sums`.
+        sums: `[2]` from `ratio_sums`.
 
     References:
         Joachims, Swaminathan, de Rijke (2018), Deep learning with logged bandit feedback, section
         3.2.
     """
     return tf.math.divide_no_nan(sums[0], sums[1])
-
-
-def effective_share(sums: Any) -> Any:
-    """Returns the effective sample size over the sample size, (sum w)^2 / (n sum w^2).
-
-    It is 1 if all importance ratios are equal, and 1/n if one outweighs the rest.
-
-    Args:
-        sums: `[4]` from `ratio_sums`.
-    """
-    return tf.math.divide_no_nan(tf.square(sums[1]), sums[3] * sums[2])
 
 
 def quantiles(losses: Any) -> Any:

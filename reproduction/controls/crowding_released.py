@@ -360,15 +360,10 @@ class Networks(Game):
         self.generator.playing = True
 
     def restart(
-        self,
-        settings: Any,
-        classifier: keras.Model,
-        features: Any,
-        annotations: Annotations,
-        annotators: Any,
+        self, settings: Any, classifier: keras.Model, features: Any, annotations: Annotations
     ) -> None:
         """Takes a fit's data; the graph is the row-normalised co-occurrence with loops."""
-        super().restart(settings, classifier, features, annotations, annotators)
+        super().restart(settings, classifier, features, annotations)
         if self.discriminator.aggregate_labels:
             counts = label_cooccurrence(annotations)
             graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))

@@ -16,26 +16,21 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding import estimator as module
-from neucrowd_tf.crowding.estimator import HELD_OUT, held_out
+from neucrowd_tf.crowding.estimator import HELD_OUT
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from tests.crowding.conftest import ARGUMENTS
-from tests.crowding.conftest import R as N_ANNOTATORS
 
 Crowd = tuple[np.ndarray, Annotations, np.ndarray]
 LOGGED = {
     "discriminator_loss",
-    "auxiliary_loss",
     "generator_loss",
     "classifier_loss",
-    "hit_rate_authentic",
-    "hit_rate_generated",
+    "discriminator_auc",
     "generator_entropy",
     "classifier_entropy",
-    "generator_effective_share",
-    "classifier_effective_share",
     "val_accuracy",
 }
 
@@ -74,13 +69,7 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     assert all(len(values) == estimator.n_iter_ == 3 for values in estimator.history_.values())
     assert estimator.score(crowd[0], crowd[2]) > 0.7
     assert estimator.start_ is not None and not estimator.collapsed_
-    for name in (
-        "generator_effective_share",
-        "classifier_effective_share",
-        "hit_rate_authentic",
-        "hit_rate_generated",
-    ):
-        assert all(0 < value <= 1.0001 for value in estimator.history_[name])
+    assert all(0 <= value <= 1 for value in estimator.history_["discriminator_auc"])
     np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 
@@ -131,8 +120,15 @@ def test_dl_cl_is_where_crowding_starts_and_what_is_kept_where_no_epoch_is_bette
     estimator: CrowdInG, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, annotations, truth = crowd
-    monkeypatch.setattr(module, "is_better", lambda *_: False)
+    original, figures = module.validation_figures, []
+
+    def never_better(*arguments: Any, **options: Any) -> dict[str, float]:
+        figures.append(original(*arguments, **options))
+        return figures[0]
+
+    monkeypatch.setattr(module, "validation_figures", never_better)
     fitted(estimator, crowd)
+    assert len(figures) == 4
     assert estimator.best_epoch_ is None and estimator.start_ is not None
     dl_cl = (
         registry.method("dl_cl")
@@ -173,33 +169,25 @@ def test_generated_annotations_are_marked_and_fill_only_empty_cells(
 ) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
-    generated_crowd = estimator.generate(x, annotations=annotations)
+    generated_crowd = estimator.generate(x, annotations)
     assert generated_crowd.generated.sum() == annotations.shape[0] * annotations.shape[1] - len(
         annotations.labels
     )
     np.testing.assert_array_equal(generated_crowd.observed().to_dense(), annotations.to_dense())
-    alone = estimator.generate(x[:7], annotators=[3, 1])
-    assert alone.generated.all()
-    assert set(alone.annotators.tolist()) == {1, 3}
-    assert len(alone.labels) == 14
-    np.testing.assert_array_equal(
-        alone.to_dense(), estimator.generate(x[:7], annotators=[1, 3]).to_dense()
-    )
-    assert (
-        estimator.generate(x, seed=9).to_dense() != estimator.generate(x, seed=8).to_dense()
-    ).any()
+    alone = estimator.generate(x[:7])
+    assert alone.generated.all() and len(alone.labels) == 7 * annotations.num_annotators
     np.testing.assert_allclose(estimator.predict_annotators(x).sum(axis=2), 1.0, rtol=1e-5)
-    with pytest.raises(DataError, match="annotator"):
-        estimator.generate(x, annotators=[17])
     with pytest.raises(DataError, match="48 instances"):
-        estimator.generate(x, annotations=annotations[:5])
+        estimator.generate(x, annotations[:5])
+    with pytest.raises(DataError, match="by the annotators"):
+        estimator.generate(x, Annotations.from_dense(annotations.to_dense()[:, :4]))
 
 
 @pytest.mark.ci
 def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, crowd: Crowd) -> None:
     x, annotations, _ = crowd
     fitted(estimator, crowd)
-    generated_crowd = estimator.generate(x, annotations=annotations)
+    generated_crowd = estimator.generate(x, annotations)
     wrong = annotations.with_generated(
         generated_crowd.instances[generated_crowd.generated],
         generated_crowd.annotators[generated_crowd.generated],
@@ -210,20 +198,17 @@ def test_generated_annotations_never_reach_an_evaluation(estimator: CrowdInG, cr
         == estimator.score(x, wrong)
         == estimator.score(x, annotations)
     )
-    # Nor do they choose the epoch: what is held out is judged by authentic annotations, those of
-    # instances that have any.
-    partly_generated = annotations.select(annotations.instances != 7).with_generated(
-        [7, 7], [0, 1], [2, 2]
-    )
+    # Nor do they train: instances with generated annotations alone are left out.
+    authentic = annotations.select(annotations.instances != 7)
+    partly_generated = authentic.with_generated([7, 7], [0, 1], [2, 2])
     data = TrainingData(x, partly_generated, None, np.arange(len(x)))
-    for seed in range(5):
-        split = held_out(data, 0.3, seed)
-        held = np.setdiff1d(np.arange(len(x)), split.rows)
-        assert 7 in split.rows and len(held) == len(split.validation[1])
-        votes = partly_generated.observed().vote_counts()[held]
-        assert (votes[np.arange(len(held)), split.validation[1]] == votes.max(axis=1)).all()
+    split = module.authentic_data(data)
+    assert split.rows.tolist() == [*range(7), *range(8, len(x))]
+    np.testing.assert_array_equal(split.annotations.labels, authentic.labels)
+    np.testing.assert_array_equal(split.features, x[split.rows])
+    expected = estimator.predict_proba(x)
     estimator.fit(x, wrong, (x[:18], crowd[2][:18]))
-    np.testing.assert_array_equal(game_of(estimator).crowd.labels, annotations.labels)
+    np.testing.assert_array_equal(estimator.predict_proba(x), expected)
     with pytest.raises(DataError, match="authentic"):
         estimator.fit(x, estimator.generate(x))
 
@@ -249,25 +234,6 @@ def test_a_refit_tells_how_the_epoch_was_chosen_and_whether_either_collapsed(
     assert model.history_ == {"loss": [7.0]} and model.n_iter_ == 7 and model.collapsed_
     # A refit that collapses has no validation data to go back by: it ends at the start.
     assert model.best_epoch_ == (2 if collapses == "choice" else None)
-
-
-@pytest.mark.slow
-def test_annotator_features_stand_in_for_identities(crowd: Crowd, tmp_path: pathlib.Path) -> None:
-    x, annotations, truth = crowd
-    features = np.column_stack([np.linspace(-1.0, 1.0, N_ANNOTATORS), np.zeros(N_ANNOTATORS)])
-    features[1] = features[
-        0
-    ]  # two annotators of whom the same is known are one and the same to the generator
-    model = CrowdInG(**{**ARGUMENTS, "epochs": 1}, annotator_features=features).fit(
-        x, annotations, (x[:18], truth[:18])
-    )
-    assert model.annotator_table_.shape == (N_ANNOTATORS, 2)
-    expected = model.predict_annotators(x)
-    np.testing.assert_allclose(expected[:, 0], expected[:, 1], rtol=1e-5)
-    assert np.abs(expected[:, 0] - expected[:, 2]).max() > 1e-4
-    model.save(tmp_path / "saved")
-    loaded = neucrowd_tf.persistence.load(tmp_path / "saved")
-    np.testing.assert_array_equal(loaded.generate(x).to_dense(), model.generate(x).to_dense())
 
 
 WAYS: list[dict[str, Any]] = [{"multiplier": "search"}, {"multiplier": 0.0}, {"two_step": False}]
@@ -317,10 +283,6 @@ def test_bad_arguments_and_data_have_one_clear_error(crowd: Crowd) -> None:
     for multiplier in ("median", None):
         with pytest.raises(UsageError, match="multiplier"):
             CrowdInG(multiplier=multiplier).fit(x, annotations)
-    with pytest.raises(DataError, match="annotator_features"):
-        CrowdInG(annotator_features=np.zeros((2, 3))).fit(x, annotations)
-    with pytest.raises(DataError, match="annotator_features: expected numbers"):
-        CrowdInG(annotator_features=["old", "new"]).fit(x, annotations)
     with pytest.raises(DataError, match="two instances or more"):
         CrowdInG().fit(x[:1], Annotations.from_dense([[0, 1]]), (x[:18], np.zeros(18, int)))
     with pytest.raises(IdentitiesError):
