@@ -28,8 +28,6 @@ FILES = (
     *(LABELS, OUT_OF_FOLD, REPORT),
 )
 FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
-# Marks around the comparison in the report; names are escaped and cannot contain them.
-COMPARISON = ("<!-- comparison -->", "<!-- end of comparison -->")
 # Input files that config.json's settings name: those of --dataset=table, and those of any method.
 TABLES = (
     *("features", "images", "texts", "annotations", "truth"),

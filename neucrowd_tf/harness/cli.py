@@ -89,10 +89,6 @@ def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> i
     if options.table:
         write_text(options.output_dir / f"summary.{options.table}", f"{table}\n")
     say("\n".join([table, *_notes(outcomes), *_places(options, folders)]))
-    from neucrowd_tf.report.build import refresh_comparison
-
-    for folder in folders:  # a report was written before the later runs had finished
-        refresh_comparison(folder)
     return runner.exit_code(outcomes)
 
 

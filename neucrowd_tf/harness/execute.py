@@ -201,7 +201,7 @@ class _Execution:
                 stacklevel=2,
             )
         if self.work.options.report is not False:
-            self._report(estimator, metrics)
+            self._report(metrics)
         write_json(self.folder / run_files.FINISHED, metrics)
         return metrics
 
@@ -299,18 +299,13 @@ class _Execution:
         path = self.folder / run_files.SAVED_MODEL
         export_saved_model(estimator, path, dataset.feature_names, self.encoder)
 
-    def _report(self, estimator: Any, metrics: dict[str, Any]) -> None:
+    def _report(self, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         from neucrowd_tf.report.build import write_report
 
         try:
             write_report(
-                self.folder,
-                self.dataset,
-                estimator,
-                metrics,
-                model_annotators=self.models,
-                gold=self._gold(),
+                self.folder, self.dataset, metrics, model_annotators=self.models, gold=self._gold()
             )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:

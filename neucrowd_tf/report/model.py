@@ -1,20 +1,22 @@
-"""The page's sections on a model: recommendation, test metrics, calibration and comparison."""
+"""The page's sections on a run: recommendation, test metrics, confusion matrix and calibration."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
+from neucrowd_tf.commands.predictions import read_predictions
+from neucrowd_tf.commands.run_files import PREDICTIONS, read_config
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals, wilson_interval
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
-from neucrowd_tf.report.pictures import heatmap
-from neucrowd_tf.report.results import ModelResults
 from neucrowd_tf.report.text import shown
 
-MOST_CELLS = 12  # classes of a confusion matrix with numbers
-MOST_CLASSES = 50
+MOST_CLASSES = 30  # of a confusion matrix
 METRICS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -26,66 +28,70 @@ METRICS = {
 }
 
 
-def model_sections(model: ModelResults) -> dict[str, Any]:
-    """Returns the template's values for a model."""
-    rows = np.flatnonzero(model.labels >= 0)
-    classes = [shown(name) for name in model.class_names.tolist()]
-    parameters = dict(model.settings.get("parameters") or {})
+def model_sections(
+    folder: Path, metrics: Mapping[str, Any], class_names: NDArray[Any]
+) -> dict[str, Any]:
+    """Returns the template's values for a run.
+
+    Args:
+        folder: of the run, with config.json and predictions.csv.
+        metrics: the content of metrics.json.
+        class_names: `[C]`; the file quotes those that begin like a formula.
+    """
+    table = read_predictions(folder / PREDICTIONS)
+    rows = np.flatnonzero(table.labels >= 0)
+    classes = [shown(name) for name in class_names.tolist()]
+    parameters = read_config(folder).parameters
     values: dict[str, Any] = {
-        "method": model.method,
-        "labels_are": model.labels_are,
+        "method": metrics["method"],
+        "labels_are": metrics["test_labels"],
         "size": len(rows),
         "classes": classes,
-        "meaning": model.meaning,
+        "meaning": metrics.get("test_meaning", ""),
         "recommendation": None,
         "settings": [(name, shown(value, 60)) for name, value in parameters.items()],
-        "seed": model.settings.get("seed"),
-        "comparison": list(model.comparison),
-        "method_metrics": METRICS,
+        "seed": metrics["seed"],
     }
-    if model.recommendation is not None:
-        tried = model.recommendation.get("methods", [])
+    if (recommendation := metrics.get("recommendation")) is not None:
+        tried = recommendation["methods"]
         values["recommendation"] = {
-            "chosen": model.recommendation.get("method"),
-            "text": model.recommendation.get("text", ""),
-            "rows": [row for row in tried if row.get("score") is not None],
-            "left_out": [row for row in tried if row.get("score") is None],
+            "chosen": recommendation["method"],
+            "text": recommendation["text"],
+            "rows": [row for row in tried if row["score"] is not None],
+            "left_out": [row for row in tried if row["score"] is None],
         }
     if len(rows):
-        values |= _scores(model.labels[rows], model.probabilities[rows], classes, model)
+        truth, probabilities = table.labels[rows], table.probabilities[rows]
+        values |= _scores(truth, probabilities, classes, metrics)
     return values
 
 
 def _scores(
-    truth: NDArray[np.int64], scores: NDArray[np.float64], classes: list[str], model: ModelResults
+    truth: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    classes: list[str],
+    recorded: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns metrics with intervals, also by class, the confusion matrix and calibration."""
     metrics = classification_metrics(truth, scores)
-    intervals: dict[str, Interval] = {}
-    if model.meaning:  # expected values, which do not follow from these labels
-        metrics |= {name: model.metrics[name] for name in METRICS if name in model.metrics}
-        named = ("accuracy", "accuracy_low", "accuracy_high")
-        if all(name in model.metrics for name in named):
-            intervals["accuracy"] = Interval(*(model.metrics[name] for name in named))
+    if "test_meaning" in recorded:  # expected values, which do not follow from these labels
+        test = recorded["test"]
+        metrics |= {name: test[name] for name in METRICS if name in test}
+        bounds = (test[name] for name in ("accuracy", "accuracy_low", "accuracy_high"))
+        intervals = {"accuracy": Interval(*bounds)}
     else:
         intervals = metric_intervals(truth, scores)
-    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (truth, scores.argmax(axis=1)), 1)
+    counts = confusion_matrix(truth, scores.argmax(axis=1), labels=range(len(classes)))
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    confusion = None
-    if len(classes) <= MOST_CELLS:
-        pairs = zip(counts.tolist(), shares.tolist(), strict=True)
-        cells = [list(zip(row, share, strict=True)) for row, share in pairs]
-        confusion = list(zip(classes, cells, strict=True))
-    per_class = [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)]
+    pairs = zip(counts.tolist(), shares.tolist(), strict=True)
+    cells = [list(zip(row, share, strict=True)) for row, share in pairs]
     return {
         "metrics": [
             (label, metrics.get(name), intervals.get(name)) for name, label in METRICS.items()
         ],
-        "per_class": per_class[:MOST_CLASSES],
+        "per_class": [(name, metrics["per_class"][str(code)]) for code, name in enumerate(classes)],
         "headline": metrics,
-        "confusion": confusion,
-        "heatmap": None if confusion else heatmap(shares),
+        "confusion": list(zip(classes, cells, strict=True)) if len(cells) <= MOST_CLASSES else [],
         "calibration": _calibration(truth, scores),
     }
 

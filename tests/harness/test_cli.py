@@ -14,19 +14,6 @@ from neucrowd_tf.harness import cli, process
 Command = Callable[..., int]
 
 
-@pytest.mark.ci
-def test_every_report_compares_all_methods(command: Command, tmp_path: Path) -> None:
-    """The first one's page is written before the second one has run."""
-    flags = ("--dataset=tiny", "--method=mean,oracle", "--report")
-    assert command(*flags, f"--output_dir={tmp_path}") == 0
-    for method in ("mean", "oracle"):
-        page = (tmp_path / "tiny" / method / "seed-0" / "report.html").read_text(encoding="utf-8")
-        piece = page[page.index('id="comparison"') : page.index('id="reading"')]
-        assert ">mean<" in piece
-        assert ">oracle<" in piece
-        assert f'<tr class="mine"><td class="name">{method}<' in piece
-
-
 def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     """Ids come from a user's files; here one would turn the terminal red, another clear it."""
     with warnings.catch_warnings():

@@ -1,43 +1,47 @@
-"""Consensus and the ranking of instances by doubt."""
+"""The items whose consensus labels are the least certain."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.consensus import inferred
-from neucrowd_tf.report.crowd import rank_by_doubt
-
-
-def test_doubt_is_the_mean_of_ranks_by_hand() -> None:
-    """Votes (2,2), (3,1), (4,0): probabilities rise, so ranks 1, .5, 0. The model disagrees by .1,
-    .2, .9: ranks 0, .5, 1.
-
-    Means .5, .5, .5: equal scores are ordered by the share of votes, .5, .75, 1. With a model that
-    disagrees by .9, .2, .1 the means are 1, .5, 0.
-    """
-    agreed = inferred(Annotations.from_votes([[2, 2], [3, 1], [4, 0]]))
-    agreed.model.labels_[0] = 0  # the tie
-    equal = rank_by_doubt(agreed, np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]))
-    assert equal.score.tolist() == [0.5, 0.5, 0.5] and equal.rows.tolist() == [0, 1, 2]
-    assert equal.share.tolist() == [0.5, 0.75, 1.0]
-    clear = rank_by_doubt(agreed, np.array([[0.1, 0.9], [0.8, 0.2], [0.9, 0.1]]))
-    assert clear.score.tolist() == [1.0, 0.5, 0.0]
-    np.testing.assert_allclose(clear.disagreement, [0.9, 0.2, 0.1])
+from neucrowd_tf.report.crowd import _items, crowd_sections
 
 
 def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:
     annotations, truth = crowd
-    agreed = inferred(annotations)
-    doubts = rank_by_doubt(agreed)
-    wrong = agreed.labels[doubts.rows] != truth[doubts.rows]
-    assert wrong[:60].mean() > 3 * max(wrong[60:].mean(), 1e-3)
-    assert sorted(doubts.rows.tolist()) == np.flatnonzero(annotations.annotated).tolist()
+    doubts = _items(inferred(annotations))
+    assert doubts["total"] == annotations.annotated.sum() and len(doubts["rows"]) == 60
+    probabilities = [row["probability"] for row in doubts["rows"]]
+    assert probabilities == sorted(probabilities)
+    named = dict(zip(annotations.instance_names.tolist(), truth, strict=True))
+    codes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
+    wrong = [codes[row["consensus"]] != named[row["task"]] for row in doubts["rows"]]
+    everywhere = inferred(annotations).labels != truth
+    assert np.mean(wrong) > 2 * everywhere[annotations.annotated].mean()
 
 
-def test_items_without_labels_with_gold_labels_and_without_predictions() -> None:
+def test_items_without_labels_and_with_gold_labels_are_not_doubtful() -> None:
     annotations = Annotations([0, 0, 2, 3], [0, 1, 0, 1], [0, 1, 1, 0], num_instances=4)
-    agreed = inferred(annotations, np.array([-1, -1, -1, 1]))
-    model = np.array([[0.5, 0.5], [0.5, 0.5], [np.nan, np.nan], [0.5, 0.5]])
-    doubts = rank_by_doubt(agreed, model)
-    assert set(doubts.rows.tolist()) == {0, 2} and np.isfinite(doubts.score).all()
+    doubts = _items(inferred(annotations, np.array([-1, -1, -1, 1])))
+    assert {row["task"] for row in doubts["rows"]} == {0, 2} and doubts["total"] == 2
+
+
+def test_a_models_labels_are_left_out_of_agreement() -> None:
+    rng = np.random.default_rng(0)
+    people = rng.integers(0, 2, (60, 1)) ^ (rng.random((60, 3)) < 0.1)
+    model = np.zeros((60, 1), dtype=int)  # says 0 throughout, which agrees with nobody
+    crowd = Annotations.from_dense(
+        np.concatenate([people, model], axis=1), annotator_names=["a", "b", "c", "gpt"]
+    )
+    result = crowd_sections(crowd, ["gpt"])["agreement"]
+    alone = Annotations.from_dense(people)
+    kappa, alpha = result["kappa"], result["alpha"]
+    assert kappa.value == pytest.approx(statistics.fleiss_kappa(alone)) and kappa.low > 0.5
+    expected = statistics.agreement_coefficients(alone.vote_counts(), np.eye(2))
+    assert alpha.value == pytest.approx(expected["krippendorff"])
+    assert (result["models"], result["overlap"]) == (["gpt"], 60)
+    assert {name for pair in result["least"] for name in pair[:2]} == {"a", "b", "c"}
+    assert crowd_sections(crowd)["agreement"]["kappa"].value < 0.5

@@ -1,18 +1,13 @@
-"""What is read from a run's folder."""
+"""What is read from a run's predictions.csv."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from neucrowd_tf.commands.predictions import read_predictions
-from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.report.results import read_run, siblings
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
@@ -48,55 +43,3 @@ def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str
         read_predictions(path)
     with pytest.raises(DataError, match="no such file"):
         read_predictions(tmp_path / "none.csv")
-
-
-@pytest.mark.parametrize("text", ["5", '"epochs"', "[1]"])
-def test_parameters_without_names_are_one_clear_error(run_folder: Path, text: str) -> None:
-    path = run_folder / "config.json"
-    path.write_text(f'{{"method": "mine", "parameters": {text}}}')
-    with pytest.raises(DataError) as caught:
-        read_run(run_folder)
-    assert str(caught.value).startswith(f"{path}: parameters: missing or of another type")
-
-
-@pytest.mark.parametrize("name", ["predictions.csv", "annotators.csv", "evaluation.json"])
-def test_results_that_the_run_did_not_write_are_one_clear_error(
-    run_folder: Path, name: str
-) -> None:
-    path = run_folder / name
-    if not path.exists():
-        path.write_text('{"surest": 1}' if path.suffix == ".json" else "a,b\n1,2\n")
-    metrics = json.loads((run_folder / "metrics.json").read_text())
-    metrics["digests"] = {"labels.csv": "0" * 64}  # which is not there
-    if path.suffix == ".csv":
-        metrics["digests"][name] = digest(path)
-    (run_folder / "metrics.json").write_text(json.dumps(metrics))
-    assert read_run(run_folder).method == "mine"
-    path.write_text(path.read_text()[:-3])
-    with pytest.raises(DataError) as caught:
-        read_run(run_folder)
-    assert str(caught.value).startswith(f"{path}: expected the file that the run wrote, received")
-    assert "--resume" in str(caught.value)
-
-
-def test_runs_of_the_same_seed_are_compared(run_folder: Path) -> None:
-    rows = siblings(run_folder)
-    assert [(row["method"], row["accuracy"]) for row in rows] == [("mine", 0.9), ("other", 0.8)]
-
-
-class _Held:
-    """A method that predicted some training rows when they were held out."""
-
-    def __init__(self) -> None:
-        self.rows_ = np.array([0, 2])
-        self.held_out_probas_ = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-
-    def predict_proba(self, features: np.ndarray) -> np.ndarray:
-        return np.full((len(features), 3), 1 / 3)
-
-
-def test_held_out_predictions_are_preferred(run_folder: Path, dataset: CrowdDataset) -> None:
-    result = read_run(run_folder, dataset, _Held())
-    assert result.method == "mine" and result.training is not None
-    assert result.training[1:3].tolist() == [[1 / 3] * 3, [0.0, 0.0, 1.0]]
-    assert result.metrics["ece"] == 0.05
