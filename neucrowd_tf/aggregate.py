@@ -37,7 +37,7 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.engine.records import Engine
+    from neucrowd_tf.aggregation.engine.local import Engine
     from neucrowd_tf.certainty.inference import Inference
     from neucrowd_tf.certainty.models import ModelAnnotator
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from distributed.scheduler import NoValidWorkerError, NoWorkerError
 from threadpoolctl import threadpool_limits
 
-from neucrowd_tf.aggregation.engine.records import in_order
+from neucrowd_tf.aggregation.engine.local import in_order
 from neucrowd_tf.errors import UsageError
 
 Item = TypeVar("Item")

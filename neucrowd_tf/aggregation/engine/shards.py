@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
+from pyarrow import feather
 from scipy import sparse
 
-from neucrowd_tf.aggregation.engine.records import Engine, changed, digests
+from neucrowd_tf.aggregation.engine.local import Engine
 from neucrowd_tf.aggregation.engine.source import (
     NAMES,
     Source,
@@ -30,11 +30,12 @@ from neucrowd_tf.aggregation.engine.source import (
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
+from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import read_sealed, write_sealed
+from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import typed_names
@@ -96,38 +97,16 @@ class Shards:
 
     def tasks(self, number: int) -> pa.Array:
         """Returns the names of a shard's tasks."""
-        with pa.memory_map(str(self.folder / _files(number)[2])) as stream:
-            return pa.ipc.open_file(stream).read_all()["task"].combine_chunks()
+        table = feather.read_table(self.folder / _files(number)[2], memory_map=True)
+        return table["task"].combine_chunks()
 
 
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """Returns the record of the shards in a folder, None if they were not finished.
-
-    Raises:
-        DataError: a damaged file.
-    """
-    path = folder / RECORD
-    return read_sealed(path) if path.exists() else None
-
-
-def load_shards(folder: Path, record: dict[str, Any], engine: Engine) -> Shards:
-    """Returns the shards of a folder, by their record.
-
-    Raises:
-        DataError: a file of theirs is damaged.
-    """
-    if (path := changed(folder, record["files"], engine)) is not None:
-        raise DataError(f"{path}: expected a shard as it was written, received a damaged file")
-    fields = [field.name for field in dataclasses.fields(Shards)][1:]
-    return Shards(folder, **{name: record[name] for name in fields})
-
-
-def make_shards(source: Source, origin: dict[str, Any], folder: Path, engine: Engine) -> Shards:
+def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: Engine) -> Shards:
     """Reads a source twice (its names, then its rows) and sorts it into shards.
 
     Args:
         source: the annotations.
-        origin: see `records.origin_of`.
+        settings: what the fit depends on, for the record of the shards.
         folder: of the shards.
         engine: runs the parts.
 
@@ -157,17 +136,14 @@ def make_shards(source: Source, origin: dict[str, Any], folder: Path, engine: En
     coded = pa.array(classes, pa.large_string())
     job = functools.partial(scatter, folder, coded, _text(stored), buckets)
     runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
-    duplicates = stored.options.duplicates
-    sizes = (len(annotators), len(classes))
-    gather = Gather(folder, tuple(runs), *sizes, first, duplicates)
-    parts = list(engine.map(gather, range(buckets)))
+    rule, sizes = stored.options.duplicates, (len(annotators), len(classes))
+    sort = functools.partial(gather, folder, runs, *sizes, first, rule)
+    parts = list(engine.map(sort, range(buckets)))
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first}: expected files at rest, received one that changes")
     if twice := sum(piece[2] for piece in parts):
-        lines.append(
-            f"Duplicate (item, annotator) pairs: {twice:,}, {duplicates} used (--duplicates)."
-        )
+        lines.append(f"Duplicate (item, annotator) pairs: {twice:,}, {rule} used (--duplicates).")
     shards: dict[str, Any] = {
         "sizes": [piece[0] for piece in parts],
         "num_annotations": sum(piece[1] for piece in parts),
@@ -175,9 +151,7 @@ def make_shards(source: Source, origin: dict[str, Any], folder: Path, engine: En
         "classes": typed_names(classes).tolist(),
         "lines": [*source.lines, *(() if source.table else lines)],
     }
-    files = [name for number in range(buckets) for name in _files(number)]
-    record = {"origin": origin, "files": digests(folder, [NAMES, *files], engine)}
-    write_sealed(folder / RECORD, {**record, **shards})
+    write_json(folder / RECORD, {"of": settings, **shards})
     return Shards(folder, **shards)
 
 
@@ -191,105 +165,70 @@ def _ordered(names: pa.Array) -> pa.Array:
 
 
 def _text(source: Source) -> bool:
-    """Whether any file has text for its tasks, so that all tasks are read as text."""
-    kinds = set()
-    for file, (items, *_) in {(piece.file, piece.columns) for piece in source.parts}:
-        if ending(file) not in PARQUET or len(items) > 1:
-            return True
-        kind = pq.read_schema(file).field(items[0]).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        kinds.add(pa.types.is_integer(kind))
-    return False in kinds
+    """Whether any file has text for its items, so that all items are read as text."""
+    columns = {(piece.file, piece.columns[0]) for piece in source.parts}
+    return not all(
+        ending(file) in PARQUET
+        and len(items) == 1
+        and pa.types.is_integer(pq.read_schema(file).field(items[0]).type)
+        for file, items in columns
+    )
 
 
-@dataclasses.dataclass(frozen=True)
-class Gather:
-    """Makes a shard of what all runs have for it, as a function that other processes can be sent.
+def gather(
+    folder: Path,
+    runs: Sequence[Path],
+    num_annotators: int,
+    num_classes: int,
+    source: Path,
+    rule: Duplicates,
+    number: int,
+) -> tuple[int, int, int]:
+    """Writes the arrays of a shard, sorted by item and annotator, from what all runs have for it.
 
-    Attributes:
+    Args:
         folder: of the shards.
         runs: the files of the runs.
         num_annotators, num_classes: R and C.
         source: the annotations, for errors.
-        duplicates: "error", or which of an annotator's labels of one task counts: "first", "last"
-            or "all".
+        rule: "error", or which of an annotator's labels of one item counts.
+        number: the shard's.
+
+    Returns:
+        how many items and annotations it has, and how many duplicate ones it left out.
+
+    Raises:
+        DataError: two labels of one item by one annotator.
     """
-
-    folder: Path
-    runs: tuple[Path, ...]
-    num_annotators: int
-    num_classes: int
-    source: Path
-    duplicates: Duplicates = "error"
-
-    def __call__(self, number: int) -> tuple[int, int, int]:
-        """Writes a shard's arrays, sorted by task and annotator.
-
-        Returns:
-            how many tasks and annotations it has, and how many duplicate ones it left out.
-        """
-        table = self._rows(number)
-        tasks = table["task"].combine_chunks().dictionary_encode()
-        if isinstance(tasks, pa.ChunkedArray):
-            tasks = tasks.combine_chunks()
-        order = pc.sort_indices(tasks.dictionary)
-        names = tasks.dictionary.take(order)
-        rank = np.empty(len(names), dtype=np.int64)
-        rank[order.to_numpy()] = np.arange(len(names))
-        codes = rank[tasks.indices.to_numpy()]
-        annotators = table["annotator"].to_numpy()
-        labels = table["label"].to_numpy()
-        offsets, columns = self._sorted(codes, annotators, labels, names)
-        *paths, last = (self.folder / name for name in _files(number))
-        for path, array in zip(paths, (offsets, columns), strict=True):
-            with atomic_path(path) as temporary:
-                np.save(temporary, array)
-        write_arrow(last, pa.table({"task": names}))
-        return len(names), len(columns), len(codes) - len(columns)
-
-    def _rows(self, number: int) -> pa.Table:
-        """Returns the rows of a bucket, copied out of the runs."""
-        rows = []
-        for run in self.runs:
-            with pa.memory_map(str(run)) as stream:
-                reader = pa.ipc.open_file(stream)
-                offsets = np.frombuffer(reader.schema.metadata[b"offsets"], dtype="<i8")
-                first, last = offsets[number : number + 2].tolist()
-                rows.append(reader.read_all().slice(first, last - first))
-        return pa.concat_tables(table.replace_schema_metadata() for table in rows)
-
-    def _sorted(
-        self,
-        tasks: NDArray[np.int64],
-        annotators: NDArray[np.int32],
-        labels: NDArray[np.int16],
-        names: pa.Array,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Returns the tasks' offsets `[n + 1]` and the annotations' columns.
-
-        Raises:
-            DataError: two labels of one task by one annotator.
-        """
-        width = self.num_annotators * self.num_classes
-        kind = np.int32 if width < 2**31 else np.int64
-        columns = annotators.astype(np.int64) * self.num_classes + labels
-        if len(names) * width < 2**63:
-            ordered, columns = np.divmod(np.sort(tasks * width + columns), width)
-        else:
-            order = np.lexsort((columns, tasks))
-            ordered, columns = tasks[order], columns[order]
-        who = columns // self.num_classes
-        twice = np.flatnonzero((ordered[1:] == ordered[:-1]) & (who[1:] == who[:-1]))
-        if len(twice) and self.duplicates == "error":
-            name = pq.read_table(self.folder / NAMES)["annotator"]
-            task, worker = names[int(ordered[twice[0]])].as_py(), name[int(who[twice[0]])].as_py()
-            raise error("duplicate_pair", self.source, item=task, annotator=worker)
-        if len(twice) and self.duplicates != "all":
-            order = np.lexsort((annotators, tasks))  # within a pair in the order of the rows
-            pairs = np.stack([tasks[order], annotators[order]])
-            changes = (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)
-            first = self.duplicates == "first"
-            chosen = order[np.r_[True, changes] if first else np.r_[changes, True]]
-            return self._sorted(tasks[chosen], annotators[chosen], labels[chosen], names)
-        counts = np.bincount(ordered, minlength=len(names))
-        return np.concatenate([[0], np.cumsum(counts)]).astype(kind), columns.astype(kind)
+    rows = []
+    for run in runs:
+        table = feather.read_table(run, memory_map=True)
+        offsets = np.frombuffer(table.schema.metadata[b"offsets"], dtype="<i8")
+        first, last = offsets[number : number + 2].tolist()
+        rows.append(table.slice(first, last - first).replace_schema_metadata())
+    table = pa.concat_tables(rows)
+    tasks = table["task"].combine_chunks().dictionary_encode()
+    order = pc.sort_indices(tasks.dictionary)
+    names = tasks.dictionary.take(order)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(len(names))
+    pairs = rank[tasks.indices.to_numpy()] * num_annotators + table["annotator"].to_numpy()
+    keys = pairs * num_classes + table["label"].to_numpy()
+    ordered = np.sort(keys)
+    places = ordered // num_classes
+    twice = np.flatnonzero(places[1:] == places[:-1])
+    if len(twice) and rule == "error":
+        item, who = divmod(int(places[twice[0]]), num_annotators)
+        annotator = pq.read_table(folder / NAMES)["annotator"][who].as_py()
+        raise error("duplicate_pair", source, item=names[item].as_py(), annotator=annotator)
+    if len(twice) and rule != "all":
+        ordered = np.sort(np.delete(keys, duplicates(pairs, rule)))
+    width = num_annotators * num_classes
+    items, columns = np.divmod(ordered, width)
+    offsets = np.cumsum(np.bincount(items + 1, minlength=len(names) + 1))
+    *paths, last = (folder / name for name in _files(number))
+    for path, array in zip(paths, (offsets, columns), strict=True):
+        with atomic_path(path) as temporary:
+            np.save(temporary, array.astype(np.int32 if width < 2**31 else np.int64))
+    write_arrow(last, pa.table({"task": names}))
+    return len(names), len(columns), len(keys) - len(columns)

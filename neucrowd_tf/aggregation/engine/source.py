@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import feather
 
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
@@ -32,6 +33,7 @@ NAMES = "annotators.parquet"
 TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
+ROW_BYTES = 16  # of a short row of a CSV
 PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
 # Options that only a file in memory is read with.
 WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
@@ -63,17 +65,15 @@ class Source:
         files: the files.
         state: their sizes and times, to notice that they change during reading.
         options: how they are read.
-        others: files of the folder that are not read.
         lines: what was read, for the report.
         table: the labels, if the layout is not a long table and so was read into memory.
     """
 
     parts: list[Part]
     rows: int
-    files: tuple[Path, ...]
-    state: tuple[tuple[int, int], ...]
+    files: list[Path]
+    state: list[tuple[int, int]]
     options: TableOptions
-    others: tuple[Path, ...] = ()
     lines: tuple[str, ...] = ()
     table: pa.Table | None = None
 
@@ -115,7 +115,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
             sizes = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
             parts += [Part(file, columns, options, span) for span in _spans(sizes)]
         else:
-            rows += 1 + file.stat().st_size // _row_length(file)
+            rows += 1 + file.stat().st_size // ROW_BYTES
             parts.append(Part(file, columns, options))
     words = ", ".join(
         f"{word} {JOINT.join(names)}"
@@ -123,7 +123,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
     )
     reason = f" ({roles.reason})" if roles is not None and roles.reason else ""
     lines = (f"{path.name}: long table; {words}{reason}",)
-    return Source(parts, rows, tuple(files), state_of(files), options, _others(path, files), lines)
+    return Source(parts, rows, files, state_of(files), options, lines)
 
 
 def _roles(file: Path, options: TableOptions) -> Roles | None:
@@ -152,41 +152,27 @@ def _in_memory(file: Path, options: TableOptions) -> Source:
         for texts, column in zip(names, codes, strict=True)
     ]
     table = pa.table(arrays, names=list(COLUMNS))
-    return Source([], len(table), (file,), state_of([file]), options, (), tuple(lines), table)
+    return Source([], len(table), [file], state_of([file]), options, tuple(lines), table)
 
 
-def state_of(files: Sequence[Path]) -> tuple[tuple[int, int], ...]:
+def state_of(files: Sequence[Path]) -> list[tuple[int, int]]:
     """Returns the size and the time of each file."""
-    return tuple((status.st_size, status.st_mtime_ns) for status in (f.stat() for f in files))
-
-
-def _others(path: Path, files: list[Path]) -> tuple[Path, ...]:
-    """Returns the files of a folder that are neither read nor hidden."""
-    rest = [file for file in _visible(path) if file not in files] if path.is_dir() else []
-    return tuple(file for file in rest if not file.is_dir())
-
-
-def _visible(folder: Path) -> list[Path]:
-    """Returns what a folder and its folders hold and is not hidden, sorted."""
-    return sorted(path for path in folder.rglob("*") if not path.name.startswith((".", "_")))
+    return [(status.st_size, status.st_mtime_ns) for status in map(Path.stat, files)]
 
 
 def _files(path: Path) -> list[Path]:
+    """Returns a file, or the tables in a folder and its folders that are not hidden."""
     if not path.is_dir():
-        check_regular(path, folders=False)
         return [path]
-    files = [file for file in _visible(path) if file.suffix.lower() in (".parquet", ".csv")]
+    files = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in (".parquet", ".csv") and not file.name.startswith((".", "_"))
+    ]
     if not files:
         problem = "the folder has no .parquet or .csv files"
         raise unreadable(path, problem, "Name another folder, or a file")
     return files
-
-
-def _row_length(file: Path) -> int:
-    """Returns about how many bytes a row of a CSV has."""
-    with file.open("rb") as stream:
-        sample = stream.read(1 << 16)
-    return max(len(sample) // max(sample.count(b"\n"), 1), 1)
 
 
 def _spans(sizes: list[int]) -> Iterator[tuple[int, int]]:
@@ -235,38 +221,35 @@ def _read(piece: Part, wanted: tuple[str, ...]) -> Iterator[pa.Table]:
     rows = 0
     try:
         for batch in arrow_batches(file, names, piece.options, groups=groups):
-            yield _table(batch, named, wanted, file)
+            yield _table(batch, named, wanted)
             rows += len(batch)
-    except (OSError, pa.ArrowInvalid, pa.ArrowKeyError) as bad:
+    except (OSError, pa.ArrowException) as bad:
         if ending(file) in PARQUET:
-            raise broken(file, f"the file is damaged ({bad})") from None
+            raise broken(file, f"the file cannot be read ({bad})") from None
     else:
         return
     # Rows that Arrow does not take: the reader of rows takes them, or says what is wrong where.
     for batch in arrow_batches(file, names, piece.options, plain=False):
         if rows < len(batch):
-            yield _table(batch.slice(rows), named, wanted, file)
+            yield _table(batch.slice(rows), named, wanted)
         rows = max(rows - len(batch), 0)
 
 
 def _table(
-    batch: pa.RecordBatch, named: dict[str, tuple[str, ...]], wanted: tuple[str, ...], file: Path
+    batch: pa.RecordBatch, named: dict[str, tuple[str, ...]], wanted: tuple[str, ...]
 ) -> pa.Table:
     arrays = []
     for role in wanted:
-        parts = [_ids(batch.column(name), file, role) for name in named[role]]
-        if len(parts) > 1:
-            texts = [piece.cast(pa.large_string()) for piece in parts]
-            empty = [pc.equal(pc.fill_null(text, ""), "") for text in texts]
-            joined = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
-            for absent in empty:
-                joined = pc.if_else(absent, None, joined)
-            parts = [joined]
-        arrays.append(parts[0])
+        first, *more = (_ids(batch.column(name)) for name in named[role])
+        if more:
+            texts = [part.cast(pa.large_string()) for part in (first, *more)]
+            texts = [pc.if_else(pc.equal(text, ""), None, text) for text in texts]
+            first = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
+        arrays.append(first)
     return pa.table(arrays, names=list(wanted))
 
 
-def _ids(column: pa.Array, file: Path, role: str) -> pa.Array:
+def _ids(column: pa.Array) -> pa.Array:
     """Returns a column as int64 or text."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -274,13 +257,7 @@ def _ids(column: pa.Array, file: Path, role: str) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
     if pa.types.is_integer(kind):
-        try:
-            return column.cast(pa.int64())
-        except pa.ArrowInvalid:
-            problem = f"the {role}s are whole numbers from 2^63, which have to be text"
-            raise broken(file, problem) from None
-    if pa.types.is_nested(kind):
-        raise broken(file, f"the {role}s are of type {kind}")
+        return column.cast(pa.int64())
     coded = column.dictionary_encode()
     texts = [cell_text(value) for value in coded.dictionary.to_pylist()]
     return pa.array(texts, pa.large_string()).take(coded.indices)
@@ -290,24 +267,19 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
     """Returns which rows have a label, an item and an annotator; None for all of them."""
     absent = None
     for role in table.column_names:
-        column = table[role]
-        missing = pc.is_null(column)
+        column, words = table[role], {""}
+        if role == "label":
+            words |= {*(MISSING if options.missing is None else options.missing)}
         if pa.types.is_integer(column.type):
-            texts = [text for text in options.missing or () if text.lstrip("-").isdigit()]
-            if role == "label" and texts:
-                values = pa.array([int(text) for text in texts], pa.int64())
-                missing = pc.or_(missing, pc.is_in(column, value_set=values))
+            values = [int(word) for word in words if word.lstrip("-").isdigit()]
         else:
-            bare = pc.utf8_trim_whitespace(column)
-            names = {""}
-            if role == "label":
-                names |= {*(MISSING if options.missing is None else options.missing)}
-                bare = pc.utf8_lower(bare) if options.missing is None else bare
-            values = pa.array(sorted(names), pa.large_string())
-            missing = pc.or_(missing, pc.fill_null(pc.is_in(bare, value_set=values), True))
-        if pc.any(missing).as_py():
-            absent = missing if absent is None else pc.or_(absent, missing)
-    return None if absent is None else pc.invert(absent)
+            values = sorted(words)
+            column = pc.utf8_trim_whitespace(column)
+            if role == "label" and options.missing is None:
+                column = pc.utf8_lower(column)
+        missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
+        absent = missing if absent is None else pc.or_(absent, missing)
+    return pc.invert(absent) if pc.any(absent).as_py() else None
 
 
 def _check_items(items: pa.ChunkedArray, file: Path) -> None:
@@ -414,12 +386,8 @@ def scatter(
 
 def write_arrow(path: Path, table: pa.Table) -> None:
     """Writes a table so that it can be mapped into memory."""
-    with (
-        atomic_path(path) as temporary,
-        pa.OSFile(str(temporary), "wb") as sink,
-        pa.ipc.new_file(sink, table.schema) as writer,
-    ):
-        writer.write_table(table)
+    with atomic_path(path) as temporary:
+        feather.write_feather(table, temporary, "uncompressed", chunksize=max(len(table), 1))
 
 
 def coded(values: pa.ChunkedArray, names: pa.Array) -> pa.Array:

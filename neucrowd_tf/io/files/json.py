@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.files.arrays import DIGEST
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 
@@ -23,28 +21,6 @@ def write_json(path: str | Path, value: Any) -> None:
     NumPy scalars and arrays become numbers and lists, NaN becomes null.
     """
     write_text(path, to_json(value, indent=2) + "\n")
-
-
-def write_sealed(path: str | Path, value: Mapping[str, Any]) -> None:
-    """Writes an object as JSON atomically, with a digest of it and of the file's name."""
-    write_json(path, {**value, DIGEST: _seal(path, value)})
-
-
-def read_sealed(path: str | Path) -> dict[str, Any]:
-    """Reads what `write_sealed` wrote.
-
-    Raises:
-        DataError: a file that is damaged, or that something else wrote.
-    """
-    parsed = read_json(path)
-    seal = parsed.pop(DIGEST, None) if isinstance(parsed, dict) else None
-    if seal is None or seal != _seal(path, parsed):
-        raise DataError(f"{path}: expected JSON as it was written, received a damaged file")
-    return dict(parsed)
-
-
-def _seal(path: str | Path, value: Mapping[str, Any]) -> str:
-    return hashlib.sha256(f"{Path(path).name}\n{to_json(value)}".encode()).hexdigest()
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
