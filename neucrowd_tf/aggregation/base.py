@@ -7,7 +7,7 @@ import contextvars
 import reprlib
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
-Prior: TypeAlias = (
-    "Literal['update', 'uniform'] | Mapping[Hashable, float] | pd.Series[Any] | ArrayLike"
-)
+Prior: TypeAlias = "Literal['update', 'uniform'] | ArrayLike"
 Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
@@ -112,12 +110,8 @@ class Aggregator(Persistent):
         return self
 
     def __repr__(self) -> str:
-        changed = (
-            f"{field.name}={getattr(self, field.name)!r}"
-            for field in declared(self)
-            if not _is_default(getattr(self, field.name), field.default)
-        )
-        return f"{type(self).__name__}({', '.join(changed)})"
+        arguments = (f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator
@@ -199,13 +193,6 @@ class Aggregator(Persistent):
         return crowd, gold
 
 
-def is_mapping(value: object) -> TypeGuard[Mapping[Hashable, Any]]:
-    """Returns whether a value maps names to values: a mapping or a pandas Series."""
-    kind = type(value)
-    series = kind.__name__ == "Series" and kind.__module__.partition(".")[0] == "pandas"
-    return series or isinstance(value, Mapping)
-
-
 def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | None:
     """Returns gold labels as codes `[N]`, -1 for none, or None without gold labels.
 
@@ -220,8 +207,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     """
     if gold_labels is None:
         return None
-    if not is_mapping(gold_labels):
-        return known_codes(annotations, gold_labels, "gold labels")  # type: ignore[arg-type]
+    if not hasattr(gold_labels, "items"):  # which mappings and Series have
+        return known_codes(annotations, gold_labels, "gold labels")
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
@@ -271,43 +258,32 @@ def expected_skills(errors: Array, priors: Array) -> Array:
     return np.asarray(np.einsum("rcc,c->r", errors, priors))
 
 
-def resolve_prior(prior: Prior, class_names: NDArray[Any]) -> Array | None:
+def resolve_prior(prior: Prior, num_classes: int) -> Array | None:
     """Returns the class prior to hold as `[C]` probabilities, or None to estimate it.
 
     Args:
-        prior: "update", "uniform", `[C]` numbers in the order of `class_names`, or `{class name:
-            number}`.
-        class_names: `[C]`.
+        prior: "update", "uniform", or `[C]` numbers in the order of the classes.
+        num_classes: C.
 
     Raises:
         UsageError: another word.
-        DataError: a class without a number, an unknown class, or numbers that are no distribution.
+        DataError: numbers that are no distribution.
     """
     if isinstance(prior, str):
         if prior not in ("update", "uniform"):
             raise UsageError(
                 f"prior: expected 'update', 'uniform' or probabilities, received {prior!r}"
             )
-        return None if prior == "update" else np.full(len(class_names), 1.0 / len(class_names))
-    names = class_names.tolist()
-    if is_mapping(prior):
-        numbers = dict(prior.items())
-        if set(numbers) != set(names):
-            raise DataError(
-                f"prior: expected a number for each of the classes {names[:8]}, received the"
-                f" classes {list(numbers)[:8]}"
-            )
-        prior = [numbers[name] for name in names]
+        return None if prior == "update" else np.full(num_classes, 1.0 / num_classes)
     array = as_numbers(prior, "prior")
     if (
-        array.shape != (len(names),)
+        array.shape != (num_classes,)
         or not np.isfinite(array).all()
         or (array < 0).any()
         or not abs(array.sum() - 1.0) < 1e-3
     ):
         raise DataError(
-            f"prior: expected {len(names)} probabilities that sum to 1, received"
-            f" {np.asarray(prior).tolist()}"
+            f"prior: expected {num_classes} probabilities that sum to 1, received {array.tolist()}"
         )
     return np.asarray(array / array.sum())
 
@@ -366,10 +342,6 @@ def normalise_log(scores: Array, log_prior: Array, block: int = 8192) -> Array:
         scores[span] = columns.T
         evidence[span] = top + np.log(total)
     return evidence
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    return value is default or (type(value) is type(default) and bool(np.all(value == default)))
 
 
 _quiet = contextvars.ContextVar("quiet", default=False)

@@ -10,7 +10,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, number
+from neucrowd_tf.arguments import argument, estimator, fitted, number
 
 # A crowd that never disagrees leaves neither distances nor a rate: precisions stay finite.
 SMALL = 1e-9
@@ -41,7 +41,6 @@ class BwaModel(LatentModel[Weights]):
 
     shape: float
     pull: float
-    corrected: bool
     parameters_type = Weights
 
     def e_step(self, shard: Shard, parameters: Weights) -> tuple[Array, Sums]:
@@ -80,7 +79,8 @@ class BwaModel(LatentModel[Weights]):
         """Returns the annotators' expected precisions, the mean values and the prior's rate."""
         if parameters is None:
             size = len(sums["mass"])
-            scale = 4.0 * (1.0 - 1.0 / size) if self.corrected and size > 1 else 1.0
+            # The rate is scaled by 4 (1 - 1 / C), so that it serves any C.
+            scale = 4.0 * (1.0 - 1.0 / size) if size > 1 else 1.0
             rate = self.shape * sums["variance"] / sums["labels"].sum() * scale
         else:
             rate = parameters.rate
@@ -126,14 +126,11 @@ class BWA(IterativeAggregator):
 
     shape: float = argument(15.0, number(above=0), "shape of the precisions' gamma prior, a_v.")
     pull: float = argument(1.0, number(above=0), "precision of an instance's value, lambda.")
-    corrected: bool = argument(
-        True, flag, "scale the prior's rate by 4 (1 - 1 / C), so that it serves any C."
-    )
     weights_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> BwaModel:
         """Returns BWA as sums."""
-        return BwaModel(self.shape, self.pull, self.corrected)
+        return BwaModel(self.shape, self.pull)
 
     def _store(self, result: Fit[Weights], shard: Shard, model: Any) -> None:
         super()._store(result, shard, model)

@@ -32,8 +32,12 @@ from neucrowd_tf.aggregation.weighted_vote import (
     ZeroBasedSkill,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
 
+# Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
+# evidence by Kass and Raftery.
+DECISIVE = 5.0
+STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # What is chosen among where annotators err independently; unfitted, without their seed.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
@@ -99,7 +103,7 @@ class Consensus(Aggregator):
     """Chooses among methods, and combines them, without truth.
 
     First EBCC is compared with itself with one group a class. Where the bound of more groups is
-    better by `decisive`, annotators err together, methods that take them for independent are
+    better by `DECISIVE`, annotators err together, methods that take them for independent are
     misled (and so are held-out annotations, which would praise those), and EBCC's labels stay.
     Else annotations are held out in turn, and the `best` methods that predict them best from the
     rest are averaged.
@@ -121,15 +125,6 @@ class Consensus(Aggregator):
 
     best: int = argument(3, whole(1), "methods to average.")
     folds: int = argument(5, whole(2), "parts that annotations are held out in.")
-    decisive: float = argument(
-        5.0,
-        number(least=0),
-        "nats of EBCC's bound that indicate annotators who err together (Bayes factor of 150, very"
-        " strong evidence by Kass and Raftery).",
-    )
-    strength: float = argument(
-        5.0, number(least=0), "labels a class by which annotators are drawn towards their mean."
-    )
     restarts: int = argument(10, whole(2), "starts of EBCC, the first with one group a class.")
     chosen_: tuple[str, ...] = fitted()
     gain_: float = fitted()
@@ -161,7 +156,7 @@ class Consensus(Aggregator):
             return {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed).fit(crowd, gold)}
         joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
         self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        if self.gain_ > self.decisive:
+        if self.gain_ > DECISIVE:
             return {"ebcc": joint}
         self.scores_ = self._scores(crowd, gold)
         names = sorted(self.scores_, key=lambda name: -self.scores_[name])[: self.best]
@@ -177,5 +172,5 @@ class Consensus(Aggregator):
             rest, left = crowd.select(~held), crowd.select(held)
             for name, make in CANDIDATES.items():
                 probas = make(seed=self.seed).fit(rest, gold).probas_
-                scores[name] += held_out_score(rest, left, probas, self.strength)
+                scores[name] += held_out_score(rest, left, probas, STRENGTH)
         return {name: score / crowd.num_annotations for name, score in scores.items()}

@@ -119,8 +119,7 @@ class Crowdlab(Aggregator):
         self.model_weight_ = float(
             max(1.0 - wrong / commonest, LEAST) * np.sqrt(num_labels[num_labels > 0].mean())
         )
-        by_label = np.full((size, size), (1.0 - right) / max(size - 1, 1))
-        np.fill_diagonal(by_label, right)
+        by_label = coin_errors(np.array([right]), size)[0]
         total = np.asarray(shard.who @ self.weights_) + self.model_weight_
         crowd = shard.one_hot @ np.kron(self.weights_[:, None], by_label)
         return np.asarray((crowd + self.model_weight_ * model) / total[:, None])
@@ -128,16 +127,11 @@ class Crowdlab(Aggregator):
 
 def _probabilities(values: ArrayLike | None, shape: tuple[int, int]) -> Array:
     """Returns a classifier's probabilities `[N, C]`, or raises DataError."""
-    if values is None:
-        raise DataError(f"probabilities: expected a model's, of shape {shape}, received none")
     array = as_numbers(values, "probabilities")
-    if array.shape != shape or not np.isfinite(array).all() or (array < 0).any():
+    total = array.sum(axis=-1, keepdims=True)
+    if array.shape != shape or not np.isfinite(total).all() or (array < 0).any() or not total.all():
         raise DataError(
-            f"probabilities: expected finite numbers from 0 of shape {shape}, received shape"
-            f" {array.shape}"
+            f"probabilities: expected a model's, of shape {shape}: numbers from 0, not all 0 in a"
+            f" row; received shape {array.shape}"
         )
-    total = array.sum(axis=1, keepdims=True)
-    if (total <= 0).any():
-        row = int(np.flatnonzero(total[:, 0] <= 0)[0])
-        raise DataError(f"probabilities: row {row}: expected a positive sum, received 0")
     return array / total

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy import sparse
 
-from neucrowd_tf.aggregation.base import (
-    Array,
-    Prior,
-    as_numbers,
-    coin_errors,
-    normalise_counts,
-    resolve_prior,
-)
+from neucrowd_tf.aggregation.base import Array, Prior, coin_errors, normalise_counts, resolve_prior
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import (
     TINY,
@@ -30,8 +22,7 @@ from neucrowd_tf.aggregation.sums import (
     skills_of,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, flag
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.arguments import argument, estimator, flag, number
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.
@@ -56,7 +47,7 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
     """Dawid and Skene's EM over sums.
 
     Attributes:
-        pseudo: `[R, C observed, C true]` pseudo-counts.
+        pseudo: `[R or 1, C observed, C true]` pseudo-counts.
         prior: `[C]` class prior to hold, or None to estimate it.
         one_coin: one probability of being right for each annotator.
         hard: an instance counts for its most probable class alone (classification EM); the
@@ -111,20 +102,12 @@ class DawidSkeneModel(ConfusionModel[Confusion]):
         return dataclasses.replace(self, hard=False) if self.hard else self
 
 
-def _pseudo_counts(smoothing: Any, num_classes: int, one_coin: bool) -> Array:
-    """Returns `[R or 1, C observed, C true]` pseudo-counts from what broadcasts to `[R, C, C]`."""
-    pseudo = np.asarray(smoothing, dtype=np.float64)
-    pseudo = pseudo.reshape((1,) * (3 - pseudo.ndim) + pseudo.shape).transpose(0, 2, 1)
-    # One coin is one row drawn C times: it has as many pseudo-labels as one row.
-    return pseudo / num_classes if one_coin else pseudo
-
-
 def dawid_skene_em(
     one_hot: sparse.csr_matrix,
     start: Array,
     *,
     prior: Array | None = None,
-    smoothing: float | Array = 0.01,
+    smoothing: float = 0.01,
     hard: bool = False,
     max_iter: int = 100,
     tol: float = 1e-7,
@@ -138,8 +121,7 @@ def dawid_skene_em(
             `annotator * C + label`.
         start: `[N, C]` posteriors to begin with.
         prior: `[C]` class prior to hold, or None to estimate it.
-        smoothing: pseudo-counts that broadcast to `[R, C true, C observed]` (a Dirichlet prior of 1
-            + smoothing).
+        smoothing: pseudo-count of every cell (a Dirichlet prior of 1 + smoothing).
         hard: whether an instance counts for its most probable class alone; the probabilities
             returned are the posteriors under the last parameters all the same.
         max_iter: most iterations.
@@ -152,7 +134,7 @@ def dawid_skene_em(
         (the same joint and posterior, with Psi the errors and Phi the prior).
     """
     size = start.shape[1]
-    model = DawidSkeneModel(_pseudo_counts(smoothing, size, False), prior, hard=hard)
+    model = DawidSkeneModel(np.full((1, size, size), smoothing), prior, hard=hard)
     begin = np.ascontiguousarray(start, dtype=np.float64)
     return run(model, Shard(one_hot, size), max_iter=max_iter, tol=tol, start=begin)
 
@@ -174,17 +156,13 @@ class DawidSkene(IterativeAggregator):
 
     needs_identities: ClassVar[str | None] = "Dawid-Skene"
 
-    smoothing: float | ArrayLike = argument(
-        0.01,
-        None,
-        "pseudo-count for every cell of every confusion matrix; or an array that broadcasts to"
-        " `[R, C true class, C observed class]`, if annotators' errors are roughly known.",
+    smoothing: float = argument(
+        0.01, number(least=0), "pseudo-count for every cell of every confusion matrix."
     )
     prior: Prior = argument(
         "update",
         None,
-        '"update" estimates the class prior, "uniform" holds it uniform, an array `[C]` or'
-        " `{class: probability}` holds that.",
+        '"update" estimates the class prior, "uniform" holds it uniform, an array `[C]` is held.',
     )
     one_coin: bool = argument(
         False, flag, "one probability of being right for each annotator instead of a matrix."
@@ -199,26 +177,11 @@ class DawidSkene(IterativeAggregator):
 
     def latent_model(self, num_classes: int) -> DawidSkeneModel:
         """Returns the method as sums; its prior is estimated."""
-        pseudo = _pseudo_counts(self.smoothing, num_classes, self.one_coin)
-        return DawidSkeneModel(pseudo, None, self.one_coin, self.hard)
+        # One coin is one row drawn C times: it has as many pseudo-labels as one row.
+        pseudo = self.smoothing / num_classes if self.one_coin else self.smoothing
+        counts = np.full((1, num_classes, num_classes), pseudo)
+        return DawidSkeneModel(counts, None, self.one_coin, self.hard)
 
     def _model(self, crowd: Annotations, shard: Shard) -> DawidSkeneModel:
-        size = shard.num_classes
-        self._check_smoothing((shard.num_annotators, size, size))
-        prior = resolve_prior(self.prior, self.classes_)
-        return dataclasses.replace(self.latent_model(size), prior=prior)
-
-    def _check_smoothing(self, shape: tuple[int, int, int]) -> None:
-        pseudo = as_numbers(self.smoothing, "smoothing")
-        try:
-            np.broadcast_to(pseudo, shape)
-        except ValueError:
-            raise DataError(
-                f"smoothing: expected a number or an array that broadcasts to {shape}, received"
-                f" shape {pseudo.shape}"
-            ) from None
-        if not np.isfinite(pseudo).all() or (pseudo < 0).any():
-            raise UsageError(
-                "smoothing: expected numbers from 0, received"
-                f" {pseudo.min() if pseudo.size else pseudo}"
-            )
+        prior = resolve_prior(self.prior, shard.num_classes)
+        return dataclasses.replace(self.latent_model(shard.num_classes), prior=prior)

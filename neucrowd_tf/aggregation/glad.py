@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,9 +20,9 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.glad_integrated import MEAN, IntegratedGladModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
-from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only, run
+from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, one_of
+from neucrowd_tf.arguments import argument, estimator, fitted
 
 # Deviation: C classes, with wrong labels equally likely.
 # Deviation: at most a few steps of L-BFGS from the last parameters, where the paper climbs by
@@ -154,68 +153,25 @@ class Glad(IterativeAggregator):
     prior: Prior = argument(
         "uniform",
         None,
-        '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` or'
-        " `{class: probability}` holds that.",
-    )
-    easiness: Literal["estimated", "integrated"] = argument(
-        "estimated",
-        one_of("estimated", "integrated"),
-        '"estimated" finds b_i with a_r by L-BFGS (the paper uses conjugate gradients).'
-        ' "integrated" averages over b_i on a grid, so that an E-step needs one instance at a'
-        " time.",
+        '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` is held.',
     )
     tol: float = 1e-5
     abilities_: Array = fitted()
     difficulties_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> IntegratedGladModel:
-        """Returns the method with integrated easiness as sums, under a uniform class prior."""
-        even = np.full(num_classes, 1.0 / num_classes)
-        return IntegratedGladModel(num_classes, even)
+        """Returns the method by parts, whose difficulties are integrated out; the prior is uniform.
 
-    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
-        prior = resolve_prior(self.prior, crowd.class_names)
-        estimate = self._integrate if self.easiness == "integrated" else self._estimate
-        theta, probas, priors, change = estimate(crowd, gold, prior)
-        self.converged_ = change < self.tol
-        self.n_iter_ = len(self.history_)
-        self.probas_, self.priors_ = apply_gold(probas, gold), priors
-        self.labels_ = majority_labels(probas, self.ties, self.seed)
-        self.abilities_ = theta[: crowd.num_annotators].copy()
-        easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
-        self.difficulties_ = np.exp(-easiness)
-        # A mean over quantiles stands for the mean over all instances, which would be R x N.
-        levels = np.exp(np.quantile(easiness[self.annotated_], (np.arange(200) + 0.5) / 200))
-        with np.errstate(over="ignore"):
-            self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
-        size = crowd.num_classes
-        self.errors_ = coin_errors(self.skills_ if size > 1 else np.ones_like(self.skills_), size)
-        if not self.converged_:
-            warn_not_converged("Glad", self.max_iter, change, self.tol)
-
-    def _integrate(
-        self, crowd: Annotations, gold: Codes | None, prior: Array | None
-    ) -> tuple[Array, Array, Array, float]:
-        """Runs EM over sums; returns what `_estimate` does, with the easiness' posterior mean."""
-        model = dataclasses.replace(self.latent_model(crowd.num_classes), prior=prior)
-        shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
-        result = run(model, shard, max_iter=self.max_iter, tol=self.tol)
-        self.history_ = result.history
-        beliefs = result.beliefs.reshape(crowd.num_instances, crowd.num_classes, -1)
-        easiness = beliefs.sum(axis=1) @ model.grid()[0]
-        theta = np.concatenate([result.parameters.abilities, easiness])
-        return theta, beliefs.sum(axis=2), result.parameters.priors, result.change
+        An E-step then needs one instance at a time.
+        """
+        return IntegratedGladModel(num_classes, np.full(num_classes, 1.0 / num_classes))
 
     # On vectors of this size a second thread costs more than it gives.
     @threadpool_limits.wrap(limits=1, user_api="blas")
-    def _estimate(
-        self, crowd: Annotations, gold: Codes | None, prior: Array | None
-    ) -> tuple[Array, Array, Array, float]:
-        """Runs EM from the priors' means.
-
-        Returns parameters, posteriors, class prior and the last change of the objective.
-        """
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
+        """Runs EM from the priors' means."""
         model, size = _Model(crowd, gold), crowd.num_classes
+        prior = resolve_prior(self.prior, size)
         theta = np.full(crowd.num_annotators + crowd.num_instances, MEAN)
         priors = np.full(size, 1.0 / size) if prior is None else prior
         probas, objective = model.posterior(theta, priors)
@@ -230,5 +186,17 @@ class Glad(IterativeAggregator):
             history.append(objective)
             if change < self.tol:
                 break
-        self.history_ = np.array(history)
-        return theta, probas, priors, change
+        self.history_, self.n_iter_ = np.array(history), len(history)
+        self.converged_ = change < self.tol
+        self.probas_, self.priors_ = apply_gold(probas, gold), priors
+        self.labels_ = majority_labels(probas, self.ties, self.seed)
+        self.abilities_ = theta[: crowd.num_annotators].copy()
+        easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
+        self.difficulties_ = np.exp(-easiness)
+        # A mean over quantiles stands for the mean over all instances, which would be R x N.
+        levels = np.exp(np.quantile(easiness[self.annotated_], (np.arange(200) + 0.5) / 200))
+        with np.errstate(over="ignore"):
+            self.skills_ = np.mean(1.0 / (1.0 + np.exp(-self.abilities_[:, None] * levels)), axis=1)
+        self.errors_ = coin_errors(self.skills_ if size > 1 else np.ones_like(self.skills_), size)
+        if not self.converged_:
+            warn_not_converged("Glad", self.max_iter, change, self.tol)

@@ -81,11 +81,6 @@ class Shard:
             labelled = labelled | (self.gold >= 0)
         return labelled.astype(np.float64)
 
-    @property
-    def weight(self) -> float:
-        """The weight of all its annotations."""
-        return float(self.one_hot.data.sum())
-
     def votes(self) -> Array:
         """Returns `[n, C]` shares of the votes, gold labels in their place."""
         return apply_gold(vote_shares(self.one_hot, self.num_classes), self.gold)
@@ -190,7 +185,7 @@ def run(
         start: `[N, K]` beliefs to begin with instead of the model's own.
         begin: an earlier run to go on with, whose iterations count.
     """
-    scale = max(shard.weight, TINY)
+    scale = max(float(shard.one_hot.data.sum()), TINY)
     if begin is not None:
         parameters, history, beliefs = begin.parameters, begin.history.tolist(), begin.beliefs
     else:

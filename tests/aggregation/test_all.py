@@ -31,7 +31,6 @@ pytestmark = [
 VARIANTS: dict[str, Aggregator] = {
     "ds_unsmoothed": DawidSkene(smoothing=0.0),
     "glad_update": Glad(prior="update"),
-    "glad_integrated": Glad(easiness="integrated"),
 }
 NAMES = [*sorted(AGGREGATORS), *VARIANTS]
 
@@ -158,7 +157,7 @@ def _models(shard: Shard) -> dict[str, LatentModel[Any]]:
         "mace": MaceModel(np.full(2, 0.5), 10.0, True, size, 0),
         "mace_em": MaceModel(np.full(2, 0.01), 0.01, False, size, 0),
         "glad": IntegratedGladModel(size),
-        "bwa": BwaModel(15.0, 1.0, True),
+        "bwa": BwaModel(15.0, 1.0),
     }
 
 

@@ -98,5 +98,5 @@ def test_probabilities_that_cannot_be_used_are_one_error(crowd: Annotations) -> 
         Crowdlab().fit(crowd)
     with pytest.raises(DataError, match=r"received shape \(4, 2\)"):
         Crowdlab().fit(crowd, probabilities=MODEL)
-    with pytest.raises(DataError, match="row 1: expected a positive sum"):
+    with pytest.raises(DataError, match="not all 0 in a row"):
         Crowdlab().fit(DENSE, probabilities=MODEL * [[1], [0], [1], [1]])
