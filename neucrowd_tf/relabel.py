@@ -131,7 +131,7 @@ def relabel(flags: Flags) -> list[str]:
     size = crowd.num_annotators
     asked = None
     if flags.ask is not None:
-        asked = read_names(flags.ask, list(map(str, crowd.annotator_names.tolist())))
+        asked = read_names(flags.ask)
     crowd = crowd.with_annotators(asked or ())
     everyone = list(map(str, crowd.annotator_names.tolist()))
     if everyone[size:]:
@@ -199,9 +199,7 @@ def _accuracy(
     for shift in certainty.shifts[:MODEL_DRAWS]:
         drawn = with_evidence(certainty.spread(certainty.right(shift)), evidence)
         means.append(drawn[rows, labels].mean())
-    value = float(belief.probas[rows].max(axis=1).mean())
-    low, high = np.quantile(means, [0.1, 0.9])
-    return Estimate(value, min(float(low), value), max(float(high), value))
+    return Estimate.of(float(belief.probas[rows].max(axis=1).mean()), means)
 
 
 def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
@@ -234,14 +232,14 @@ def _rows(
     from neucrowd_tf.labelling.plan import REACHED, reason
 
     tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
-    votes, counts = crowd.vote_counts(), crowd.labels_per_annotator()
+    votes = crowd.vote_counts()
     for priority, request in enumerate(plan, 1):
         yield [
             text_cell(tasks[request.task]),
             text_cell(workers[request.annotator]),
             str(priority),
             number_cell(REACHED[0] * request.gain),
-            text_cell(reason(crowd, belief, votes, counts, request)),
+            text_cell(reason(crowd, belief, votes, request)),
             *(() if costs is None else (number_cell(float(costs[request.annotator])),)),
         ]
 

@@ -27,14 +27,12 @@ class AlternativeTest:
         winning_rate: the share of people whom the model may replace; it passes from 0.5 on.
         advantage: the mean probability that the model agrees with the other people at least as
             well as the person who is left out.
-        annotators: `[P]` codes of the people who were compared.
         p_values: `[P]` of "the person is better than the model by epsilon or more".
-        advantages: `[P]` the probability for each person.
+        advantages: `[P]` the probability for each person who was compared.
     """
 
     winning_rate: float
     advantage: float
-    annotators: NDArray[np.int64]
     p_values: NDArray[np.float64]
     advantages: NDArray[np.float64]
 
@@ -76,28 +74,23 @@ def alternative_test(
     guesses = predicted[items]
     by_model = votes[items, guesses] - (labels == guesses)
     by_person = votes[items, labels] - 1
-    compared, p_values, advantages = [], [], []
+    p_values, advantages = [], []
     for person in np.unique(annotators):
         mine = annotators == person
         if mine.sum() < FEWEST_ITEMS:
             continue
         wins = by_model[mine] >= by_person[mine]
         losses = by_person[mine] >= by_model[mine]
-        compared.append(person)
         p_values.append(_p_value(losses.astype(float) - wins, epsilon))
         advantages.append(wins.mean())
-    if not compared:
+    if not p_values:
         raise DataError(
             f"alternative test: no human annotator has {FEWEST_ITEMS} items that the model and"
             " another human annotator labelled. Collect more labels of the model's items."
         )
     rejected = stats.false_discovery_control(p_values, method="by") <= FALSE_DISCOVERIES
     return AlternativeTest(
-        float(rejected.mean()),
-        float(np.mean(advantages)),
-        np.array(compared),
-        np.array(p_values),
-        np.array(advantages),
+        float(rejected.mean()), float(np.mean(advantages)), np.array(p_values), np.array(advantages)
     )
 
 

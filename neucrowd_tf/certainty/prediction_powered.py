@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
-from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -26,14 +25,11 @@ def prediction_powered_mean(
     predictions minimises the variance, so useless predictions get weight 0.
 
     Args:
-        values: `[n]` what gold labels say (1 where an inferred label is right, for example), of
-            instances that were drawn at random.
+        values: `[n]` what gold labels say (1 where an inferred label is right, for example), of two
+            or more instances that were drawn at random.
         predicted: `[n]` what was predicted for these instances.
         others: `[m]` what was predicted for the others.
         level: of the interval.
-
-    Raises:
-        DataError: fewer than two gold labels, or shapes that differ.
 
     Example:
         >>> round(prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0]).value, 3)
@@ -44,11 +40,6 @@ def prediction_powered_mean(
         example 1 with the weight of section 6.
     """
     y, f, g = (np.asarray(each, dtype=np.float64) for each in (values, predicted, others))
-    if len(y) < 2 or y.shape != f.shape or y.ndim != 1 or g.ndim != 1:
-        raise DataError(
-            f"prediction-powered mean: {len(y)} gold values and {len(f)} predictions of them."
-            " Give at least two gold labels, and a prediction of each."
-        )
     n, m = len(y), max(len(g), 1)
     if not len(g):
         g = f
@@ -75,9 +66,6 @@ def prediction_powered_share(
         predicted: `[n]` predicted probabilities of 1.
         others: `[m]` predicted probabilities for the other instances.
         level: of the interval.
-
-    Raises:
-        DataError: as `prediction_powered_mean`.
 
     References:
         Agresti and Coull (1998), The American Statistician 52 (values that are added).

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import agreement_coefficients
-from neucrowd_tf.certainty.estimate import NOTHING, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
@@ -293,12 +293,11 @@ def gold_agreement(
     References:
         Wilson (1927), Journal of the American Statistical Association 22 (the interval, 80%).
     """
+    from scipy.stats import binomtest
+
     rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
-    total, z = len(rows), 1.2815515655446004
-    agreed = int((probas[rows].argmax(axis=1) == gold[rows]).sum())
-    if not total:
+    if not len(rows):
         return 0, 0, Estimate(float("nan"), 0.0, 1.0)
-    share = agreed / total
-    centre = (share + z**2 / (2 * total)) / (1 + z**2 / total)
-    half = z * np.sqrt(share * (1 - share) / total + z**2 / (4 * total**2)) / (1 + z**2 / total)
-    return agreed, total, Estimate(share, max(0.0, centre - half), min(1.0, centre + half))
+    agreed = int((probas[rows].argmax(axis=1) == gold[rows]).sum())
+    interval = binomtest(agreed, len(rows)).proportion_ci(LEVEL, "wilson")
+    return agreed, len(rows), Estimate(agreed / len(rows), interval.low, interval.high)

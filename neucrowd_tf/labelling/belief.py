@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neucrowd_tf.aggregation.base import coin_errors
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated, combine, error_matrices
 from neucrowd_tf.aggregation.sums import TINY
 
@@ -51,15 +52,8 @@ def belief_of(
     if people is not None and people[crowd.annotators].any():
         right = right[people[crowd.annotators]]
     accuracy = float(right.mean())
-    pseudo_counts = PSEUDO_LABELS * _average(accuracy, crowd.num_classes)
+    pseudo_counts = PSEUDO_LABELS * coin_errors(np.array([accuracy]), crowd.num_classes)
     return Belief(probas, error_matrices(crowd.one_hot(), probas, pseudo_counts), accuracy)
-
-
-def _average(accuracy: float, size: int) -> NDArray[np.float64]:
-    """Returns `[C, C]` the confusion of an annotator of that accuracy, mistakes falling evenly."""
-    row = np.full((size, size), (1.0 - accuracy) / max(size - 1, 1))
-    np.fill_diagonal(row, accuracy)
-    return row
 
 
 def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,10 +55,16 @@ def read_probabilities(
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]
     places = match_items(rows, ids)
+    numbers = np.array([list(map(_number, table[column])) for column in columns]).T
+    total = numbers.sum(axis=1)
+    sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
+    if not sound.all():
+        row = int(np.flatnonzero(~sound)[0])
+        advice, value = "Write probabilities from 0 that sum to 1", [table[c][row] for c in columns]
+        words = {"column": ", ".join(columns), "value": ", ".join(value)}
+        raise error("bad_feature", path, table.place(row), advice=advice, **words)
     values = np.full((len(ids), len(columns)), np.nan)
-    for row, cells in enumerate(zip(*(table[column] for column in columns), strict=True)):
-        if places[row] >= 0:
-            values[places[row]] = _probabilities(path, table.place(row), columns, cells)
+    values[places[places >= 0]] = (numbers / total[:, None])[places >= 0]
     bare = int(np.isnan(values[:, 0]).sum())
     if bare == len(ids):
         words = {"item": rows[0] if rows else "", "count": len(ids), "other": "the labels"}
@@ -68,52 +74,30 @@ def read_probabilities(
     return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
 
 
-def _probabilities(
-    path: Path, place: str, columns: Sequence[str], cells: Sequence[str]
-) -> NDArray[np.float64]:
-    """Returns a row of probabilities, which sum to one except for rounding."""
+def _number(cell: str) -> float:
+    """Returns a cell as a number, NaN if it is none."""
     try:
-        numbers = np.array([float(cell) for cell in cells])
+        return float(cell)
     except ValueError:
-        numbers = np.array([-1.0])
-    if not (numbers >= 0).all() or not abs(numbers.sum() - 1) <= ROUNDED * len(cells):
-        advice = "Write probabilities from 0 that sum to 1"
-        words = {"column": ", ".join(columns), "value": ", ".join(cells)}
-        raise error("bad_feature", path, place, advice=advice, **words)
-    return np.asarray(numbers / numbers.sum())
+        return float("nan")
 
 
-def read_names(source: str | Path, exact: Collection[str] = ()) -> list[str]:
+def read_names(source: str | Path) -> list[str]:
     """Returns annotators' names, of a text that separates them by commas or of a file.
 
     Args:
-        source: the text, or a file: one name per line, or a CSV whose first column has them.
-        exact: the annotators of the labels; a line that is one of them is not split.
+        source: the text, or a file with one name per line.
 
     Raises:
-        DataError: a file that is not a table.
         UsageError: no name, or one twice.
     """
-    if isinstance(source, Path):
-        names = [name for name in _first_cells(source, exact) if name]
-        names = names[bool(names) and bool(roles_of(names[:1])["worker"]) :]
-    else:
-        names = [name for name in split_list(source) if name]
+    lines = read_text(source).splitlines() if isinstance(source, Path) else split_list(source)
+    names = [name for name in map(str.strip, lines) if name]
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if not names or twice:
         problem = f"{twice[0]!r} is listed twice" if twice else "there are no names"
         raise UsageError(f"--ask: {problem}. List annotators' names, each once.")
     return names
-
-
-def _first_cells(path: Path, exact: Collection[str]) -> list[str]:
-    """Returns the first cell of each line, or the line if that is a name."""
-    first = []
-    for whole in map(str.strip, read_text(path).splitlines()):
-        sign = "\t" if "\t" in whole else ";" if ";" in whole and "," not in whole else ","
-        cells = whole.split(sign) if '"' not in whole else list(split_list(whole))
-        first.append(name_of(whole if whole in exact else cells[0].strip(), exact))
-    return first
 
 
 def read_costs(
@@ -135,10 +119,7 @@ def read_costs(
     costs = np.full(len(places), np.nan)
     for row, (cell, text) in enumerate(zip(table[column], table[price], strict=True)):
         place = places.get(name_of(cell, places))
-        try:
-            cost = float(text)
-        except ValueError:
-            cost = 0.0
+        cost = _number(text)
         if not 0 < cost < np.inf:
             words = {"column": price, "value": text, "advice": "Write a number above 0"}
             raise error("bad_feature", path, table.place(row), **words)

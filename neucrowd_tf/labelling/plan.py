@@ -172,11 +172,7 @@ def rise(gains: NDArray[np.float64], size: int) -> tuple[float, float, float]:
 
 
 def reason(
-    crowd: Annotations,
-    belief: Belief,
-    votes: NDArray[np.integer[Any]],
-    num_labels: NDArray[np.integer[Any]],
-    request: Request,
+    crowd: Annotations, belief: Belief, votes: NDArray[np.integer[Any]], request: Request
 ) -> str:
     """Says in words why a label is asked for.
 
@@ -184,7 +180,6 @@ def reason(
         crowd: the labels at hand.
         belief: what is believed because of them.
         votes: `[N, C]` how often each task was given each class.
-        num_labels: `[R]` how many labels each annotator gave.
         request: the label.
     """
     names = [str(name) for name in crowd.class_names.tolist()]
@@ -196,9 +191,4 @@ def reason(
     belief_said = " or ".join(f"{names[c]!r} ({row[c]:.0%})" for c in likely)
     error = belief.errors[request.annotator]
     right = ", ".join(f"{names[c]!r} {error[c, c]:.0%}" for c in likely)
-    remark = (
-        ""
-        if num_labels[request.annotator]
-        else " as the crowd is on average, no labels being known"
-    )
-    return f"labels: {votes_text}; likely {belief_said}; asked since right on {right}{remark}"
+    return f"labels: {votes_text}; likely {belief_said}; asked since right on {right}"

@@ -150,7 +150,7 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
     plan = make_plan(crowd, belief, budget, free=people)
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
-    grounds = (crowd, belief, inference.certainty.votes, crowd.labels_per_annotator())
+    grounds = (crowd, belief, inference.certainty.votes)
     rows = [
         (tasks[one.task], names[one.annotator], REACHED[0] * one.gain, reason(*grounds, one))
         for one in plan[:MOST_ITEMS]
