@@ -242,7 +242,7 @@ def _table(
     for role in wanted:
         first, *more = (_ids(batch.column(name)) for name in named[role])
         if more:
-            texts = [part.cast(pa.large_string()) for part in (first, *more)]
+            texts = [each.cast(pa.large_string()) for each in (first, *more)]
             texts = [pc.if_else(pc.equal(text, ""), None, text) for text in texts]
             first = pc.binary_join_element_wise(*texts, pa.scalar(JOINT, pa.large_string()))
         arrays.append(first)
