@@ -10,9 +10,9 @@ from __future__ import annotations
 PLUGINS = ("baselines", "data", "reproduction")
 
 if __name__ == "__main__":
-    from neucrowd_tf.stopping import while_loading
+    from neucrowd_tf.stopping import end_at_signals
 
-    while_loading()
+    end_at_signals()
     from neucrowd_tf.harness.cli import start
 
     start(PLUGINS)

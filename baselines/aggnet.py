@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (3, 5, 10)},
-    paper=(
-        "Albarqouni et al.: AggNet: Deep Learning From Crowds for Mitosis Detection in Breast"
-        " Cancer Histology Images, TMI 2016"
-    ),
 )
 @estimator
 class AggNet(ClassifierEstimator):

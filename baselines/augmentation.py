@@ -25,7 +25,7 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.estimator import PAPER, ClassifierArguments, completed
+from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.crowding.variants import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -165,7 +165,7 @@ def registered(
 ) -> Any:
     """Returns a decorator that registers a variant of DL-CL under its name."""
     return register_method(
-        name, summary=summary, requires_identities=True, presets=presets, space=space, paper=PAPER
+        name, summary=summary, requires_identities=True, presets=presets, space=space
     )
 
 

@@ -25,10 +25,6 @@ _EPOCH_SEEDS = 6151
 @registered(
     "ccc",
     "Coupled Confusion Correction: two crowd layers that correct each other's confusion matrices",
-    paper=(
-        "Zhang, Li, Zeng, Yan and Ge: Coupled Confusion Correction: Learning from Crowds with"
-        " Sparse Annotations, AAAI 2024"
-    ),
 )
 @estimator
 class CCC(AnnotatorEstimator):

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 @registered(
     "coinnet",
     "COIN-Net: confusion matrices with the largest volume, and a shift that few instances have",
-    paper=(
-        "Nguyen, Ibrahim and Fu: Noisy Label Learning with Instance-Dependent Outliers:"
-        " Identifiability via Crowd Wisdom, NeurIPS 2024"
-    ),
 )
 @estimator
 class COINNet(AnnotatorEstimator):

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 @registered(
-    "conal",
-    "CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
-    paper="Chu, Ma and Wang: Learning from Crowds by Modeling Common Confusions, AAAI 2021",
+    "conal", "CoNAL: confusions that all annotators share, and each one's own, mixed by a gate"
 )
 @estimator
 class CoNAL(InstanceLayer):

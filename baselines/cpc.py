@@ -180,7 +180,6 @@ def solve(
     ),
     requires_identities=True,
     space={"mu": (1.0, 10.0, 100.0, 1000.0), "eta": (1.0, 30.0, 300.0, 3000.0)},
-    paper="Kajino, Tsuboi and Kashima: Clustering Crowds, AAAI 2013",
 )
 @estimator
 class ClusteredPersonalClassifiers(LinearClassifier):

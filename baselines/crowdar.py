@@ -17,10 +17,6 @@ from neucrowd_tf.training.estimator import TrainingData
 @registered(
     "crowdar",
     "CrowdAR: annotations softened by their reliability, which learns from the classifier",
-    paper=(
-        "Cao, Chen, Huang, Shen and Huang: Learning from Crowds with Annotation Reliability, SIGIR"
-        " 2023"
-    ),
 )
 @estimator
 class CrowdAR(SharedFeaturesLayer):

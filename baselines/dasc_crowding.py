@@ -47,7 +47,6 @@ _CELLS_AT_ONCE = 1 << 22
         for name, preset in schedule_presets("crowd_layer").items()
         if name in ("labelme", "music", "cifar10n")
     },
-    paper="ours",
 )
 @estimator
 class FilledByGenerator(SelfTrainedCrowdLayer):

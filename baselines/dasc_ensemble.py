@@ -16,7 +16,6 @@ from neucrowd_tf.training.ensemble import MeanOfFits
     summary="DASC over CrowdLayer and Anno-Reg, the mean of four seeds of each",
     requires_identities=True,
     presets={name: {"preset": name} for name in ("labelme", "music")},
-    paper="ours",
 )
 @estimator
 class AveragedMethods(MeanOfFits):

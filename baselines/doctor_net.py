@@ -10,7 +10,6 @@ from typing import Any
 from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
-from neucrowd_tf.crowding.estimator import PAPER
 from neucrowd_tf.registry import register_method
 
 
@@ -23,7 +22,6 @@ from neucrowd_tf.registry import register_method
     requires_identities=True,
     presets=PRESETS["wdn"],
     space=SPACE,
-    paper=PAPER,
 )
 @estimator
 class DoctorNet(WeightedDoctorNet):

@@ -21,7 +21,6 @@ from neucrowd_tf.two_stage.deep_labels import DeepLabels
     requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "alpha": (0.2, 0.4, 1.0)},
-    paper="Zhang, Cisse, Dauphin and Lopez-Paz: mixup: Beyond Empirical Risk Minimization, 2018",
 )
 @estimator
 class DawidSkeneMixup(DeepLabels):

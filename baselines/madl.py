@@ -20,10 +20,6 @@ if TYPE_CHECKING:
     "madl",
     "MaDL: confusions of instance and annotator; similar annotators count less",
     INSTANCE_PRESETS,
-    paper=(
-        "Herde, Huseljic and Sick: Multi-annotator Deep Learning: A Probabilistic Framework for"
-        " Classification, TMLR 2023"
-    ),
 )
 @estimator
 class MaDL(SharedFeaturesLayer):

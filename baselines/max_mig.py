@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "prior": ("votes", "uniform")},
-    paper=(
-        "Cao, Xu, Kong and Wang: Max-MIG: an Information Theoretic Approach for Joint Learning from"
-        " Crowds, ICLR 2019"
-    ),
 )
 @estimator
 class MaxMIG(ClassifierEstimator):

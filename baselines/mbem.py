@@ -59,7 +59,6 @@ def bootstrapped_posterior(
     requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (2, 3, 5)},
-    paper="Khetan, Lipton and Anandkumar: Learning from Noisy Singly-labeled Data, ICLR 2018",
 )
 @estimator
 class MBEM(ClassifierEstimator):

@@ -149,5 +149,4 @@ for _objective, _what in _NAMES.items():
             space={**_MARGINS, **_SPACE}
             if _objective != "relation_net"
             else {**_SPACE, "shots": (1, 5, 10)},
-            paper="Hao, Ding, Liu: NeuCrowd, section 4.2; RLL, section IV-B (groups 2 and 3)",
         )(MetricLearning)

@@ -49,7 +49,6 @@ _PATIENCE = 3  # strengths in a row that are worse than the best before weaker o
         " (ours)"
     ),
     space={"trust": (1.0, 3.0, 10.0), "l2": (1e-4, 1e-3, 1e-2), "rounds": (1, 3, 5)},
-    paper="ours, after Hao, Ding and Liu: NeuCrowd, and Raykar et al. (2010), Learning from crowds",
 )
 @estimator
 class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):

@@ -96,7 +96,6 @@ class _SoftRegression:
     ),
     requires_identities=True,
     space={"smoothing": (0.01, 0.1, 1.0)},
-    paper="Raykar, Yu, Zhao, Valadez, Florin, Bogoni, Moy: Learning from crowds (2010)",
 )
 @estimator
 class Raykar(LinearClassifier):

@@ -1,4 +1,7 @@
-"""Methods `mv_smote` and `ds_smote`: inferred labels, SMOTE in the input space, a network."""
+"""Methods `mv_smote` and `ds_smote`: inferred labels, SMOTE in the input space, a network.
+
+Chawla et al. (2002), SMOTE; ICED, section 4.2.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,6 @@ _SPACE: dict[str, tuple[Any, ...]] = {
     "hidden_units": ((128, 64), (64, 32)),
 }
 _PLAIN: dict[str, Any] = {"hidden_units": (128, 64), "dropout": 0.0, "l2": 0.0}
-_PAPER = "Chawla et al. (2002), SMOTE; ICED, section 4.2"
 
 
 def smote(
@@ -71,14 +73,12 @@ def smote(
     defaults={"aggregator": "ds", **_PLAIN},
     requires_identities=True,
     space=_SPACE,
-    paper=_PAPER,
 )
 @register_method(
     "mv_smote",
     summary="majority vote, then SMOTE in the input space, then a network",
     defaults={"aggregator": "mv", **_PLAIN},
     space=_SPACE,
-    paper=_PAPER,
 )
 @estimator
 class SmoteTwoStage(LabelsFirst):

@@ -14,10 +14,6 @@ from neucrowd_tf.dasc.methods import self_trained
     "trace_reg",
     "trace regularisation as its source prints it: matrices of softplus weights, nearly right at"
     " first",
-    paper=(
-        "Tanno, Saeedi, Sankaranarayanan, Alexander and Silberman: Learning From Noisy Labels by"
-        " Regularized Estimation of Annotator Confusion, CVPR 2019"
-    ),
 )
 @estimator
 class TraceRegularised(AnnotatorEstimator):

@@ -12,16 +12,10 @@ from neucrowd_tf.dasc.methods import self_trained
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.unionnet import Variant
 
-PAPER = (
-    "Wei, Xie, Feng, Han and An: Deep Learning From Multiple Noisy Annotators as A Union, IEEE"
-    " TNNLS 2022"
-)
-
 
 @registered(
     "unionnet_b",
     "UnionNet: a distribution over all annotators' labels together, a class's share of it",
-    paper=PAPER,
 )
 @estimator
 class UnionNetB(AnnotatorEstimator):
@@ -55,7 +49,6 @@ class UnionNetB(AnnotatorEstimator):
 @registered(
     "unionnet_a",
     "UnionNet: a distribution over all annotators' labels together, one softmax of scores",
-    paper=PAPER,
 )
 @estimator
 class UnionNetA(UnionNetB):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
@@ -19,6 +20,7 @@ from the declarations (`python docs/flags.py`); `neucrowd COMMAND --help` prints
 
 def page() -> str:
     """Returns the page."""
+    os.environ["COLUMNS"] = "96"  # the width of absl's help
     names = [name for name in COMMANDS if name != RUN]
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
     from neucrowd_tf.harness.flags import Options

@@ -15,98 +15,69 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from neucrowd_tf.stopping import while_loading
+from neucrowd_tf.stopping import end_at_signals
 
 if TYPE_CHECKING:
+    from neucrowd_tf.aggregation import BWA as BWA
+    from neucrowd_tf.aggregation import EBCC as EBCC
+    from neucrowd_tf.aggregation import IBCC as IBCC
+    from neucrowd_tf.aggregation import Consensus as Consensus
+    from neucrowd_tf.aggregation import Crowdlab as Crowdlab
+    from neucrowd_tf.aggregation import DawidSkene as DawidSkene
+    from neucrowd_tf.aggregation import Glad as Glad
+    from neucrowd_tf.aggregation import GoldMajorityVote as GoldMajorityVote
     from neucrowd_tf.aggregation import (
-        BWA,
-        EBCC,
-        IBCC,
-        Consensus,
-        Crowdlab,
-        DawidSkene,
-        Glad,
-        GoldMajorityVote,
-        IterativeWeightedMajorityVote,
-        Kos,
-        Mace,
-        MajorityVote,
-        Mmsr,
-        ShrunkDawidSkene,
-        Wawa,
-        ZeroBasedSkill,
+        IterativeWeightedMajorityVote as IterativeWeightedMajorityVote,
     )
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
-    from neucrowd_tf.crowding import CrowdInG
-    from neucrowd_tf.dasc import DASC
-    from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.harness.plugins import load_dataset
-    from neucrowd_tf.iced import ICED
-    from neucrowd_tf.io.labels import read_annotations
-    from neucrowd_tf.neucrowd import NeuCrowd
-    from neucrowd_tf.persistence import load
-    from neucrowd_tf.rll import RLL
-    from neucrowd_tf.training import Ensemble, Run
+    from neucrowd_tf.aggregation import Kos as Kos
+    from neucrowd_tf.aggregation import Mace as Mace
+    from neucrowd_tf.aggregation import MajorityVote as MajorityVote
+    from neucrowd_tf.aggregation import Mmsr as Mmsr
+    from neucrowd_tf.aggregation import ShrunkDawidSkene as ShrunkDawidSkene
+    from neucrowd_tf.aggregation import Wawa as Wawa
+    from neucrowd_tf.aggregation import ZeroBasedSkill as ZeroBasedSkill
+    from neucrowd_tf.annotations import Annotations as Annotations
+    from neucrowd_tf.crowd_layers import AnnoReg as AnnoReg
+    from neucrowd_tf.crowd_layers import CrowdLayer as CrowdLayer
+    from neucrowd_tf.crowd_layers import WeightedDoctorNet as WeightedDoctorNet
+    from neucrowd_tf.crowding import CrowdInG as CrowdInG
+    from neucrowd_tf.dasc import DASC as DASC
+    from neucrowd_tf.datasets import CrowdDataset as CrowdDataset
+    from neucrowd_tf.harness.plugins import load_dataset as load_dataset
+    from neucrowd_tf.iced import ICED as ICED
+    from neucrowd_tf.io.labels import read_annotations as read_annotations
+    from neucrowd_tf.neucrowd import NeuCrowd as NeuCrowd
+    from neucrowd_tf.persistence import load as load
+    from neucrowd_tf.rll import RLL as RLL
+    from neucrowd_tf.training import Ensemble as Ensemble
+    from neucrowd_tf.training import Run as Run
+
 
 __version__ = "0.2.0"
 
-if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf.x, which can be stopped while it loads
-    while_loading()
+if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf, which can be stopped while it loads
+    end_at_signals()
 
-# Modules of the public names; those that are not listed are in `aggregation`.
+# The public names of each module.
 _MODULES = {
-    "Annotations": "annotations",
-    "CrowdDataset": "datasets",
-    "load": "persistence",
-    "read_annotations": "io.labels",
-    "load_dataset": "harness.plugins",
-    "CrowdLayer": "crowd_layers",
-    "AnnoReg": "crowd_layers",
-    "WeightedDoctorNet": "crowd_layers",
-    "NeuCrowd": "neucrowd",
-    "RLL": "rll",
-    "DASC": "dasc",
-    "Ensemble": "training",
-    "Run": "training",
-    "CrowdInG": "crowding",
-    "ICED": "iced",
+    "aggregation": "BWA Consensus Crowdlab DawidSkene EBCC Glad GoldMajorityVote IBCC"
+    " IterativeWeightedMajorityVote Kos Mace MajorityVote Mmsr ShrunkDawidSkene Wawa"
+    " ZeroBasedSkill",
+    "annotations": "Annotations",
+    "crowd_layers": "AnnoReg CrowdLayer WeightedDoctorNet",
+    "crowding": "CrowdInG",
+    "dasc": "DASC",
+    "datasets": "CrowdDataset",
+    "harness.plugins": "load_dataset",
+    "iced": "ICED",
+    "io.labels": "read_annotations",
+    "neucrowd": "NeuCrowd",
+    "persistence": "load",
+    "rll": "RLL",
+    "training": "Ensemble Run",
 }
-
-__all__ = [
-    "AnnoReg",
-    "Annotations",
-    "BWA",
-    "Consensus",
-    "CrowdDataset",
-    "CrowdInG",
-    "CrowdLayer",
-    "Crowdlab",
-    "DASC",
-    "DawidSkene",
-    "EBCC",
-    "Ensemble",
-    "Glad",
-    "GoldMajorityVote",
-    "IBCC",
-    "ICED",
-    "IterativeWeightedMajorityVote",
-    "Kos",
-    "Mace",
-    "MajorityVote",
-    "Mmsr",
-    "ShrunkDawidSkene",
-    "NeuCrowd",
-    "RLL",
-    "Run",
-    "Wawa",
-    "WeightedDoctorNet",
-    "ZeroBasedSkill",
-    "__version__",
-    "load",
-    "read_annotations",
-    "load_dataset",
-]
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = ["__version__", *_MODULE_OF]
 
 
 class _AfterKeras(importlib.abc.MetaPathFinder):
@@ -137,9 +108,9 @@ else:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_MODULES.get(name, 'aggregation')}")
+    module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")
     globals()[name] = value = getattr(module, name)
     return value
 

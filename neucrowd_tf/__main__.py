@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from neucrowd_tf.commands.command_line import PROBLEM, run, say
-from neucrowd_tf.stopping import while_loading
+from neucrowd_tf.stopping import end_at_signals
 
 RUN = "run"
 # Each command's module, and what it does.
@@ -29,14 +29,6 @@ COMMANDS = {
     RUN: ("harness.cli", "train and compare methods on a dataset or your own tables"),
     "predict": ("predict", "score items with a model that a run has exported"),
 }
-EXAMPLES = """\
-  neucrowd report --annotations=export.json --output=report.html
-  neucrowd aggregate --annotations=export.json --output=labels.csv
-  neucrowd gold --annotations=export.json --size=50 --output=gold.csv
-  neucrowd relabel --annotations=export.json --budget=50 --output=relabel.csv
-  neucrowd run --dataset=table --texts=texts.csv --annotations=export.json --method=auto --export
-  neucrowd predict --model=runs/table/auto/seed-0/saved_model --texts=texts.csv --output=scores.csv
-  neucrowd run --list"""
 
 
 def overview() -> str:
@@ -51,27 +43,17 @@ def overview() -> str:
             "",
             "`neucrowd COMMAND --help` lists its flags. --annotations takes CSV, JSON or an",
             "annotation tool's export as it is. Flags without a command are those of `run`.",
-            "",
-            EXAMPLES,
         ]
     )
-
-
-def _print(text: str) -> int:
-    def command() -> int:
-        say(text)
-        return 0
-
-    return run(command)
 
 
 def main(argv: list[str]) -> int:
     """Runs the command that the arguments name; returns the exit code."""
     first = argv[0] if argv else "--help"
     if first == "--version":
-        return _print(f"neucrowd {version('neucrowd-tf')}")
+        return run(lambda: say(f"neucrowd {version('neucrowd-tf')}"))
     if first in ("--help", "-h", "-help", "help"):
-        return _print(overview())
+        return run(lambda: say(overview()))
     if not first.startswith("-") and first not in COMMANDS:
         close = difflib.get_close_matches(first, COMMANDS, n=1)
         hint = f"Did you mean {close[0]}?" if close else f"Commands: {', '.join(COMMANDS)}."
@@ -87,7 +69,7 @@ def main(argv: list[str]) -> int:
 
 def console_main() -> NoReturn:
     """The installed command."""
-    while_loading()
+    end_at_signals()
     raise SystemExit(main(sys.argv[1:]))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import itertools
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -15,7 +18,6 @@ from neucrowd_tf.commands.command_line import (
     LabelFlags,
     check_outputs,
     model_names,
-    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -32,8 +34,9 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
-from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
@@ -50,7 +53,7 @@ class Flags(LabelFlags):
     than memory; the output is then a folder of Parquet files.
     """
 
-    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    annotations: Path = flag(help=ANNOTATIONS)
     method: str | None = flag(
         None,
         help="Truth-inference method. Default: consensus, or dawid_skene for labels that are read"
@@ -118,7 +121,7 @@ def aggregate(flags: Flags) -> list[str]:
     method = flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
     options = table_options(flags)
-    reading = read_labels(path, options)
+    reading = read_annotations(path, options)
     crowd = reading.annotations
     models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
@@ -173,8 +176,7 @@ def _aggregate_by_parts(flags: Flags) -> list[str]:
         )
     if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
         raise UsageError("--scheduler: only with --engine=dask and without --workers.")
-    # Threads and processes of Dask do not survive an exception in the middle of their work.
-    with hinted(RESUME, at_once=flags.engine == "dask"):
+    with hinted(RESUME):
         _fit(flags)
     return []
 
@@ -247,37 +249,26 @@ def annotators_csv(
     if skills is None:
         raise ValueError("annotators are not known")
     errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
-    classes = [str(name) for name in crowd.class_names.tolist()]
-    header = ["annotator", "num_labels", "skill", "skill_low", "skill_high", "note", "kind"]
-    header += ["winning_rate", "advantage"] * bool(tests)
-    header += [f"c_{true}_{label}" for true in classes for label in classes]
-    num_labels, by_code = crowd.labels_per_annotator(), {row.annotator: row for row in tests}
-    rows = (
-        [
-            text_cell(name),
-            str(int(num_labels[code])),
-            *(number_cell(float(x[code])) for x in (skills.skill, skills.low, skills.high)),
-            "; ".join(filter(None, (skills.note[code], getattr(by_code.get(code), "note", "")))),
-            "model" if str(name) in models else "person",
-            *(_test_cells(by_code.get(code)) if tests else ()),
-            *(number_cell(value) for value in errors[code].ravel().tolist()),
-        ]
-        for code, name in enumerate(crowd.annotator_names.tolist())
-    )
-    return to_csv(header, rows)
+    names, classes = crowd.annotator_names.tolist(), crowd.class_names.tolist()
+    by_code = {row.annotator: row for row in tests}
+    tested = [by_code.get(code) for code in range(len(names))]
+    notes = [row.note if row else "" for row in tested]
+    columns: dict[str, Sequence[object]] = {
+        "num_labels": crowd.labels_per_annotator().tolist(),
+        "skill": skills.skill.tolist(),
+        "skill_low": skills.low.tolist(),
+        "skill_high": skills.high.tolist(),
+        "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
+        "kind": ["model" if str(name) in models else "person" for name in names],
+    }
+    if tests:
+        results = [row and row.test for row in tested]
+        columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
+        columns["advantage"] = [test.advantage if test else math.nan for test in results]
+    for true, label in itertools.product(range(len(classes)), repeat=2):
+        columns[f"c_{classes[true]}_{classes[label]}"] = errors[:, true, label].tolist()
+    rows = zip(names, *columns.values(), strict=True)
+    return to_csv(["annotator", *columns], (map(cell, row) for row in rows))
 
 
-def _test_cells(row: ModelAnnotator | None) -> list[str]:
-    """Returns winning rate and advantage, empty without a test."""
-    if row is None or row.test is None:
-        return ["", ""]
-    return [number_cell(row.test.winning_rate), number_cell(row.test.advantage)]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, aggregate, "neucrowd aggregate", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, aggregate, "neucrowd aggregate")

@@ -29,9 +29,6 @@ from neucrowd_tf.errors import UsageError
 Kind = TypeVar("Kind", bound=type)
 
 
-LONGEST = 200  # of a value that an error shows
-
-
 @dataclasses.dataclass(frozen=True)
 class Constraint:
     """What an argument may be.
@@ -53,10 +50,7 @@ class Constraint:
     def check(self, name: str, value: Any) -> None:
         """Raises UsageError, which begins with the argument's name, unless the constraint holds."""
         if not self.holds(value):
-            received = repr(value)
-            if len(received) > LONGEST:
-                received = f"{received[:LONGEST]} ..."
-            raise UsageError(f"{name}: expected {self.expected}, received {received}")
+            raise UsageError(f"{name}: expected {self.expected}, received {value!r:.200}")
 
 
 def _is_whole(value: Any) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Sequence
+import functools
 from pathlib import Path
 
 from neucrowd_tf.commands.command_line import (
@@ -16,12 +15,9 @@ from neucrowd_tf.commands.command_line import (
 )
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
-from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.importers import TOOLS
-from neucrowd_tf.io.items import item_columns
 from neucrowd_tf.io.labels import TABLE, read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import read_table
 from neucrowd_tf.io.tables.writing import to_csv
 
 COLUMNS = ("task", "worker", "label")
@@ -46,9 +42,6 @@ class Flags(TableOptions):
         None, help="CSV to write: task,text, if the export has the texts that were labelled."
     )
     gold: Path | None = flag(None, help="CSV to write: task,label, if the export has true labels.")
-    text_column: str | None = flag(
-        None, help="Column of the labelled texts (only with --from=table)."
-    )
 
 
 def convert(flags: Flags) -> list[str]:
@@ -66,13 +59,6 @@ def convert(flags: Flags) -> list[str]:
     crowd, texts = reading.annotations, dict(reading.texts)
     if not crowd.has_identities:
         raise DataError(f"{flags.input}: vote counts do not name annotators. Convert labels.")
-    if flags.text_column is not None:
-        if flags.tool != TABLE:
-            raise UsageError("--text_column: only with --from=table.")
-        table = read_table(flags.input, options)
-        names = named_columns(flags.input, table.columns, [flags.text_column], "text_column")
-        items = item_columns(table, options)
-        texts = dict(zip(table.joined(items), table[names[0]], strict=True))
     if flags.tasks is not None and not texts:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")
     if flags.gold is not None and not reading.gold:
@@ -87,10 +73,4 @@ def convert(flags: Flags) -> list[str]:
     return []
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, convert, "neucrowd convert", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, convert, "neucrowd convert")

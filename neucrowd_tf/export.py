@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,7 +84,7 @@ def export_saved_model(
     if encoder is not None and vectors is None:
         names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
     with atomic_folder(target) as temporary:
-        _write(archive, temporary, target)
+        archive.write_out(str(temporary), verbose=False)
         write_json(temporary / NAMES, names)
     return target
 
@@ -98,22 +97,6 @@ def _free(target: Path) -> Path:
         and (not target.is_dir() or any(target.iterdir()))
     ):
         raise DataError(
-            f"{target}: expected a new folder or one with a SavedModel, received something else;"
-            " remove it"
+            f"{target}: not a folder with a SavedModel. Remove it or choose another place."
         )
     return target
-
-
-def _write(archive: Any, folder: Path, target: Path) -> None:
-    """Writes an archive; TensorFlow's own errors for a full disk become OSError."""
-    import tensorflow as tf
-
-    try:
-        archive.write_out(str(folder), verbose=False)
-    except tf.errors.OpError as error:
-        full = isinstance(error, tf.errors.ResourceExhaustedError)
-        if not full and os.strerror(errno.ENOSPC) not in str(error):
-            raise
-        raise OSError(
-            errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}; free some and start again", str(target)
-        ) from None

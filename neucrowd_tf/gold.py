@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Sequence
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
-    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -20,6 +18,7 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
@@ -38,7 +37,7 @@ class Flags(TableOptions):
     Fill in the column label and pass the file to --gold of aggregate, report, relabel or run.
     """
 
-    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    annotations: Path = flag(help=ANNOTATIONS)
     size: int = flag(50, least=1, help="Number of items to draw.")
     output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
     by: str = flag(
@@ -64,7 +63,7 @@ def gold(flags: Flags) -> list[str]:
     from neucrowd_tf.certainty.inference import infer
 
     options = table_options(flags)
-    crowd = read_labels(flags.annotations, options).annotations
+    crowd = read_annotations(flags.annotations, options).annotations
     labels = None if flags.gold is None else read_gold(flags.gold, crowd, options)
     result = infer(crowd, gold=labels, seed=flags.seed)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
@@ -93,10 +92,4 @@ def gold(flags: Flags) -> list[str]:
     ]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, gold, "neucrowd gold", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, gold, "neucrowd gold")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Sequence
+import functools
 from pathlib import Path
 
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     check_outputs,
-    read_labels,
     run_command,
     table_options,
     write_outputs,
@@ -19,6 +17,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
@@ -34,7 +33,7 @@ class Flags(TableOptions):
     say how a file is read apply to both files; a named column, to the file that has it.
     """
 
-    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    annotations: Path = flag(help=ANNOTATIONS)
     labels: Path = flag(
         help="File of new labels: task,worker,label, or another layout that --annotations accepts."
         " Rows without a label are ignored."
@@ -81,17 +80,11 @@ def merge(flags: Flags) -> list[str]:
 
 def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
     """Returns the label of each pair of item and annotator."""
-    crowd = read_labels(path, options).annotations
+    crowd = read_annotations(path, options).annotations
     if not crowd.has_identities:
         raise DataError(f"{path}: vote counts do not name annotators. Merge labels of annotators.")
     rows = (map(str, row) for row in crowd.to_frame().itertuples(index=False))
     return {(item, annotator): label for item, annotator, label in rows}
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, merge, "neucrowd merge", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, merge, "neucrowd merge")

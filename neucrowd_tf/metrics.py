@@ -32,34 +32,15 @@ def check_predictions(
     """
     truth = np.asarray(codes)
     scores = np.asarray(probabilities, dtype=np.float64)
-    if (
-        truth.ndim != 1
-        or scores.ndim != 2
-        or len(truth) != len(scores)
-        or not len(truth)
-        or not scores.shape[1]
-    ):
+    if truth.shape != scores.shape[:1] or scores.ndim != 2 or not scores.size:
         raise DataError(
             "metrics: expected codes of shape [M] and probabilities of shape [M, C], M > 0,"
             f" received {truth.shape} and {scores.shape}"
         )
-    if truth.dtype.kind not in "iub":
-        raise DataError(f"metrics: expected integer class codes, received dtype {truth.dtype}")
-    bad = np.flatnonzero((truth < 0) | (truth >= scores.shape[1]))
-    if len(bad):
-        raise DataError(
-            f"metrics: row {bad[0]}: expected a class code from 0 to {scores.shape[1] - 1},"
-            f" received {truth[bad[0]]}"
-        )
-    total = scores.sum(axis=1)
-    bad = np.flatnonzero(
-        ~np.isfinite(scores).all(axis=1) | (scores < 0).any(axis=1) | ~(np.abs(total - 1.0) < 1e-3)
-    )
-    if len(bad):
-        raise DataError(
-            f"metrics: row {bad[0]}: expected probabilities that sum to 1, received"
-            f" {scores[bad[0]].tolist()}"
-        )
+    if truth.dtype.kind not in "iub" or truth.min() < 0 or truth.max() >= scores.shape[1]:
+        raise DataError(f"metrics: expected class codes from 0 to {scores.shape[1] - 1}")
+    if not (scores >= 0).all() or not (np.abs(scores.sum(axis=1) - 1.0) < 1e-3).all():
+        raise DataError("metrics: expected probabilities that sum to 1")
     return truth.astype(np.int64), scores
 
 

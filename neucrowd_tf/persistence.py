@@ -37,10 +37,6 @@ def _is_keras_model(value: Any) -> bool:
     return keras is not None and isinstance(value, keras.Model)
 
 
-class RemovedArguments(Exception):
-    """A saved object has arguments that its class no longer has."""
-
-
 class Persistent:
     """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `load`.
 
@@ -91,10 +87,9 @@ class Persistent:
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
         removed = sorted(set(params) - set(accepted))
         if removed:
-            raise RemovedArguments(
-                f"saved by an earlier version of {cls.__name__}, with arguments that were removed:"
-                f" {', '.join(removed)}. Load it with that version, or fit again (CHANGELOG.md has"
-                " their replacements)."
+            raise TypeError(
+                f"{cls.__name__} no longer has the arguments {', '.join(removed)}; CHANGELOG.md has"
+                " their replacements"
             )
         restored = cls(**params)
         for name, value in attributes.items():
@@ -226,8 +221,6 @@ def load(folder: str | os.PathLike[str]) -> Any:
             for item in (record.params, record.attributes)
         )
         return Persistent._classes[name]._restore(params, attributes)
-    except RemovedArguments as error:
-        raise DataError(f"{source}: {error}") from None
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
             f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from neucrowd_tf.commands.command_line import (
     check_outputs,
     run_command,
     say,
-    standard_output,
     table_options,
+    write_outputs,
 )
 from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.commands.run_files import ExportedNames
@@ -26,11 +26,10 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
-from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, ending
-from neucrowd_tf.io.images import IMAGES, MAX_PIXELS, read_images
+from neucrowd_tf.io.images import MAX_PIXELS, read_images
 from neucrowd_tf.io.schema import TableOptions, split_list
-from neucrowd_tf.io.tables.writing import csv_writer, text_cell
+from neucrowd_tf.io.tables.writing import text_cell, to_csv
 from neucrowd_tf.names import as_name_array
 
 if TYPE_CHECKING:
@@ -96,18 +95,18 @@ class Scorer:
         if len(self.classes) != size or columns not in (None, *self.shape):
             raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
 
-    def batches(
-        self, features: NDArray[Any], batch_size: int = BATCH
-    ) -> Iterator[NDArray[np.float32]]:
-        """Yields class probabilities `[<= batch_size, C]` of features `[M, ...]` or texts `[M]`."""
+    def probabilities(self, features: NDArray[Any]) -> NDArray[np.float32]:
+        """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
-        for start in range(0, len(features), batch_size):
-            batch = features[start : start + batch_size]
+        parts = [np.empty((0, len(self.classes)), np.float32)]
+        for start in range(0, len(features), BATCH):
+            batch = features[start : start + BATCH]
             if self.takes_texts:
                 batch = np.array([text.encode("utf-8", "replace") for text in batch], dtype=object)
             outputs = self._serve(**{self._name: tf.constant(batch, self._dtype)})
-            yield np.asarray(outputs["probabilities"])
+            parts.append(np.asarray(outputs["probabilities"]))
+        return np.concatenate(parts)
 
 
 def arrange(
@@ -194,7 +193,6 @@ class Flags(TableOptions):
         " it was then.",
     )
     output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
-    batch_size: int = flag(BATCH, least=1, help="Rows per call of the model.")
     ignore_columns: tuple[str, ...] = flag(
         (), parse=split_list, help="Columns of --features to leave out, separated by commas."
     )
@@ -204,7 +202,7 @@ class Flags(TableOptions):
 
 
 def predict(flags: Flags) -> list[str]:
-    """Scores the items that the flags name; the file of predictions is written whole or not.
+    """Scores the items that the flags name; the file is written whole or not.
 
     Returns:
         notes for standard error.
@@ -217,40 +215,22 @@ def predict(flags: Flags) -> list[str]:
     if len(inputs) != 1:
         raise UsageError("--features, --texts or --images: name one of them.")
     output = flags.output
-    check_outputs({"--output": output}, inputs, kinds=IMAGES)
+    check_outputs({"--output": output}, inputs)
     if flags.model.resolve() in output.resolve().parents:
         raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
     scorer, tasks, rows = _scored(flags)
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
-    with _stream(output) as stream:
-        writer = csv_writer(stream)
-        writer.writerow(["task", "predicted", *(f"p_{name}" for name in classes)])
-        done = 0
-        for batch in scorer.batches(rows, flags.batch_size):
-            ids = tasks[done : done + len(batch)].tolist()
-            for task, best, row in zip(
-                ids, batch.argmax(axis=1).tolist(), batch.tolist(), strict=True
-            ):
-                writer.writerow([text_cell(task), labels[best], *(f"{p:.9g}" for p in row)])
-            done += len(batch)
+    header = ["task", "predicted", *(f"p_{name}" for name in classes)]
+    cells = (
+        [text_cell(task), labels[row.argmax()], *(f"{p:.9g}" for p in row.tolist())]
+        for task, row in zip(tasks.tolist(), scorer.probabilities(rows), strict=True)
+    )
+    write_outputs({output: to_csv(header, cells)})
     if output == STDOUT:
-        return [f"{done} rows"]
-    say(f"{output}: {done} rows")
+        return [f"{len(tasks)} rows"]
+    say(f"{output}: {len(tasks)} rows")
     return []
-
-
-@contextlib.contextmanager
-def _stream(output: Path) -> Iterator[TextIO]:
-    if output == STDOUT:
-        with standard_output() as shown:
-            yield shown
-        return
-    with (
-        atomic_path(output) as temporary,
-        temporary.open("w", encoding="utf-8", errors="replace", newline="") as stream,
-    ):
-        yield stream
 
 
 def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
@@ -278,10 +258,4 @@ def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     return scorer, tasks, arrange(rows, names, scorer, source)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, predict, "neucrowd predict", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, predict, "neucrowd predict")

@@ -1,4 +1,4 @@
-"""The registry of methods, datasets, suites and published values; it imports none of them."""
+"""The registry of methods, datasets and suites; it imports none of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Method:
         stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
             folds of training instances.
         space: hyper-parameters and the values that `--tune` may try.
-        paper: where it comes from.
     """
 
     name: str
@@ -46,7 +45,6 @@ class Method:
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
-    paper: str = ""
 
     def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
@@ -121,7 +119,6 @@ _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
-_PRINTED: dict[tuple[str, str], dict[str, float]] = {}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
@@ -169,16 +166,6 @@ def register_suite(suite: Suite) -> None:
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
     """Registers what reads the suites of `--suite=FILE.toml`."""
     _SUITE_FILES[:] = [reader]
-
-
-def register_printed(dataset: str, method: str, figures: Mapping[str, float]) -> None:
-    """Registers a paper's test results by metric, for summary.csv."""
-    _PRINTED.setdefault((dataset, method), {}).update(figures)
-
-
-def printed(dataset: str, method: str) -> Mapping[str, float]:
-    """Returns the published values by metric; empty without any."""
-    return _PRINTED.get((dataset, method), {})
 
 
 def _look_up(table: Mapping[str, Any], name: str, kind: str, argument: str = "") -> Any:
@@ -241,14 +228,10 @@ def chosen_suites(names: Sequence[str]) -> list[Suite]:
     chosen: dict[str, Suite] = {}
     for name in names:
         if name.endswith(".toml") and _SUITE_FILES:
-            chosen |= {suite.name: suite for suite in _SUITE_FILES[0](Path(name))}
-            continue
-        if name not in _SUITES and (name != "all" or not _SUITES):
-            hint = f"Suites: {', '.join([*_SUITES, 'all'])}." if _SUITES else "There are no suites."
-            raise UsageError(f"--suite: no suite is named {name!r}. {hint}")
-        chosen |= {
-            suite.name: suite
-            for suite in _SUITES.values()
-            if suite.name == name or (name == "all" and suite.in_all)
-        }
+            suites = _SUITE_FILES[0](Path(name))
+        elif name == "all" and _SUITES:
+            suites = [suite for suite in _SUITES.values() if suite.in_all]
+        else:
+            suites = [_look_up(_SUITES, name, "suite")]
+        chosen |= {suite.name: suite for suite in suites}
     return list(chosen.values())

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
+import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,24 +15,18 @@ from neucrowd_tf.commands.command_line import (
     LabelFlags,
     check_outputs,
     model_names,
-    read_labels,
     run_command,
     table_options,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import (
-    CONFIG,
-    OUT_OF_FOLD,
-    changed_files,
-    files_to_keep,
-    read_config,
-)
+from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, changed_files, read_config
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import TableOptions, split_names
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
-from neucrowd_tf.labelling.inputs import read_costs, read_names, read_probabilities
+from neucrowd_tf.labelling.inputs import read_costs, read_probabilities
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,15 +39,6 @@ if TYPE_CHECKING:
 
 HEADER = ("task", "worker", "priority", "gain", "reason")
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
-
-
-def _names_or_file(text: str) -> str | Path:
-    """Returns the file that a flag names, otherwise its text.
-
-    A name without a comma is a file if there is one or if it ends in .txt or .csv.
-    """
-    named = "," not in text and (os.path.isfile(text) or text.endswith((".txt", ".csv")))
-    return Path(text) if named else text
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -93,11 +77,11 @@ class Flags(LabelFlags):
         None, least=1, help="Largest number of labels per annotator. Default: twice an even share."
     )
     per_task: int = flag(2, least=1, help="Largest number of labels per item.")
-    ask: str | Path | None = flag(
-        None,
-        parse=_names_or_file,
-        help="Annotators that can be asked, also new ones: names separated by commas, or a file"
-        " with one name per line. Default: all annotators that are not models.",
+    ask: tuple[str, ...] = flag(
+        (),
+        parse=split_names,
+        help="Annotators that can be asked, also new ones: names separated by commas. Default: all"
+        " annotators that are not models.",
     )
 
 
@@ -107,17 +91,15 @@ def relabel(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    names = ("annotations", "gold", "probabilities", "ask", "cost")
-    inputs = {f"--{name}": getattr(flags, name) for name in names}
-    inputs = {name: path for name, path in inputs.items() if isinstance(path, Path)}
-    check_outputs({"--output": flags.output}, inputs | files_to_keep(flags.run))
     path, options, model_annotators = _source(flags)
+    inputs = {f"--{name}": getattr(flags, name) for name in ("gold", "probabilities", "cost")}
+    check_outputs({"--output": flags.output}, {"--annotations": path, **inputs})
     # Errors in the flags are reported before slow imports.
     from neucrowd_tf.certainty.inference import infer
     from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
     from neucrowd_tf.labelling.plan import REACHED, make_plan
 
-    crowd = read_labels(path, options).annotations
+    crowd = read_annotations(path, options).annotations
     notes: list[str] = []
     if flags.run is not None:
         notes += changed_files(flags.run, {"annotations": path})
@@ -129,15 +111,12 @@ def relabel(flags: Flags) -> list[str]:
     gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
     inference = infer(crowd, gold=gold, seed=flags.seed)
     size = crowd.num_annotators
-    asked = None
-    if flags.ask is not None:
-        asked = read_names(flags.ask)
-    crowd = crowd.with_annotators(asked or ())
+    crowd = crowd.with_annotators(flags.ask)
     everyone = list(map(str, crowd.annotator_names.tolist()))
     if everyone[size:]:
         notes.append(f"without labels yet: {', '.join(map(repr, everyone[size:]))}")
     people = np.array([name not in models for name in everyone])
-    free = people if asked is None else np.isin(everyone, asked)
+    free = np.isin(everyone, flags.ask) if flags.ask else people
     belief, evidence = belief_of(crowd, inference.probas, people), None
     predictions = flags.probabilities
     if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
@@ -273,8 +252,6 @@ def _summary(
     line += f", cost {prices.sum():g}." if costs is not None else "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
-        if not plan:
-            line += " Annotators are not asked twice for an item; --ask names other ones."
     then = Estimate(
         *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
     )
@@ -289,18 +266,11 @@ def _summary(
             for at in (slice(step), slice(-step, None))
         )
         unit = "labels" if costs is None else "of cost"
-        some, verb = (f"{step:,}", "correct") if step > 1 else ("one", "corrects")
         lines.append(
-            f"The first {some} {verb} {first:.1f} items per 100 {unit}, the last {some}"
+            f"The first {step:,} correct {first:.1f} items per 100 {unit}, the last {step:,}"
             f" {last:.1f}. Stop when that is not worth its price (--least_gain)."
         )
     return lines
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, relabel, "neucrowd relabel", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, relabel, "neucrowd relabel")

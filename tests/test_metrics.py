@@ -138,11 +138,11 @@ def test_float32_rows_that_sum_to_one_only_roughly_are_taken_without_warning() -
     [
         ([0, 1], [[0.5, 0.5]], "shape"),
         ([], np.zeros((0, 2)), "M > 0"),
-        ([0, 2], [[0.5, 0.5]] * 2, "row 1: expected a class code from 0 to 1, received 2"),
-        ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "row 1: expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "row 1: expected probabilities"),
-        ([0, 1], [[0.5, 0.5], [0.5, 0.51]], "row 1: expected probabilities"),
-        ([0.0, 1.0], [[0.5, 0.5]] * 2, "integer"),
+        ([0, 2], [[0.5, 0.5]] * 2, "expected class codes from 0 to 1"),
+        ([0, 1], [[0.5, 0.5], [float("nan"), 0.5]], "expected probabilities"),
+        ([0, 1], [[0.5, 0.5], [0.9, 0.9]], "expected probabilities"),
+        ([0, 1], [[0.5, 0.5], [0.5, 0.51]], "expected probabilities"),
+        ([0.0, 1.0], [[0.5, 0.5]] * 2, "class codes"),
     ],
 )
 def test_bad_input_is_one_clear_error(codes: list, scores: list, message: str) -> None:

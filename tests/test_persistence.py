@@ -28,7 +28,7 @@ def saved(tmp_path: Path) -> Path:
     [
         (lambda record: record.update(format=0), "format 0, not 1"),
         (lambda record: record.pop("params"), "params: missing or of another type"),
-        (lambda record: record["params"].update(removed=1), "saved by an earlier version"),
+        (lambda record: record["params"].update(removed=1), "no longer has the arguments removed"),
         (lambda record: record.update({"class": "neucrowd_tf.gone:Old"}), "by another version"),
         (lambda record: record.update({"class": "neucrowd_tf.errors:Old"}), "no class neucrowd"),
         (lambda record: record.update({"class": "os:system"}), "no class os:system"),

@@ -53,7 +53,6 @@ def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
         *base,
         f"--output_dir={tmp_path / 'mirrored'}",
         "--distribute=mirrored",
-        "--logical_cpus=2",
         "--export",
     )
     assert done.returncode == 0, done.stderr
@@ -104,7 +103,6 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
     summary = pd.read_csv(tmp_path / "summary.csv").set_index("method")
     assert summary.loc["neucrowd", "accuracy_mean"] >= 0.84
     assert summary.loc["neucrowd", "auc_mean"] >= 0.91
-    assert summary.loc["neucrowd", ["accuracy_paper", "auc_paper"]].tolist() == [0.871, 0.928]
 
 
 @pytest.mark.ci

@@ -78,6 +78,6 @@ def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     run = work / "runs" / "table" / "auto" / "seed-0"
     assert (run / "report.html").is_file()
     model, scores = run / "saved_model", work / "scores.csv"
-    command = [python, "-m", "neucrowd_tf.predict", f"--model={model}", f"--output={scores}"]
+    command = [python, "-m", "neucrowd_tf", "predict", f"--model={model}", f"--output={scores}"]
     assert "120 rows" in _run([*command, f"--features={work / 'features.csv'}"], work)
     assert scores.read_text().startswith("task,predicted,p_no,p_yes\n")

@@ -8,12 +8,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
-from sklearn.base import clone
 
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import estimator, fitted
 from neucrowd_tf.training.estimator import CrowdEstimator
-from neucrowd_tf.training.run import Run
 
 # A smaller probability counts as this, so that one certain member does not overrule all others.
 LEAST = 1e-4
@@ -110,14 +107,6 @@ class Average(CrowdEstimator):
         # `mean_logits` also subtracts each row's log sum, which cancels in the softmax.
         shifted = mean / self.temperature_ + self.shift_[None].astype(np.float32)
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
-
-    def refitted(self, features: Any, annotations: Annotations, run: Run) -> Average:
-        """Returns the same average of members fitted to other instances."""
-        members = [
-            clone(member).fit(features, annotations, run=run.stage(name))
-            for member, name in zip(self.members_, self.names_, strict=True)
-        ]
-        return Average.of(members, self.names_, self.temperature_, self.shift_, self.weights_)
 
     def text_layer(self) -> Any:
         """Returns the layer that converts texts to the members' features."""

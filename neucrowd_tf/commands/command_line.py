@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import os
 import sys
-import tempfile
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, flag, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
-from neucrowd_tf.io.labels import Reading, read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions, split_list
-from neucrowd_tf.stopping import end, stoppable
 
 Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
 # Endings of formats that no command writes.
-OTHER_KINDS = (
-    *(".gz", ".bz2", ".xz", ".zst", ".zip", ".parquet", ".pq", ".npy", ".npz"),
-    *(".xlsx", ".xls", ".feather", ".arrow"),
-)
+OTHER_KINDS = (".gz", ".bz2", ".xz", ".zip", ".parquet", ".npy", ".xlsx", ".feather")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,7 +31,7 @@ class LabelFlags(TableOptions):
     The flags of `TableOptions`, the file, and which annotators are models.
     """
 
-    annotations: Path | None = flag(None, help=f"{ANNOTATIONS} `-` reads standard input.")
+    annotations: Path | None = flag(None, help=ANNOTATIONS)
     model_annotator: str | None = flag(None, help=MODEL_ANNOTATOR)
 
 
@@ -50,7 +45,7 @@ def run_command(
     kind: type[Flags],
     command: Callable[[Flags], Iterable[str]],
     name: str,
-    argv: Sequence[str] | None,
+    argv: Sequence[str] | None = None,
 ) -> int:
     """Runs a command with the flags of its command line; returns the exit code.
 
@@ -63,26 +58,24 @@ def run_command(
     return run(lambda: command(parse(kind, sys.argv[1:] if argv is None else argv, name)))
 
 
-def run(command: Callable[[], Iterable[str] | int]) -> int:
+def run(command: Callable[[], Iterable[str] | int | None]) -> int:
     """Runs a command, prints its warnings and notes to standard error, and returns the exit code.
 
-    The exit code is the number that the command returns or, if it returns notes, 0. It is 2, after
-    an error on standard error, for errors that the user can fix, 130 after SIGINT and 143 after
-    SIGTERM.
+    The exit code is the number that the command returns or, if it returns notes or nothing, 0. It
+    is 2, after an error on standard error, for errors that the user can fix.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # output is UTF-8, as files are
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        with stoppable(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
             try:
                 notes = command()
             except HelpRequest as shown:
                 say(str(shown))
                 return 0
-            if sys.stdout is not None:
-                with standard_output():
-                    pass  # an error in writing what was printed so far belongs to this command
-    except KeyboardInterrupt as stop:
-        return end(stop)
+            with standard_output():
+                pass  # an error in writing what was printed so far belongs to this command
     except DataError as error:
         first, *rest = str(error).split("\n")  # further lines are commands to paste
         return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
@@ -94,7 +87,7 @@ def run(command: Callable[[], Iterable[str] | int]) -> int:
         return _fail(f"{error.object[:300]!a}: not UTF-8. Rename the file.")
     if isinstance(notes, int):
         return notes
-    for note in notes:
+    for note in notes or ():
         sys.stderr.write(f"{note}\n")
     return 0
 
@@ -111,11 +104,7 @@ def show_warning(message: Warning | str, *_: object) -> None:
 
 
 def check_outputs(
-    outputs: Mapping[str, Path | None],
-    inputs: Mapping[str, Path | None],
-    *,
-    folders: bool = False,
-    kinds: Collection[str] | None = None,
+    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, folders: bool = False
 ) -> None:
     """Checks that a command's output files are not its input files.
 
@@ -123,7 +112,6 @@ def check_outputs(
         outputs: places to write to by the names of their flags; None and `-` are ignored.
         inputs: places to read from, likewise.
         folders: whether an output may be a folder.
-        kinds: endings of the files that are read of a folder; None for all files.
 
     Raises:
         UsageError: an output that is an input, lies in one or contains one, is another output, is
@@ -144,16 +132,10 @@ def check_outputs(
             raise UsageError(f"{name}={path}: this is a folder. Name a file.")
         if not folders and path.suffix.lower() in OTHER_KINDS:
             raise UsageError(
-                f"{name}={path}: only plain text is written. Name a file such as"
-                f" {path.stem.partition('.')[0]}.csv."
+                f"{name}={path}: only plain text is written. Name a file such as labels.csv."
             )
         for other, (source, held) in read.items():
-            inside = held in real.parents and (kinds is None or real.suffix.lower() in kinds)
-            linked = real.is_file() and any(
-                link.is_symlink() and Path(os.path.realpath(link)) == real
-                for link in held.rglob("*")
-            )
-            if real == held or inside or real in held.parents or linked:
+            if real == held or held in real.parents or real in held.parents:
                 raise UsageError(
                     f"{name}={path}: would overwrite {other}={source}. Choose another place."
                 )
@@ -180,41 +162,18 @@ def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
     return names
 
 
-def read_labels(path: Path, options: TableOptions, items: Sequence[str] | None = None) -> Reading:
-    """Reads labels as `read_annotations` does; the path `-` is standard input."""
-    if path != STDOUT:
-        return read_annotations(path, options, items=items)
-    content = sys.stdin.buffer.read()
-    ending = ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"stdin{ending}"
-        file.write_bytes(content)
-        try:
-            return read_annotations(file, options, items=items)
-        except DataError as error:
-            raise DataError(str(error).replace(str(file), "-")) from None
-
-
 @contextlib.contextmanager
 def standard_output() -> Iterator[TextIO]:
     """Yields stdout and flushes it.
 
     Raises:
-        OSError: a full disk or a closed pipe. The error names standard output. The rest of the
-            output is dropped; otherwise Python would try to write it when the process ends.
-        UsageError: a character that the encoding of stdout does not have.
+        OSError: a full disk or a closed pipe; it names standard output.
     """
     try:
         yield sys.stdout
         sys.stdout.flush()
-    except UnicodeEncodeError as error:
-        raise UsageError(
-            f"standard output: the encoding {error.encoding} does not have"
-            f" {error.object[error.start]!a}. Set PYTHONIOENCODING=utf-8."
-        ) from None
     except OSError as error:
-        if error.filename is not None:
-            raise
+        # The rest is dropped; otherwise Python would try to write it when the process ends.
         with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         reason = f"{error.strerror}{FREE_SOME if error.errno in FULL else ''}"
@@ -222,10 +181,9 @@ def standard_output() -> Iterator[TextIO]:
 
 
 def say(text: str) -> None:
-    """Prints a line; characters that the encoding of stdout does not have are replaced."""
+    """Prints a line."""
     with standard_output() as stream:
-        encoding = stream.encoding or "utf-8"
-        stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
+        stream.write(f"{text}\n")
 
 
 def write_outputs(texts: Mapping[Path, str]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neucrowd_tf.commands.run_files import FINISHED
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.reading import open_text
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
@@ -85,43 +85,23 @@ def read_predictions(path: Path) -> PredictionTable:
     Raises:
         DataError: no such file, or not one that a run wrote.
     """
-    rows = read_rows(path)
-    header = rows[0] if rows else []
-    if (
-        header[:3] != ["task", "label", "predicted"]
-        or len(header) < 5
-        or any(not name.startswith("p_") for name in header[3:])
-    ):
-        raise DataError(
-            f"{path}: expected the columns task, label, predicted, p_<class>..., received"
-            f" {', '.join(header[:5])}"
-        )
-    names = [name.removeprefix("p_") for name in header[3:]]
+    header, *rows = read_rows(path) or [[]]
+    names, tasks = [name.removeprefix("p_") for name in header[3:]], tuple(row[0] for row in rows)
     # A class that begins like a formula has an apostrophe in front of it in the cells, not in the
     # header.
-    code = {
-        spelling: index for index, name in enumerate(names) for spelling in (f"'{name}", name)
-    } | {"": -1}
-    labels = np.full(len(rows) - 1, -1, dtype=np.int64)
-    probabilities = np.empty((len(rows) - 1, len(names)))
-    for i, row in enumerate(rows[1:]):
-        if len(row) != len(header) or not {row[1], row[2]} <= code.keys():
-            raise DataError(
-                f"{path}: row {i}: expected a task, known classes and {len(names)} probabilities,"
-                f" received {', '.join(row)[:80]}"
-            )
-        labels[i] = code[row[1]]
-        try:
-            probabilities[i] = [float(cell) for cell in row[3:]]
-        except ValueError:
-            probabilities[i] = np.nan
-        if not (probabilities[i] >= 0).all() or abs(probabilities[i].sum() - 1) > ROUNDED:
-            raise DataError(
-                f"{path}: row {i}: expected probabilities that sum to 1, received"
-                f" {', '.join(row[3:])[:80]}"
-            )
-    tasks = tuple(row[0] for row in rows[1:])
-    if len(set(tasks)) < len(tasks):
-        twice = next(task for task, times in Counter(tasks).items() if times > 1)
-        raise DataError(f"{path}: expected each task once, received {twice!r} again")
+    cells = ((cell, code) for code, name in enumerate(names) for cell in (f"'{name}", name))
+    codes = dict(cells) | {"": -1}
+    try:
+        labels = np.array([codes[row[1]] for row in rows], dtype=np.int64)
+        probabilities = np.array([row[3:] for row in rows], dtype=float).reshape(-1, len(names))
+        wrong = header[:3] != ["task", "label", "predicted"] or len(set(tasks)) < len(tasks)
+        wrong |= not (probabilities >= 0).all()
+        wrong |= not (np.abs(probabilities.sum(axis=1) - 1) <= ROUNDED).all()
+    except (ValueError, KeyError, IndexError):
+        wrong = True
+    if wrong:
+        raise DataError(
+            f"{path}: not the predictions of a run. To make the run again, remove the"
+            f" {FINISHED} beside it and use --resume."
+        )
     return PredictionTable(tasks, np.asarray(names, dtype=object), labels, probabilities)

@@ -5,15 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Iterator
-
-_NOTE = re.compile(
-    rb"I\d{4} |WARNING: All log messages before absl|E\d{4} .*failed call to cuInit|To enable the"
-    rb" following instructions"
-)
 
 
 def quiet() -> None:
@@ -22,30 +15,21 @@ def quiet() -> None:
 
 
 @contextlib.contextmanager
-def without_notes() -> Iterator[None]:
-    """Removes TensorFlow's start-up notes from stderr; other lines are still written.
+def without_stderr() -> Iterator[None]:
+    """Drops what is written to stderr in the block; an exception still says what went wrong.
 
-    TensorFlow's C++ code writes the notes before any setting of the log level has an effect.
+    TensorFlow's C++ code writes notes before any setting of the log level has an effect.
     """
+    sys.stderr.flush()
+    original = os.dup(2)
     try:
-        sys.stderr.flush()
-        original = os.dup(2)
-    except OSError:  # there is no stderr
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
         yield
-        return
-    with tempfile.TemporaryFile() as caught:
-        os.dup2(caught.fileno(), 2)
-        try:
-            yield
-        finally:
-            sys.stderr.flush()
-            os.dup2(original, 2)
-            caught.seek(0)
-            lines = [
-                line for line in caught.read().splitlines(keepends=True) if not _NOTE.match(line)
-            ]
-            os.write(original, b"".join(lines))
-            os.close(original)
+        sys.stderr.flush()
+    finally:
+        os.dup2(original, 2)
+        os.close(original)
 
 
 def import_tensorflow() -> None:
@@ -58,7 +42,7 @@ def import_tensorflow() -> None:
     quiet()
     gc.disable()
     try:
-        with without_notes():
+        with without_stderr():
             import keras  # noqa: F401
             import tensorflow as tf
 

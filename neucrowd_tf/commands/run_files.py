@@ -149,48 +149,10 @@ class SavedEstimator(Record):
     attributes: dict[str, Any]
 
 
-def other_results(run: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Returns the result files that exist and differ from what the run wrote."""
-    names = [name for name in digests if name in FILES and (run / name).exists()]
-    changed = [run / name for name in names if digest(run / name) != digests[name]]
-    # These have no digest: a resumed run may have fewer of their numbers.
-    objects = [run / name for name in (EVALUATION, HISTORY) if (run / name).exists()]
-    return changed + [path for path in objects if not _is_object(path)]
-
-
-def _is_object(path: Path) -> bool:
-    try:
-        return isinstance(read_json(path), dict)
-    except DataError:
-        return False
-
-
-def input_files(run: Path) -> dict[str, Path]:
-    """Returns the user's files and folders that a run was made from, by the names of the flags.
-
-    Raises:
-        DataError: config.json cannot be used.
-    """
-    settings = read_config(run).settings
-    hparams = settings.get("hparams")
-    named = {name: settings.get(name) for name in TABLES}
-    if isinstance(hparams, dict):
-        named |= {name: hparams.get(name) for name in OF_METHODS}
-    return {name: Path(path) for name, path in named.items() if isinstance(path, str) and path}
-
-
 def read_config(run: Path) -> Config:
     """Returns a run's config.json; an empty one without that file."""
     path = run / CONFIG
     return Config.read(path) if path.exists() else Config(content={})
-
-
-def files_to_keep(run: Path | None) -> dict[str, Path]:
-    """Returns the inputs and results of a run, which a command on it must not overwrite."""
-    if run is None:
-        return {}
-    results = {f"the run's {name}": run / name for name in FILES if name != REPORT}
-    return results | {f"the run's --{name}": path for name, path in input_files(run).items()}
 
 
 def input_digest(name: str, path: Path) -> str:

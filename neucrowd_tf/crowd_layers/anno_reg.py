@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
+from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.confusion import Normalisation
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     "anno_reg",
     "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
     PRESETS["anno_reg"],
-    paper=PAPER,
     imbalanced=True,
 )
 @estimator

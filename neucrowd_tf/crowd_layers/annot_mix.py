@@ -15,10 +15,6 @@ from neucrowd_tf.training.estimator import TrainingData
     "annot-mix: confusions of instance and annotator, trained on mixed instances, annotators and"
     " labels",
     INSTANCE_PRESETS,
-    paper=(
-        "Herde, Luehrs, Huseljic and Sick: Annot-Mix: Learning with Noisy Class Labels from"
-        " Multiple Annotators via a Mixup Extension, ECAI 2024"
-    ),
 )
 @estimator
 class AnnotMix(SharedFeaturesLayer):

@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
+from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.crowd_connection import Connection
@@ -21,7 +21,6 @@ _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
     "crowd_layer",
     "CrowdLayer: a classifier trained through a matrix for each annotator",
     PRESETS["crowd_layer"],
-    paper=PAPER,
     imbalanced=True,
 )
 @estimator

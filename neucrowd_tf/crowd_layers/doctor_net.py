@@ -12,7 +12,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import Network
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
-from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, registered
+from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
     " weights",
     PRESETS["wdn"],
-    paper=PAPER,
     imbalanced=True,
 )
 @estimator

@@ -11,16 +11,10 @@ from neucrowd_tf.crowd_layers.presets import registered
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers.heads.geocrowdnet import Volume
 
-PAPER = (
-    "Ibrahim, Nguyen and Fu: Deep Learning From Crowdsourced Labels: Coupled Cross-Entropy"
-    " Minimization, Identifiability, and Regularization, ICLR 2023"
-)
-
 
 @registered(
     "geocrowdnet_w",
     "GeoCrowdNet: confusion matrices with the largest volume of all of them stacked",
-    paper=PAPER,
 )
 @estimator
 class GeoCrowdNetW(AnnotatorEstimator):
@@ -55,7 +49,6 @@ class GeoCrowdNetW(AnnotatorEstimator):
 @registered(
     "geocrowdnet_f",
     "GeoCrowdNet: confusion matrices with the largest volume of the class probabilities",
-    paper=PAPER,
 )
 @estimator
 class GeoCrowdNetF(GeoCrowdNetW):

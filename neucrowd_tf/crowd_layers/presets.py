@@ -9,10 +9,6 @@ from neucrowd_tf.registry import register_method
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
-PAPER = (
-    "Shi, Li and Huang: Learning from crowds with sparse and imbalanced annotations (DASC), Machine"
-    " Learning 112 (2023)"
-)
 IMBALANCED = {
     "resampling": "oversampled annotations of minority classes",
     "reweighting": "annotations weighted by max N / N_c",

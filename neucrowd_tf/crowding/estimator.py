@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.crowding.game import Game
 
-PAPER = "Chu and Wang: Improve learning from crowds via generative augmentation, KDD 2021"
 HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.

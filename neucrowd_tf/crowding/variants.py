@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neucrowd_tf.crowding.estimator import PAPER, CrowdInG
+from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.registry import register_method
 
 # Chosen on validation data.
@@ -45,7 +45,6 @@ def register(name: str, summary: str, kind: type[CrowdInG] = CrowdInG, **default
         requires_identities=True,
         presets=PRESETS,
         space=SPACE,
-        paper=PAPER,
     )(kind)
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from neucrowd_tf.arguments import argument, declared, estimator
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.presets import PAPER, PRESETS, SPACE
+from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
 from neucrowd_tf.dasc.estimator import SelfTraining
 from neucrowd_tf.registry import register_method
 
@@ -104,7 +104,6 @@ def self_trained(
             requires_identities=True,
             presets=presets,
             space=space,
-            paper=PAPER,
         )(kind)
     return kind
 

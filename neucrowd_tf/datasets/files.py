@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import convert, flag
+from neucrowd_tf.flags import flag, from_values
 from neucrowd_tf.io.schema import ANNOTATIONS, split_list
 
 KINDS = ("features", "images", "texts")
@@ -46,14 +46,7 @@ class TableFiles:
         Raises:
             UsageError: a value of another type, or files that do not belong together.
         """
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        converted: dict[str, Any] = {}
-        for name, value in values.items():
-            try:
-                converted[name] = None if value is None else convert(fields[name], value)
-            except ValueError as error:
-                raise UsageError(f"--{name}: {error}, received {value!r}") from None
-        files = cls(**converted)
+        files = from_values(cls, values)
         for problem in files.problems():
             raise UsageError(problem)
         return files

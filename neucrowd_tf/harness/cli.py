@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,17 +17,17 @@ from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import FATAL, Outcome
 from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.stopping import RESUME, hinted
+from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
 
 CHECKOUT = (
     "Further methods, the benchmark data and the suites are in a checkout:"
     " python run_experiment.py there."
 )
-MOST_PLACES = 10  # of reports and of SavedModels that are listed at the end
 
 
 def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     """Runs the command line of this process and exits; see `main`."""
+    end_at_signals()
     raise SystemExit(main(sys.argv[1:], modules, installed=installed))
 
 
@@ -52,21 +51,15 @@ def run(options: flags.Options, modules: tuple[str, ...] = (), installed: bool =
     """Makes the runs of checked flags; see `main`."""
     quiet()
     process.plain_warnings()
-    try:
-        with hinted(RESUME):
-            return _run(options, modules, installed)
-    except process.WorkerLost as error:
-        _print(f"error: {one_line(error)}")
-        os._exit(1)  # TensorFlow would wait for the lost worker
-
-
-def _run(options: flags.Options, modules: tuple[str, ...], installed: bool) -> int:
     plugins.register(modules)
     if options.list:
         say(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
         return 0
-    if options.suite:
-        return _run_suites(options, modules)
+    with hinted(RESUME):
+        return _run_suites(options, modules) if options.suite else _run(options, modules)
+
+
+def _run(options: flags.Options, modules: tuple[str, ...]) -> int:
     from neucrowd_tf.harness import runner
     from neucrowd_tf.harness.results import read_results, summary_table
 
@@ -111,13 +104,9 @@ def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     """Returns what the test labels of each dataset are, if they are not true labels."""
-    voted, meanings = set(), {}
-    for key, outcome in outcomes.items():
-        metrics = outcome.metrics or {}
-        if metrics.get("test_labels") == "majority vote":
-            voted.add(key.dataset)
-        if "test_meaning" in metrics:
-            meanings[key.dataset] = metrics["test_meaning"]
+    by_dataset = {key.dataset: outcome.metrics or {} for key, outcome in outcomes.items()}
+    voted = {name for name, m in by_dataset.items() if m.get("test_labels") == "majority vote"}
+    meanings = {name: m["test_meaning"] for name, m in by_dataset.items() if "test_meaning" in m}
     notes = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]
     if voted:
         hint = " (--truth names a file with true ones)" if voted == {"table"} else ""
@@ -134,9 +123,7 @@ def _places(options: flags.Options, folders: Sequence[Path]) -> Iterator[str]:
     yield f"TensorBoard: tensorboard --logdir {out}"
     for title, name in (("Report:     ", "report.html"), ("SavedModel: ", "saved_model")):
         places = [folder / name for folder in folders if (folder / name).exists()]
-        yield from (f"{title} {path}" for path in places[:MOST_PLACES])
-        if len(places) > MOST_PLACES:
-            yield f"{title} ... and {len(places) - MOST_PLACES} more"
+        yield from (f"{title} {path}" for path in places)
 
 
 def _print(text: str) -> None:

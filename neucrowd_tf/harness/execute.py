@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
@@ -21,10 +20,17 @@ from neucrowd_tf.commands.command_line import model_names
 from neucrowd_tf.commands.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder
-from neucrowd_tf.errors import DENIED, DataError, IdentitiesError, UnsupportedDataError, UsageError
+from neucrowd_tf.errors import (
+    DENIED,
+    DataError,
+    IdentitiesError,
+    UnsupportedDataError,
+    UsageError,
+    one_line,
+)
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
-from neucrowd_tf.evaluation.cross_validation import all_annotated, whole_crowd
+from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.scoring import evaluate, score_split, score_test
 from neucrowd_tf.export import export_saved_model
@@ -36,7 +42,6 @@ from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.files.reading import digest
-from neucrowd_tf.stopping import check_stopped
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 
@@ -62,7 +67,7 @@ class Outcome:
 
 
 def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
-    """Makes one run in its folder; a finished one that lacks a file goes on from its checkpoints.
+    """Makes one run in its folder; a finished one without its export goes on from checkpoints.
 
     Raises:
         OSError: the disk is full or the folder cannot be written.
@@ -73,13 +78,12 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     models = model_names(work.options.model_annotator, annotators)
     execution = _Execution(work, dataset, models, strategy)
     with locked(work.folder):  # another command may share the output folder
-        if work.finished and work.options.resume and not work.lacks():
+        if work.options.resume and work.complete():
             return Outcome(OK, work.metrics().content)
         work.prepare()
         try:
             return Outcome(OK, execution.make())
         except Exception as error:
-            check_stopped()  # a library may turn an interruption into an error
             outcome = _failure(error, work.hparams)
             record = {"status": outcome.status, "reason": outcome.reason}
             if outcome.status == FAILED and not outcome.fixable:
@@ -140,24 +144,18 @@ def training_annotations(method: registry.Method, dataset: CrowdDataset) -> Anno
 
 def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
     """Returns the outcome of a run that raised an error; raises errors of the machine."""
-    reason = _reason(error)
-    if isinstance(error, (IdentitiesError, UnsupportedDataError)):
-        return Outcome(SKIPPED, reason=reason, fixable=True)
     if isinstance(error, OSError) and error.errno in FATAL:
         raise error
     process.check_workers(error)
-    # An estimator's message begins with the parameter's name; a library's may quote its value.
-    text = " ".join(str(error).split())
-    quoted = any(isinstance(v, str) and v and v in text for v in hparams.values())
-    if isinstance(error, (ValueError, TypeError)) and (text.partition(":")[0] in hparams or quoted):
+    text = one_line(error)
+    if isinstance(error, (IdentitiesError, UnsupportedDataError)):
+        return Outcome(SKIPPED, reason=text, fixable=True)
+    # An estimator's message begins with the parameter's name.
+    if isinstance(error, (ValueError, TypeError)) and text.partition(":")[0] in hparams:
         return Outcome(FAILED, reason=f"--hparam: {text}", fixable=True)
-    return Outcome(FAILED, reason=reason, fixable=isinstance(error, (DataError, UsageError)))
-
-
-def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    ours = type(error).__module__.startswith("neucrowd_tf")
-    return text if ours and text else f"{type(error).__name__}: {text}"
+    fixable = isinstance(error, (DataError, UsageError))
+    kind = "" if fixable else f"{type(error).__name__}: "
+    return Outcome(FAILED, reason=f"{kind}{text}", fixable=fixable)
 
 
 class _Execution:
@@ -180,7 +178,7 @@ class _Execution:
     def make(self) -> dict[str, Any]:
         """Makes the run; returns the content of its metrics.json.
 
-        A finished run keeps its config.json and its timings.
+        A finished run keeps its timings.
         """
         earlier = self.work.metrics() if self.work.finished else None
         resumed = (self.folder / run_files.CHECKPOINTS).is_dir()
@@ -191,15 +189,10 @@ class _Execution:
         run.stage("test").scalars(0, scalars)
         run.flush()
         if self.work.options.export:
-            self._export(estimator, run)
+            model = self.folder / run_files.SAVED_MODEL
+            export_saved_model(estimator, model, self.dataset.feature_names, self.encoder)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
         metrics["timings"] = timings if earlier is None else earlier.timings
-        for path in run_files.other_results(self.folder, earlier.digests) if earlier else ():
-            warnings.warn(
-                f"{path}: written again, and it differs from what the run wrote; another version"
-                " may do that.",
-                stacklevel=2,
-            )
         if self.work.options.report is not False:
             self._report(metrics)
         write_json(self.folder / run_files.FINISHED, metrics)
@@ -231,11 +224,9 @@ class _Execution:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None
 
     def _configured(self, hparams: dict[str, Any]) -> Any:
-        """Returns the unfitted estimator and writes config.json, but not of a finished run."""
+        """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        if not self.work.finished:
-            config = self.work.config(self.dataset, estimator)
-            write_json(self.folder / run_files.CONFIG, config)
+        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, estimator))
         return estimator
 
     def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
@@ -281,24 +272,6 @@ class _Execution:
         crowd = whole_crowd(self.dataset).observed()
         return gold_codes(self.work.options.gold, crowd, self.work.options.table_options)
 
-    def _export(self, estimator: Any, run: RecordedRun) -> None:
-        """Writes the SavedModel; with --refit_all of a fit to all annotated instances.
-
-        `auto` refits the method that it recommended and does not choose again.
-        """
-        dataset = self.dataset
-        if self.work.options.refit_all and dataset.test.annotations is not None:
-            features, annotations = all_annotated(dataset)
-            if not hasattr(estimator, "text_features_"):  # auto chose TF-IDF
-                run = dataclasses.replace(run, encoder=None)
-            chosen: Any = getattr(estimator, "estimator_", None)
-            if hasattr(chosen, "refitted"):
-                estimator = chosen.refitted(features, annotations, run.stage("refit"))
-            else:
-                estimator = clone(estimator).fit(features, annotations, run=run.stage("refit"))
-        path = self.folder / run_files.SAVED_MODEL
-        export_saved_model(estimator, path, dataset.feature_names, self.encoder)
-
     def _report(self, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         from neucrowd_tf.report.build import write_report
@@ -310,7 +283,7 @@ class _Execution:
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
                 raise
-            warnings.warn(f"{self.folder}: no report was written ({_reason(error)})", stacklevel=2)
+            warnings.warn(f"{self.folder}: no report was written ({one_line(error)})", stacklevel=2)
 
     def _results(self, estimator: Any) -> dict[str, Any]:
         """Predicts, writes the result files, and returns the metrics."""

@@ -31,6 +31,11 @@ class WorkerDied(RuntimeError):
     """The process that made a run ended without a result."""
 
 
+def died(error: Exception) -> bool:
+    """Whether an error means that the processes that made a run ended without a result."""
+    return isinstance(error, WorkerDied) or type(error).__name__ == "KilledWorker"  # Dask's
+
+
 class Here:
     """Makes each task in this process and thread, before `submit` returns."""
 
@@ -69,21 +74,21 @@ class Processes:
 
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
         local = self._of_thread
-        if getattr(local, "runs", RUNS_PER_PROCESS) >= RUNS_PER_PROCESS:
-            context = multiprocessing.get_context("spawn")
-            local.executor = ProcessPoolExecutor(1, context, _begin, (self._modules,))
-            local.runs = 0
-        local.runs += 1
+        if not hasattr(local, "executor"):
+            local.executor = ProcessPoolExecutor(
+                1,
+                multiprocessing.get_context("spawn"),
+                _begin,
+                (self._modules,),
+                max_tasks_per_child=RUNS_PER_PROCESS,
+            )
         try:
             if self._closed:
                 raise WorkerDied("the command ended")
             return local.executor.submit(function, task).result()
         except BrokenProcessPool:
-            local.runs = RUNS_PER_PROCESS
+            del local.executor
             raise WorkerDied("its process died: killed, or out of memory") from None
-        finally:
-            if local.runs >= RUNS_PER_PROCESS:
-                local.executor.shutdown(wait=False)
 
     def close(self) -> None:
         """Ends all processes, also those at work."""
@@ -146,26 +151,17 @@ class Cluster:
                 " workers with dask worker --nthreads 1."
             )
         self.width = len(threads)
-        self._threads = ThreadPoolExecutor(self.width)
+        self._executor = self._client.get_executor(pure=False)
         self._place = os.getcwd(), tuple(sys.path), tuple(modules)
 
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         """Sends a task; if a worker dies, another one gets it."""
-        return self._threads.submit(self._make, function, task)
-
-    def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
-        import distributed
-
-        try:
-            sent = self._client.submit(_make_there, self._place, function, task, pure=False)
-            return sent.result()
-        except distributed.KilledWorker as error:
-            raise WorkerDied(f"{error.allowed_failures + 1} workers died while making it") from None
+        sent: Future[Any] = self._executor.submit(_make_there, self._place, function, task)
+        return sent
 
     def close(self) -> None:
         """Leaves the scheduler, whose workers drop the tasks of this command."""
         self._client.close()
-        self._threads.shutdown(wait=True, cancel_futures=True)
 
 
 # The command's working directory, its path for modules, and what to import.

@@ -24,8 +24,8 @@ NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
 LAYOUT = ("image_size", "max_pixels", "unmatched", "ignore_columns")
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "data_seed", "hparam", "keep_annotations"),
-    *("target", "gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
+    *("dataset", "method", "seed", "hparam", "keep_annotations"),
+    *("gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
     *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
     *("encoder", "bases"),
 )
@@ -73,18 +73,13 @@ class Options(TableFiles, LabelFlags):
         None, least=1, most=100_000, help="Number of seeds. Default: 1; with --suite its table's."
     )
     hparam: tuple[tuple[str, Any], ...] = flag(
-        (), help="Hyper-parameter, for one method as method.name=value. May be repeated."
+        (), help="Hyper-parameter, for one method as method.name=value."
     )
     bases: str = flag(
         "stronger",
         choices=("stronger", "papers"),
         help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
         " one than the papers'. Suites take the papers'.",
-    )
-    target: str | None = flag(
-        None,
-        choices=("as_trained", "balanced"),
-        help="Class frequencies that --method=auto expects in use. Default: as_trained.",
     )
     gold: Path | None = flag(
         None,
@@ -99,9 +94,6 @@ class Options(TableFiles, LabelFlags):
     )
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
-    refit_all: bool = flag(
-        False, help="Exports a fit to all annotated items, test items included (with --export)."
-    )
     report: bool | None = flag(
         None, help="Writes report.html into each run's folder. Default: yes, but not with --suite."
     )
@@ -117,15 +109,9 @@ class Options(TableFiles, LabelFlags):
         choices=("none", "mirrored", "multi_worker"),
         help="Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
     )
-    logical_cpus: int = flag(1, least=1, most=64, help="Parts of the CPU, to try mirrored.")
     threads: int = flag(1, least=1, most=1024, help="Threads per run; results depend on it.")
     checkpoint_seconds: float = flag(5.0, least=0, help="Least seconds between checkpoints.")
-    data_seed: int | None = flag(
-        None, least=0, most=MAX_SEED, help="Seed of simulated data and splits. Default: the run's."
-    )
-    dataset_option: tuple[tuple[str, Any], ...] = flag(
-        (), help="Option of a dataset's loader. May be repeated."
-    )
+    dataset_option: tuple[tuple[str, Any], ...] = flag((), help="Option of a dataset's loader.")
     keep_annotations: float | None = flag(
         None, help="Share of the annotations to keep, above 0 and up to 1, drawn with the seed."
     )
@@ -141,9 +127,7 @@ class Options(TableFiles, LabelFlags):
         0, parse=_tries, help="Number of settings to try before each run; `grid` tries all."
     )
     space: tuple[tuple[str, Any], ...] = flag(
-        (),
-        parse=_space,
-        help="Values that --tune tries, name=a,b,c, in place of the method's own. May be repeated.",
+        (), parse=_space, help="Values that --tune tries, name=a,b,c, in place of the method's own."
     )
     tune_by: str = flag(
         "validation",
@@ -194,7 +178,7 @@ def parse(argv: Sequence[str], command: str = "python run_experiment.py") -> Opt
 
 
 def check(options: Options) -> Options:
-    """Returns the options with the flags for single hyper-parameters among `hparam`.
+    """Returns the options, with --gold among the hyper-parameters of --method=auto.
 
     Raises:
         UsageError: flags that cannot be used together, or that name no file or folder.
@@ -203,11 +187,10 @@ def check(options: Options) -> Options:
         return options
     for problem in _problems(options):
         raise UsageError(problem)
-    names = ("target", *(["gold"] if "auto" in options.method else []))
-    single = {name: getattr(options, name) for name in names}
-    chosen = {name: str(value) for name, value in single.items() if value is not None}
-    others = (item for item in options.hparam if item[0] not in chosen)
-    return dataclasses.replace(options, hparam=(*others, *chosen.items()))
+    if options.gold is None or "auto" not in options.method:
+        return options
+    others = (item for item in options.hparam if item[0] != "gold")
+    return dataclasses.replace(options, hparam=(*others, ("gold", str(options.gold))))
 
 
 def _problems(o: Options) -> Iterator[str]:
@@ -230,7 +213,7 @@ def _problems(o: Options) -> Iterator[str]:
     if o.seeds[-1] > MAX_SEED:
         yield f"--num_runs: seeds go up to {MAX_SEED}. Choose a smaller --seed or --num_runs."
     if o.distribute == "multi_worker":
-        others = ("jobs", "scheduler", "suite", "tune", "curves", "export", "logical_cpus")
+        others = ("jobs", "scheduler", "suite", "tune", "curves", "export")
         yield from (
             f"--{name}: not with --distribute=multi_worker." for name in others if name in changed
         )
@@ -238,14 +221,8 @@ def _problems(o: Options) -> Iterator[str]:
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
     if o.scheduler is not None and o.jobs > 1:
         yield "--jobs: not with --scheduler, each of whose workers makes one run at a time."
-    if o.rows and not o.suite:
-        yield "--rows: only with --suite."
-    if o.space and not o.tune:
-        yield "--space: only with --tune."
     if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
         yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
-    if o.refit_all and (not o.export or o.evaluation == "cv"):
-        yield "--refit_all: only with --export and without --evaluation=cv."
     if "table" in o.dataset:
         yield from o.problems()
     elif tables and not o.suite:

@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import warnings
@@ -19,19 +20,7 @@ from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
 
-PACKAGES = (
-    "neucrowd-tf",
-    "tensorflow",
-    "keras",
-    "tf-keras",
-    "tensorflow-probability",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "pandas",
-    "absl-py",
-)
-SETTINGS = ("threads", "device", "mixed_precision", "distribute", "logical_cpus")
+SETTINGS = ("threads", "device", "mixed_precision", "distribute")
 _started: dict[str, Any] = {}
 
 
@@ -63,10 +52,6 @@ def start(options: Options) -> Any:
     try:
         tf.config.threading.set_intra_op_parallelism_threads(options.threads)
         tf.config.threading.set_inter_op_parallelism_threads(options.threads)
-        if options.logical_cpus > 1:
-            logical = [tf.config.LogicalDeviceConfiguration()] * options.logical_cpus
-            cpu = tf.config.list_physical_devices("CPU")[0]
-            tf.config.set_logical_device_configuration(cpu, logical)
         _choose_device(tf, options)
     except RuntimeError as error:
         raise UsageError(
@@ -107,26 +92,23 @@ def _tf_config() -> tuple[int, bool]:
         UsageError: it is missing, or TensorFlow could not use it.
     """
     text = os.environ.get("TF_CONFIG", "")
-    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, IndexError):
+    try:
         config = json.loads(text)
         task, cluster = config["task"], config["cluster"]
         kind, index = task["type"], int(task["index"])
-        if cluster.keys() <= {"chief", "worker"} and index >= 0 and cluster[kind][index]:
-            count = sum(map(len, cluster.values()))
-            return count, index == 0 and (kind == "chief" or "chief" not in cluster)
-    raise UsageError(
-        "--distribute=multi_worker: the environment variable TF_CONFIG must be"
-        ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, not'
-        f" {text or 'empty'}"
-    )
-
-
-class WorkerLost(RuntimeError):
-    """Another of the processes that train together has ended."""
+        cluster[kind][index]
+    except (ValueError, LookupError, TypeError):
+        raise UsageError(
+            "--distribute=multi_worker: the environment variable TF_CONFIG must be"
+            ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
+            f" not {text or 'empty'}"
+        ) from None
+    first = index == 0 and (kind == "chief" or "chief" not in cluster)
+    return sum(map(len, cluster.values())), first
 
 
 def check_workers(error: Exception) -> None:
-    """Raises WorkerLost if an error of TensorFlow means that."""
+    """Ends the process if an error of TensorFlow means that another one has ended."""
     strategy = _started.get("strategy")
     if getattr(strategy, "cluster_resolver", None) is None:
         return
@@ -134,10 +116,11 @@ def check_workers(error: Exception) -> None:
 
     lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
     if isinstance(error, (*lost, tf.errors.InternalError, tf.errors.DeadlineExceededError)):
-        raise WorkerLost(
-            "a worker of TF_CONFIG was lost. Start all of them again with --resume to continue"
-            f" ({one_line(error)[:200]})."
-        ) from None
+        sys.stderr.write(
+            "error: a worker of TF_CONFIG was lost. Start all of them again with --resume to"
+            f" continue ({one_line(error)[:200]}).\n"
+        )
+        os._exit(1)  # TensorFlow would wait for the lost worker
 
 
 def plain_warnings() -> None:
@@ -192,9 +175,13 @@ def peak_memory_mb() -> float:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that results depend on."""
+    """Returns the versions of Python, of this package and of its requirements."""
+    names = ["neucrowd-tf"]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        required = importlib.metadata.requires("neucrowd-tf") or ()
+        names += [re.split(r"[^\w-]", line)[0] for line in required if "extra ==" not in line]
     versions = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in names:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions
@@ -218,12 +205,11 @@ def git_revision() -> str | None:
     root = Path(__file__).resolve().parent.parent.parent
     if not (root / ".git").exists():
         return None
-    git = functools.partial(
-        subprocess.run, cwd=root, capture_output=True, text=True, check=True, timeout=10
-    )
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
     try:
-        revision = git(["git", "rev-parse", "HEAD"]).stdout.strip()
-        changes = git(["git", "status", "--porcelain", "--untracked-files=no"]).stdout.strip()
+        done = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, check=True, timeout=10
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{revision}+changes" if changes else revision
+    return done.stdout.strip()

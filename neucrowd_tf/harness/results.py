@@ -18,9 +18,8 @@ from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_int
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.harness.work import METRICS, TRAIN_ACCURACY, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.reading import read_bytes
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
-from neucrowd_tf.registry import printed
 
 COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
 FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
@@ -59,33 +58,18 @@ def read_results(path: Path) -> list[Row]:
     """
     if not path.exists():
         return []
-    reader = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8", "replace"), newline=""))
-    try:
-        rows = [dict(row) for row in reader]
-        ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
-        for row in rows:
-            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
-            ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
-    except (csv.Error, ValueError, TypeError, KeyError):
-        ours = False
-    if not ours:
+    reader = csv.DictReader(io.StringIO(read_text(path)))
+    if tuple(reader.fieldnames or ())[: len(COLUMNS)] != COLUMNS:
         raise DataError(
             f"{path}: not a results.csv of runs. Remove it or choose another --output_dir."
         )
-    return rows
+    return list(reader)
 
 
 def check_tables(output_dir: Path) -> None:
     """Raises DataError for a results.csv or summary.csv that another program wrote."""
-    read_results(output_dir / "results.csv")
-    _check_summary(output_dir / "summary.csv")
-
-
-def _check_summary(path: Path) -> None:
-    header = (
-        read_bytes(path).partition(b"\n")[0].decode("utf-8", "replace") if path.exists() else ""
-    )
-    if path.exists() and header.strip().split(",")[: len(GROUPED)] != [*GROUPED]:
+    path = output_dir / "summary.csv"
+    if not read_results(output_dir / "results.csv") and path.exists():
         raise DataError(
             f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
         )
@@ -100,7 +84,6 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
         all rows.
     """
     with locked(output_dir):
-        _check_summary(output_dir / "summary.csv")
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
@@ -149,8 +132,6 @@ def summarise(
         record["not_run"] = len(mine) - record["runs"]
         for metric in (*METRICS, TRAIN_ACCURACY):
             record |= _spread(mine, metric)
-            if metric in COMPARED:
-                record[f"{metric}_paper"] = printed(dataset, method).get(metric, math.nan)
         seconds = list(_values(mine, "fit_seconds").values())
         record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
         for rival in dict.fromkeys((*RIVALS, *baselines)):
@@ -233,10 +214,9 @@ def summary_csv(
 ) -> str:
     """Returns summary.csv.
 
-    It has the mean, standard deviation and 95% interval over runs, the paper's value, and paired
-    differences from `RIVALS` and `baselines`. Their intervals are over seeds (`_low`, `_high`)
-    and, if all runs share one test set, over seeds and test instances (`_instances_low`,
-    `_instances_high`).
+    It has the mean, standard deviation and 95% interval over runs, and paired differences from
+    `RIVALS` and `baselines`. Their intervals are over seeds (`_low`, `_high`) and, if all runs
+    share one test set, over seeds and test instances (`_instances_low`, `_instances_high`).
     `<metric>_beats_<rival>` is "yes" if the latter interval, or without it the former, is above
     zero, and empty for fewer than two pairs of runs.
     """
@@ -266,7 +246,6 @@ def summary_table(
     compared = [(f"{metric}_minus_{name}", name) for name in baselines for metric in COMPARED]
     head = (
         *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
-        "paper acc/AUC",
         *(f"{stem.partition('_')[0]} minus {name}" for stem, name in compared),
         *(() if baselines else ("beats mv_lr (acc/AUC)",)),
     )
@@ -325,7 +304,7 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
             text += shown(low, f" {opening}{low:+.3f}, {high:+.3f}{closing}").removesuffix("-")
         return shown(value, text)
 
-    seconds, paper = record["fit_seconds_mean"], [record[f"{name}_paper"] for name in COMPARED]
+    seconds = record["fit_seconds_mean"]
     beats = "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED)
     return (
         record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
@@ -333,6 +312,5 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
         str(record["runs"]),
         *map(spread, ("accuracy", "auc", "f1", "log_loss")),
         shown(seconds, f"{seconds:.1f}"),
-        "-" if all(map(math.isnan, paper)) else "/".join(f"{value:.3f}" for value in paper),
         *(map(difference, compared) if compared else (beats,)),
     )

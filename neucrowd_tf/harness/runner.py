@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from itertools import islice, product
-from pathlib import Path
 from typing import Any
-
-from tqdm import tqdm
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations.simulation import remove_annotations
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import (
-    DataError,
-    IdentitiesError,
-    UnsupportedDataError,
-    UsageError,
-    one_line,
-)
+from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
 from neucrowd_tf.harness import executors, plugins, process
-from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, check_supported, execute
+from neucrowd_tf.harness.execute import FATAL, Outcome, accompany, execute
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.results import (
     FAILED,
@@ -39,7 +28,6 @@ from neucrowd_tf.harness.results import (
     read_results,
 )
 from neucrowd_tf.harness.work import RunKey, Work
-from neucrowd_tf.stopping import check_stopped
 
 Report = Callable[[str], None]
 
@@ -80,7 +68,7 @@ _loaded: dict[str, tuple[Any, CrowdDataset]] = {}
 
 def load(work: Work) -> CrowdDataset:
     """Returns the dataset of a run, with cross-validation that of its fold."""
-    options, key, seed = work.options, work.key, work.data_seed
+    options, key, seed = work.options, work.key, work.key.seed
     drawn = registry.dataset(key.dataset).simulated or options.keep_annotations is not None
     which = (options, key.dataset, seed if drawn else 0)
     if "dataset" not in _loaded or _loaded["dataset"][0] != which:
@@ -110,30 +98,18 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     """Sorts runs into finished ones and ones to make.
 
     Returns:
-        the finished runs, and the runs to make: also finished ones that lack a file.
+        the finished runs, and the runs to make: also finished ones without their export.
 
     Raises:
-        UsageError: a finished run without --resume, a run that began with other settings, or input
-            files where the runs write.
+        UsageError: a finished run without --resume, or a run that began with other settings.
         DataError: the output folder's results.csv or summary.csv is another file.
     """
-    works = list(works)
-    out = options.output_dir
-    places = [Path(os.path.realpath(out / name)) for name in ("results.csv", "summary.csv")]
-    places += [Path(os.path.realpath(work.folder)) for work in works]
-    for name, path in {item for work in works for item in work.files().items()}:
-        real = Path(os.path.realpath(path))
-        if any({real, *real.parents} & {place} or real in place.parents for place in places):
-            raise UsageError(
-                f"--output_dir={out}: the runs would overwrite --{name}={path}. Choose another"
-                " folder."
-            )
-    check_tables(out)
+    check_tables(options.output_dir)
     finished: list[Work] = []
     to_run: list[Work] = []
     for work in works:
         work.check()
-        (finished if work.finished and not work.lacks() else to_run).append(work)
+        (finished if work.complete() else to_run).append(work)
     return finished, to_run
 
 
@@ -207,31 +183,21 @@ def make_all(
         return
     _loaded.clear()
     executor: Any = executors.Here()
-    elsewhere = options.jobs > 1 or options.scheduler is not None
     if options.scheduler is not None:
         executor = executors.Cluster(options.scheduler, modules)
         works = [work.begun() for work in works]
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
-    elif not keep_going:
-        _check_before_tensorflow(works[0], alone)
-    began, hidden = time.monotonic(), not elsewhere and not keep_going
-    bar = tqdm(
-        total=len(works), unit="run", file=sys.stderr, leave=False, disable=True if hidden else None
-    )
-    with contextlib.closing(executor), bar:
+    began = time.monotonic()
+    with contextlib.closing(executor):
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
             if outcome.status != OK and outcome.fixable and alone:
-                if not work.finished:
-                    work.discard()
                 raise UsageError(outcome.reason)
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
             left = f", about {minutes:.0f} min left" if keep_going else ""
-            bar.clear()
             report(f"[{done}/{len(works)}{left}] {work.label}{work.key}: {describe(outcome)}")
-            bar.update()
             yield work, outcome
     _loaded.clear()
 
@@ -243,7 +209,6 @@ def _ended(
     waiting = iter(works)
     running: dict[Any, Work] = {}
     while True:
-        check_stopped()
         for work in islice(waiting, executor.width - len(running)):
             running[executor.submit(make_run, work)] = work
         if not running:
@@ -255,29 +220,12 @@ def _ended(
 def _outcome(future: Future[Outcome], keep_going: bool) -> Outcome:
     try:
         return future.result()
-    except executors.WorkerDied as error:
-        return Outcome(FAILED, reason=str(error))
-    except (DataError, UsageError, OSError) as error:
-        if not keep_going or (isinstance(error, OSError) and error.errno in FATAL):
+    except Exception as error:
+        fatal = isinstance(error, OSError) and error.errno in FATAL
+        fixable = isinstance(error, DataError | UsageError | OSError) and not fatal
+        if not executors.died(error) and not (keep_going and fixable):
             raise
         return Outcome(FAILED, reason=one_line(error))
-
-
-def _check_before_tensorflow(work: Work, alone: bool) -> None:
-    """Reports missing or wrong files before TensorFlow's slow import.
-
-    Raises:
-        UsageError: the only method of the command cannot run on the only dataset.
-    """
-    key = work.key
-    if registry.dataset(key.dataset).simulated and key.dataset != "table":
-        return
-    dataset = load(work)
-    try:
-        if alone:
-            check_supported(registry.method(key.method), dataset)
-    except (IdentitiesError, UnsupportedDataError) as error:
-        raise UsageError(str(error)) from None
 
 
 def make_run(work: Work) -> Outcome:

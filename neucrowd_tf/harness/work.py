@@ -15,10 +15,9 @@ from filelock import FileLock
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.commands import run_files
-from neucrowd_tf.commands.predictions import read_predictions
 from neucrowd_tf.commands.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.json import jsonable
@@ -30,6 +29,7 @@ SETTINGS = (
     *("keep_annotations", "keep_one", "tune", "threads", "device", "mixed_precision"),
     *("distribute", "evaluation"),
 )
+OTHER_FOLDER = "Choose another --output_dir, or remove this folder."
 THREAD_COUNTS = ("tensorflow_intra_op", "tensorflow_inter_op", "blas", "openmp")
 
 
@@ -111,11 +111,6 @@ class Work:
         """Whether the run has its metrics.json."""
         return (self.folder / FINISHED).is_file()
 
-    @property
-    def data_seed(self) -> int:
-        """The seed of simulated crowds and splits."""
-        return self.key.seed if self.options.data_seed is None else self.options.data_seed
-
     def begun(self) -> Work:
         """Returns the run as one that is resumed, in a folder without earlier unfinished files.
 
@@ -130,32 +125,12 @@ class Work:
         Raises:
             DataError: it is not the metrics of a run.
         """
-        path = self.folder / FINISHED
-        metrics = Metrics.read(path)
-        values = [*(metrics.test.get(name) for name in METRICS), *metrics.timings.values()]
-        if not all(isinstance(value, int | float | None) for value in values):
-            raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
-        return metrics
+        return Metrics.read(self.folder / FINISHED)
 
-    def lacks(self) -> bool:
-        """Whether a finished run lacks a file that can be made from its checkpoints.
-
-        These are the SavedModel and result files that are missing or not as the run wrote them.
-        Runs of earlier versions have no digests; their predictions are checked for readability.
-        """
-        digests, model = self.metrics().digests, self.folder / run_files.SAVED_MODEL
-        if self.options.export and not (model / "saved_model.pb").is_file():
-            return True
-        if run_files.other_results(self.folder, digests):
-            return True
-        names = {*digests, run_files.PREDICTIONS, run_files.ANNOTATORS, run_files.EVALUATION}
-        names |= {run_files.LABELS} if self.key.dataset == "table" else set()
-        try:
-            if run_files.PREDICTIONS not in digests:
-                read_predictions(self.folder / run_files.PREDICTIONS)
-        except DataError:
-            return True
-        return not all((self.folder / name).is_file() for name in names)
+    def complete(self) -> bool:
+        """Whether the run is finished and, with --export, has a SavedModel."""
+        model = self.folder / run_files.SAVED_MODEL / "saved_model.pb"
+        return self.finished and (model.is_file() or not self.options.export)
 
     # ----------------------------------------------------------------- continuing a run
 
@@ -185,7 +160,7 @@ class Work:
             if config.digests.get(name, digest) != digest:
                 raise UsageError(
                     f"--{name}: the file has changed since the run in {self.folder} began."
-                    f" {self._remedy}"
+                    f" {OTHER_FOLDER}"
                 )
             for settings in (before, before.get("hparams"), now, now.get("hparams")):
                 if isinstance(settings, dict) and name in config.digests:
@@ -195,13 +170,8 @@ class Work:
             if (before.get(name) or None) != (now.get(name) or None):
                 raise UsageError(
                     f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
-                    f" {now.get(name)}. {self._remedy}"
+                    f" {now.get(name)}. {OTHER_FOLDER}"
                 )
-
-    @property
-    def _remedy(self) -> str:
-        other = "remove this folder" if self.finished else "leave --resume out"
-        return f"Choose another --output_dir, or {other}."
 
     def prepare(self) -> None:
         """Clears the folder, or keeps what --resume continues from.
@@ -228,13 +198,6 @@ class Work:
         for item in self.folder.glob(".*.part*"):
             shutil.rmtree(item) if item.is_dir() else item.unlink(missing_ok=True)
 
-    def discard(self) -> None:
-        """Clears the folder; removes it and its parents if nothing else is in them."""
-        self.clear()
-        with contextlib.suppress(OSError):
-            for folder in (self.folder, *self.folder.parents[:3]):
-                folder.rmdir()
-
     # ----------------------------------------------------------------- config.json
 
     def settings(self) -> dict[str, Any]:
@@ -244,11 +207,9 @@ class Work:
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
             "space": bool(options.space),
-            "refit_all": options.refit_all,
             "model_annotator": options.model_annotator,
-            "logical_cpus": options.distribute == "mirrored",
         }
-        values: dict[str, Any] = {"hparams": self.hparams, "data_seed": self.data_seed}
+        values: dict[str, Any] = {"hparams": self.hparams, "data_seed": self.key.seed}
         values |= {name: getattr(options, name) for name in counts if counts[name]}
         if options.dataset_option:
             values["dataset_option"] = dict(options.dataset_option)

@@ -60,14 +60,7 @@ LITERAL: dict[str, Any] = {**PRINTED, "prior": "update"}
 # they are standardised.
 PRESETS = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
 _register = functools.partial(
-    register_method,
-    requires_identities=True,
-    presets=PRESETS,
-    space=_SPACE,
-    paper=(
-        "Wang, Thekinen, Liu, Liu and Tang: Learning from Imbalanced Crowdsourced Labeled Data"
-        " (ICED)"
-    ),
+    register_method, requires_identities=True, presets=PRESETS, space=_SPACE
 )
 
 

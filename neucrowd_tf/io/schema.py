@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
-from collections.abc import Callable
 from typing import Any, Literal
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.flags import flag, from_values
 
 ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
@@ -34,7 +34,8 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(entry.strip() for entry in entries)
 
 
-def _names(text: str) -> tuple[str, ...]:
+def split_names(text: str) -> tuple[str, ...]:
+    """Returns the entries of a flag's list that are not empty."""
     return tuple(entry for entry in split_list(text) if entry)
 
 
@@ -57,18 +58,6 @@ def _bins(text: str) -> tuple[float, ...]:
     return edges
 
 
-def option(
-    default: Any,
-    text: str,
-    parse: Callable[[str], Any] = str,
-    *,
-    choices: tuple[str, ...] | None = None,
-) -> Any:
-    """Declares an option: its default, its help, and how a flag's text becomes its value."""
-    metadata = {"help": text, "parse": parse, "choices": choices}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
 @dataclasses.dataclass(frozen=True)
 class TableOptions:
     """How a table of labels is read.
@@ -78,90 +67,83 @@ class TableOptions:
         ('topicID', 'docID')
     """
 
-    separator: str | None = option(
+    separator: str | None = flag(
         None,
-        "Sign between the columns of a CSV; `tab` and `space` are accepted. Default: a tab for"
+        help="Sign between the columns of a CSV; `tab` and `space` are accepted. Default: a tab for"
         " .tsv, otherwise the sign most frequent in the header.",
-        _sign,
+        parse=_sign,
     )
-    header: Literal["first", "none"] = option(
+    header: Literal["first", "none"] = flag(
         "first",
-        "Where the column names are: `first` is the first line; with `none` the columns are"
+        help="Where the column names are: `first` is the first line; with `none` the columns are"
         " numbered from 1.",
         choices=("first", "none"),
     )
-    task_column: tuple[str, ...] = option(
-        (), "Column of items. Several columns are joined: `topicID,docID`.", _names
+    task_column: tuple[str, ...] = flag(
+        (), help="Column of items. Several columns are joined: `topicID,docID`.", parse=split_names
     )
-    worker_column: tuple[str, ...] = option(
-        (), "Column of annotators. Several columns are joined, or a pattern: `TurkId*`.", _names
-    )
-    label_column: tuple[str, ...] = option(
+    worker_column: tuple[str, ...] = flag(
         (),
-        "Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot classes"
-        " if there is a column of annotators, otherwise one column per annotator.",
-        _names,
+        help="Column of annotators. Several columns are joined, or a pattern: `TurkId*`.",
+        parse=split_names,
     )
-    missing: tuple[str, ...] | None = option(
+    label_column: tuple[str, ...] = flag(
+        (),
+        help="Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot"
+        " classes if there is a column of annotators, otherwise one column per annotator.",
+        parse=split_names,
+    )
+    missing: tuple[str, ...] | None = flag(
         None,
-        "Texts that are missing labels, separated by commas; empty for no text. Default: NA, N/A,"
-        " NaN, null and #N/A. An empty cell is always missing.",
-        split_list,
+        help="Texts that are missing labels, separated by commas; empty for no text. Default: NA,"
+        " N/A, NaN, null and #N/A. An empty cell is always missing.",
+        parse=split_list,
     )
-    duplicates: Literal["last", "first", "all", "error"] = option(
+    duplicates: Literal["last", "first", "all", "error"] = flag(
         "last",
-        "What happens to several labels of one item by one annotator: the `last` or `first` is"
+        help="What happens to several labels of one item by one annotator: the `last` or `first` is"
         " used, `all` are, or they are an `error`.",
         choices=("last", "first", "all", "error"),
     )
-    classes: tuple[str, ...] = option(
+    classes: tuple[str, ...] = flag(
         (),
-        "All classes in their order, separated by commas. Default: those in use, sorted. `all`"
+        help="All classes in their order, separated by commas. Default: those in use, sorted. `all`"
         " accepts any number of different numbers as classes.",
-        _names,
+        parse=split_names,
     )
-    exact_names: bool = option(
-        False, "Treats names as different that differ only in case, spaces or Unicode form."
+    exact_names: bool = flag(
+        False, help="Treats names as different that differ only in case, spaces or Unicode form."
     )
-    bins: tuple[float, ...] = option(
+    bins: tuple[float, ...] = flag(
         (),
-        "Makes classes of ratings: a number of bins of equal width, or the edges of the bins.",
-        _bins,
+        help="Makes classes of ratings: a number of bins of equal width, or the edges of the bins.",
+        parse=_bins,
     )
-    multi_label: str | None = option(
+    multi_label: str | None = flag(
         None,
-        "Sign between several classes in one cell, or `newline` or `list` (JSON). Each class"
+        help="Sign between several classes in one cell, or `newline` or `list` (JSON). Each class"
         " becomes a yes/no question.",
     )
-    votes_columns: tuple[str, ...] = option(
-        (), "Columns of vote counts, one per class, separated by commas.", _names
+    votes_columns: tuple[str, ...] = flag(
+        (), help="Columns of vote counts, one per class, separated by commas.", parse=split_names
     )
-    question: str | None = option(
-        None, "Question of an annotation tool's export, if it has several."
+    question: str | None = flag(
+        None, help="Question of an annotation tool's export, if it has several."
     )
-    first: bool = option(False, "Uses the first of several choices in an annotation tool's export.")
+    first: bool = flag(
+        False, help="Uses the first of several choices in an annotation tool's export."
+    )
 
     @classmethod
     def of(cls, **values: Any) -> TableOptions:
         """Returns the options with these values; texts are parsed as the flags are.
 
-        None and, for a switch, False stand for the default.
+        None stands for the default.
 
         Raises:
             UsageError: an unknown name, or a value that cannot be used.
         """
-        fields = {field.name: field for field in dataclasses.fields(cls)}
-        parsed: dict[str, Any] = {}
-        for name, value in values.items():
-            if name not in fields:
-                raise UsageError(f"--{name}: no such option of a table")
-            if value is None:
-                continue
-            try:
-                parsed[name] = _parsed(fields[name], value)
-            except UsageError as error:
-                raise UsageError(f"--{name}: {error}, received {value!r}") from None
-        return cls(**parsed)
+        return from_values(cls, values)
 
     def __post_init__(self) -> None:
         """Raises UsageError for columns or classes that are named twice."""
@@ -181,27 +163,6 @@ class TableOptions:
         """Returns the options that differ from their defaults, by name."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {field.name: x for field, x in values.items() if x != field.default}
-
-
-def _parsed(field: dataclasses.Field[Any], value: Any) -> Any:
-    """Returns the value of an option from a flag's text, or from a value of Python."""
-    if isinstance(field.default, bool):
-        if isinstance(value, str) and value.lower() in ("true", "false"):
-            return value.lower() == "true"
-        if not isinstance(value, bool):
-            raise UsageError("expected true or false")
-        return value
-    several = isinstance(field.default, tuple) or field.name == "missing"
-    if isinstance(value, (list, tuple)) and several:
-        return tuple(value) if field.name == "bins" else tuple(map(str, value))
-    if isinstance(value, (int, float)) and field.name == "bins":
-        value = f"{value:g}"
-    if not isinstance(value, str):
-        raise UsageError("expected text")
-    choices = field.metadata["choices"]
-    if choices is not None and value not in choices:
-        raise UsageError(f"expected {', '.join(choices[:-1])} or {choices[-1]}")
-    return field.metadata["parse"](value)
 
 
 FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}

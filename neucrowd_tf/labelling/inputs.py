@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
-from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.gold import read_beside
 from neucrowd_tf.io.items import item_ids, only_column
 from neucrowd_tf.io.labels import match_items, report_on_stderr
-from neucrowd_tf.io.schema import TableOptions, split_list
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
 
@@ -80,24 +78,6 @@ def _number(cell: str) -> float:
         return float(cell)
     except ValueError:
         return float("nan")
-
-
-def read_names(source: str | Path) -> list[str]:
-    """Returns annotators' names, of a text that separates them by commas or of a file.
-
-    Args:
-        source: the text, or a file with one name per line.
-
-    Raises:
-        UsageError: no name, or one twice.
-    """
-    lines = read_text(source).splitlines() if isinstance(source, Path) else split_list(source)
-    names = [name for name in map(str.strip, lines) if name]
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
-    if not names or twice:
-        problem = f"{twice[0]!r} is listed twice" if twice else "there are no names"
-        raise UsageError(f"--ask: {problem}. List annotators' names, each once.")
-    return names
 
 
 def read_costs(

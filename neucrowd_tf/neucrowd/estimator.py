@@ -229,12 +229,8 @@ SPACE: dict[str, tuple[Any, ...]] = {
     **ENCODER_SPACE,
     "unsafe_weight": (0.1, 0.3, 0.6),
 }
-PAPER = (
-    "Hao, Ding and Liu: NeuCrowd: Neural Sampling Network for Representation Learning with"
-    " Crowdsourced Labels"
-)
 for _name, (_summary, _defaults) in _WITHOUT.items():
     register_method(
         _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=SPACE,
-        paper=PAPER,
+
     )(NeuCrowd)  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.estimator import PAPER, SPACE, NeuCrowd
+from neucrowd_tf.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
@@ -44,7 +44,6 @@ RELEASED: dict[str, Any] = {
     summary="NeuCrowd as its released code trains it, with the values of its training script",
     defaults=RELEASED,
     space=SPACE,
-    paper=PAPER,
 )
 @estimator
 class ReleasedNeuCrowd(NeuCrowd):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from collections.abc import Sequence
+import functools
 from pathlib import Path
 
 from neucrowd_tf.aggregation.base import gold_codes
@@ -13,7 +12,6 @@ from neucrowd_tf.commands.command_line import (
     LabelFlags,
     check_outputs,
     model_names,
-    read_labels,
     run_command,
     say,
     table_options,
@@ -22,6 +20,7 @@ from neucrowd_tf.commands.command_line import (
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
 
 
@@ -29,7 +28,7 @@ from neucrowd_tf.io.schema import ANNOTATIONS
 class Flags(LabelFlags):
     """Writes a report on a crowd's labels as one HTML page."""
 
-    annotations: Path = flag(help=f"{ANNOTATIONS} `-` reads standard input.")
+    annotations: Path = flag(help=ANNOTATIONS)
     gold: Path | None = flag(
         None,
         help="CSV task,label: true labels of some items. They are kept, and calibrate the"
@@ -60,7 +59,7 @@ def write(flags: Flags) -> list[str]:
     items = None
     if flags.features is not None:
         items = read_features(flags.features, options).items.tolist()
-    crowd = read_labels(flags.annotations, options, items).annotations
+    crowd = read_annotations(flags.annotations, options, items=items).annotations
     gold = None
     if flags.gold is not None:
         gold = gold_codes(read_gold(flags.gold, crowd, options), crowd)
@@ -77,10 +76,4 @@ def write(flags: Flags) -> list[str]:
     return []
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit code."""
-    return run_command(Flags, write, "neucrowd report", argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = functools.partial(run_command, Flags, write, "neucrowd report")

@@ -1,4 +1,8 @@
-"""RLL: the estimator that puts section III together."""
+"""RLL: the estimator that puts section III together.
+
+Xu, Ding, Tang, Yang, Huang and Liu: Learning Effective Embeddings From Crowdsourced Labels: An
+Educational Case Study.
+"""
 
 from __future__ import annotations
 
@@ -137,10 +141,6 @@ _CONFIDENCES = {
     "rll_mle": ("mle", "RLL with the share of agreeing votes as label confidence"),
     "rll_bayesian": ("bayesian", "RLL with the Beta posterior mean as label confidence"),
 }
-PAPER = (
-    "Xu, Ding, Tang, Yang, Huang, Liu: Learning Effective Embeddings From Crowdsourced"
-    " Labels: An Educational Case Study"
-)
 for _name, (_confidence, _summary) in _CONFIDENCES.items():
     _space = {"k": (2, 3, 4, 5), "eta": (2.0, 5.0, 10.0, 20.0), **ENCODER_SPACE}
     register_method(
@@ -149,5 +149,4 @@ for _name, (_confidence, _summary) in _CONFIDENCES.items():
         defaults={"confidence": _confidence},
         presets=EQUAL_PRESETS,
         space=_space | ({"prior_mass": (0.5, 1.0, 2.0, 5.0)} if _name == "rll_bayesian" else {}),
-        paper=PAPER,
     )(RLL)

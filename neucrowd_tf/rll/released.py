@@ -11,7 +11,7 @@ import numpy as np
 from neucrowd_tf.arguments import argument, estimator, none, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import bayesian_confidence
-from neucrowd_tf.rll.estimator import PAPER, RLL
+from neucrowd_tf.rll.estimator import RLL
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ RELEASED: dict[str, Any] = {
     summary="RLL-Bayesian as its released code trains it, with a point of that code's grid",
     defaults=RELEASED,
     max_classes=2,
-    paper=PAPER,
 )
 @estimator
 class ReleasedRLL(RLL):

@@ -185,7 +185,6 @@ for _name, _aggregator, _summary, _space in (
         defaults={"aggregator": _aggregator},
         requires_identities=_aggregator != "mv",
         space=_space,
-        paper="Hao, Ding, Liu: NeuCrowd, section 4.2 (group 1)",
     )(TwoStageClassifier)
 
 

@@ -16,10 +16,6 @@ from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
     "softprob",
     summary="logistic regression on every (instance, label) pair: a soft estimate of the truth",
     space={"weighting": ("votes", "shares")},
-    paper=(
-        "Raykar et al. (2010), Learning from crowds; NeuCrowd, section 4.2, and RLL, section IV-B"
-        " (group 1)"
-    ),
 )
 @estimator
 class SoftProb(LinearClassifier):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import shutil
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import flags
 from neucrowd_tf.harness.results import aligned, summarise, summary_table
@@ -47,9 +49,14 @@ def test_tables_in_markdown_and_latex() -> None:
 
 @pytest.mark.ci
 def test_one_command_compares_and_writes_a_table(
-    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: Callable[..., int],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    where = ["--dataset=tiny", "--num_runs=2", "--data_seed=0", f"--output_dir={tmp_path}"]
+    one_draw = dataclasses.replace(registry.dataset("tiny"), simulated=False)
+    monkeypatch.setitem(registry._DATASETS, "tiny", one_draw)
+    where = ["--dataset=tiny", "--num_runs=2", f"--output_dir={tmp_path}"]
     flags_ = ["--method=mean", *where, "--table=tex"]
     assert command(*flags_, "--baseline=oracle") == 2
     assert "--baseline=oracle: no runs in" in capsys.readouterr().err

@@ -134,12 +134,6 @@ def test_folds_widen_the_interval_and_stay_apart_from_splits() -> None:
     assert folds["accuracy_high"] - folds["accuracy_mean"] == pytest.approx(half)
 
 
-def test_paper_figures_stand_beside(registered: None) -> None:
-    (record,) = summarise([row("neucrowd", 0, 0.86, dataset="hotel")])
-    assert record["accuracy_paper"] == 0.871 and record["auc_paper"] == 0.928
-    assert "0.871/0.928" in summary_table([row("neucrowd", 0, 0.86, dataset="hotel")])
-
-
 def test_runs_without_figures_are_counted_apart() -> None:
     rows = [
         row("m", 0, 0.8),

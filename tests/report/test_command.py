@@ -31,7 +31,7 @@ def test_a_page_whose_name_is_not_utf8_is_said(
     shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
     monkeypatch.setattr(sys, "stdout", shown)
     assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
-    assert output.exists() and shown.buffer.getvalue().endswith(b"r?.html\n")  # type: ignore[attr-defined]
+    assert output.exists() and shown.buffer.getvalue().endswith(b"r\\udce9.html\n")  # type: ignore[attr-defined]
 
 
 def test_names_and_signs_of_the_users_own(
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_one_line(
 
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
-        "--anotations=x": "--anotations",
+        "--anotations=x": "flag 'anotations'. Did you mean: annotations",
         "--annotations=/none.csv": "no such file",
         "--gold=t.csv": "--annotations is missing",
     }

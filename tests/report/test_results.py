@@ -22,21 +22,24 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("task,label\n", "expected the columns task, label, predicted"),
-        ("task,label,predicted,p_a,p_b\nt,c,a,1,0\n", "row 0: expected a task, known classes"),
-        ("task,label,predicted,p_a,p_b\nt\n", "row 0: expected a task, known classes"),
-        ("task,label,predicted,p_a,p_b\nt,a,a,.9,.9\n", r"sum to 1, received \.9, \.9"),
-        ("task,label,predicted,p_a,p_b\nt,a,a,-1,2\n", "row 0: expected probabilities"),
-        ("task,label,predicted,p_a,p_b\nt,a,a,1,0\nt,a,a,1,0\n", "each task once, received 't'"),
-        ("task,label,predicted,p_a,p_b\nt,a,a,one,0\n", "row 0: expected probabilities"),
+        "",
+        "task,label\n",
+        "task,label,predicted,p_a,p_b\nt,c,a,1,0\n",
+        "task,label,predicted,p_a,p_b\nt\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,1,0\nu,a,a,1\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,.9,.9\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,-1,2\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,nan,0\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,1,0\nt,a,a,1,0\n",
+        "task,label,predicted,p_a,p_b\nt,a,a,one,0\n",
     ],
 )
-def test_other_files_are_one_clear_error(tmp_path: Path, text: str, message: str) -> None:
+def test_other_files_are_one_clear_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "predictions.csv"
     path.write_text(text)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match="not the predictions of a run"):
         read_predictions(path)
     path.write_bytes(b"task,label,predicted,p_a,p_b\n\xff,a,a,1,0\n")
     with pytest.raises(DataError, match="line 2: the bytes are not UTF-8"):

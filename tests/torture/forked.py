@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from neucrowd_tf.stopping import end_at_signals
+
 HUNG = 124  # the exit code after too long
 Act = Callable[[], None]
 
@@ -36,6 +38,7 @@ def forked(
             # pytest has replaced these by its own.
             sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            end_at_signals()
             signal.signal(signal.SIGALRM, lambda *_: os._exit(HUNG))
             signal.alarm(seconds)
             if before is not None:
