@@ -133,7 +133,6 @@ def registered(
     summary: str,
     presets: Mapping[str, Preset] | None = None,
     *,
-    paper: str = "",
     imbalanced: bool = False,
 ) -> Callable[[Factory], Factory]:
     """Returns a decorator that registers a crowd layer under its name.
@@ -147,7 +146,6 @@ def registered(
         "presets": PRESETS["others"] if presets is None else presets,
         "stronger": STRONGER,
         "space": SPACE,
-        "paper": paper,
     }
 
     def decorate(factory: Factory) -> Factory:

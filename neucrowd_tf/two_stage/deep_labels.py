@@ -14,12 +14,9 @@ from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.labels_first import LabelsFirst, TrueLabels
 
-_DASC: dict[str, Any] = {
-    "presets": CLASSIFIER_PRESETS,
-    "stronger": CLASSIFIER_STRONGER,
-    "paper": "Shi, Li and Huang (2023), DASC, section 4.1",
-}
-_ICED: dict[str, Any] = {"paper": "ICED, section 3.2"}
+# DASC, section 4.1, and ICED, section 3.2.
+_DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
+_ICED: dict[str, Any] = {}
 _PLAIN: Mapping[str, Any] = {
     "hidden_units": (128, 64),
     "dropout": 0.0,
