@@ -14,7 +14,7 @@ from data import (
     synthetic,
     usps,
 )
-from data.cards import card_table, card_text, dataset_statistics
+from data.cards import card_text, dataset_statistics
 from data.one_vs_rest import register_one_vs_rest
 from neucrowd_tf.datasets import bundled, table  # what one-vs-rest parts, and the table
 

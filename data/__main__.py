@@ -1,8 +1,8 @@
 """Prints datasets' cards in Markdown.
 
-A card has the provenance, and the computed statistics beside the published ones.
+A card has the provenance, and the computed statistics (seed 0) beside the published ones.
 
-    python -m data [--data_dir=DIR] [--seed=0] [name ...]
+    python -m data [--data_dir=DIR] [name ...]
 
 Without names, all datasets but `table` and the one-against-rest tasks. What cannot be loaded is
 said in its place.
@@ -19,34 +19,22 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 
-def main() -> int:
-    """Writes the cards to stdout and returns the exit code.
-
-    It is 2 if a dataset that was named is unknown.
-    """
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> None:
+    """Writes the cards to stdout."""
+    parser = argparse.ArgumentParser(prog="python -m data")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--data_dir", type=Path)
-    parser.add_argument("--seed", type=int, default=0)
     flags = parser.parse_args()
-    names = flags.names or [
-        dataset.name
-        for dataset in registry.datasets()
-        if dataset.name != "table" and "_ovr_" not in dataset.name
-    ]
-    for name in names:
+    every = [dataset.name for dataset in registry.datasets() if "_ovr_" not in dataset.name]
+    for name in flags.names or [name for name in every if name != "table"]:
         try:
-            text = data.card_text(registry.dataset(name).load(flags.data_dir, flags.seed))
+            text = data.card_text(registry.dataset(name).load(flags.data_dir))
         except UsageError as error:
-            sys.stderr.write(f"{error}\n")
-            return 2
+            parser.error(str(error))
         except DataError as error:
             text = f"# {name}\n\nNot loaded: {error}\n"
         sys.stdout.write(text + "\n")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -46,11 +46,6 @@ def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -
         raise DataError(f"{path}: row {shown}: expected {expected}, received {received}")
 
 
-def check_finite(path: Path, values: NDArray[Any]) -> None:
-    """Raises DataError with the first of a file's numbers that is NaN or infinite."""
-    check_each(path, values, np.isfinite(values), "a finite number")
-
-
 def as_codes(
     values: NDArray[Any], num_classes: int, path: Path, *, least: int = 0
 ) -> NDArray[np.int64]:

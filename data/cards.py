@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.harness.work import data_statistics
@@ -25,35 +24,23 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     return statistics
 
 
-def card_table(dataset: CrowdDataset) -> pd.DataFrame:
-    """Returns one row per statistic: `statistic`, `computed`, `paper`.
-
-    `paper` is NaN if the paper has none; `computed` is NaN if it cannot be computed.
-    """
-    computed = {
-        key: value
-        for key, value in dataset_statistics(dataset).items()
-        if not isinstance(value, list)
-    }
-    names = [*computed, *(name for name in dataset.card.paper if name not in computed)]
-    return pd.DataFrame(
-        {
-            "statistic": names,
-            "computed": [float(computed.get(name, np.nan)) for name in names],
-            "paper": [float(dataset.card.paper.get(name, np.nan)) for name in names],
-        }
-    )
-
-
 def card_text(dataset: CrowdDataset) -> str:
-    """Returns the card in Markdown: provenance, notes, and the table of statistics."""
-    card = dataset.card
+    """Returns the card in Markdown: provenance, notes, and the table of statistics.
+
+    The cell of a statistic that is not published, or cannot be computed, is empty.
+    """
+    card, computed = dataset.card, dataset_statistics(dataset)
     lines = [f"# {card.title}", ""]
     provenance = {"source": card.source, "licence": card.licence, "citation": card.citation}
     lines += [f"- {title}: {text}" for title, text in provenance.items() if text]
     lines += ["", card.notes, ""] if card.notes else [""]
     lines += ["| statistic | computed | paper |", "|---|---|---|"]
-    for row in card_table(dataset).to_dict("records"):
-        shown = ["" if np.isnan(row[key]) else f"{row[key]:.6g}" for key in ("computed", "paper")]
-        lines.append(f"| {row['statistic']} | {shown[0]} | {shown[1]} |")
+    for name in dict.fromkeys([*computed, *card.paper]):
+        if not isinstance(computed.get(name), list):
+            ours, theirs = (_shown(figures.get(name)) for figures in (computed, card.paper))
+            lines.append(f"| {name} | {ours} | {theirs} |")
     return "\n".join(lines) + "\n"
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None or np.isnan(value) else f"{value:.6g}"

@@ -14,7 +14,7 @@ import pandas as pd
 from data import catalogue
 from data.arrays import check_each
 from data.cifar import CLASS_NAMES, as_features, first_of_each, long_tail, read_batch
-from data.download import find
+from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
@@ -23,7 +23,6 @@ from neucrowd_tf.registry import register_dataset
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FOLDER = "cifar-10-batches-bin"
 WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
 CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"
 COLUMNS = [WORKER, TASK, CHOSEN, TRUE, CHECK]
@@ -42,7 +41,7 @@ def load(data_dir: Path | None = None, seed: int = 0, *, annotators: int = 103) 
 
     Args:
         data_dir: a folder with `cifar10h/` that holds `cifar10h-raw.csv` and CIFAR-10's
-            `test_batch.bin` (also in a folder `cifar-10-batches-bin/`); or that folder.
+            `test_batch.bin`; or that folder.
         seed: not used.
         annotators: how many annotators of lowest accuracy to take.
 
@@ -105,8 +104,9 @@ def _read(
 
     Attention checks are left out.
     """
-    images, truth = read_batch(find("cifar10h", "test_batch.bin", data_dir, FOLDER))
-    path = find("cifar10h", "cifar10h-raw.csv", data_dir, FOLDER)
+    folder = locate("cifar10h", ["test_batch.bin", "cifar10h-raw.csv"], data_dir)
+    images, truth = read_batch(folder / "test_batch.bin")
+    path = folder / "cifar10h-raw.csv"
     frame = read_csv(path, COLUMNS, dtype=dict.fromkeys(COLUMNS, np.int64))
     frame = frame[(frame[CHECK] != 1) & (frame[TASK] >= 0)]
     check_each(path, frame[TASK], frame[TASK] < len(truth), "the number of an image")

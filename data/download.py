@@ -76,42 +76,14 @@ def locate(
     return download(dataset, names, source)
 
 
-def find(dataset: str, name: str, data_dir: Path | None, place: str) -> Path:
-    """Returns the path of one of a dataset's files that cannot be downloaded.
-
-    Args:
-        dataset: the name of its folder.
-        name: the file.
-        data_dir: a folder that holds the dataset's folder, or that folder itself.
-        place: a folder in it that may hold the file, too.
-
-    Raises:
-        DataError: the file is missing.
-    """
-    for folder in () if data_dir is None else (data_dir / dataset, data_dir):
-        for path in (folder / name, folder / place / name):
-            if path.is_file():
-                return path
-    return locate(dataset, [name], data_dir) / name
-
-
 def _local(dataset: str, names: Sequence[str], data_dir: Path) -> Path:
     if not data_dir.is_dir():
-        raise DataError(
-            f"{data_dir}: expected a folder (--data_dir), received"
-            f" {'a file' if data_dir.exists() else 'nothing there'}"
-        )
+        raise DataError(f"{data_dir}: there is no such folder. Name another one with --data_dir.")
     for folder in (data_dir / dataset, data_dir):
-        missing = [name for name in names if not (folder / name).is_file()]
-        if not missing:
+        if all((folder / name).is_file() for name in names):
             return folder
-        if folder.name == dataset and folder.is_dir():
-            raise DataError(
-                f"{folder}: expected the file {missing[0]}, received a folder without it"
-            )
-    raise DataError(
-        f"{data_dir}: expected the file {dataset}/{names[0]}, received a folder without {dataset}/"
-    )
+    missing = next(name for name in names if not (data_dir / dataset / name).is_file())
+    raise DataError(f"{data_dir}: expected the file {dataset}/{missing}, received none")
 
 
 def download(dataset: str, names: Sequence[str], source: Source) -> Path:

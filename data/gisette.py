@@ -2,8 +2,8 @@
 
 The digits are those of the NIPS 2003 feature selection challenge.
 
-The files are not downloaded: UCI 170 publishes them as one archive. Unpacked into
-`<data_dir>/gisette/` they are read as they are.
+The files are not downloaded: UCI 170 publishes them as one archive. `<data_dir>/gisette/` needs its
+`gisette_train.data`, `gisette_train.labels`, `gisette_valid.data` and `gisette_valid.labels`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from data.arrays import check_each, read_numbers
-from data.download import find
+from data.download import locate
 from data.imbalanced import register_pair
 from neucrowd_tf.training.estimator import check_features
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# UCI's archive keeps the validation labels outside the folder of the others.
-FOLDER = "GISETTE"
+SPLITS = ("train", "valid")
 
 
 def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Returns features `[M, 5000]` and labels `[M]` (1 and -1) of training and validation rows."""
+    files = [f"gisette_{split}.{kind}" for split in SPLITS for kind in ("data", "labels")]
+    folder = locate("gisette", files, data_dir)
     features, labels = [], []
-    for split in ("train", "valid"):
-        path = find("gisette", f"gisette_{split}.data", data_dir, FOLDER)
+    for split in SPLITS:
+        path = folder / f"gisette_{split}.data"
         features.append(check_features(read_numbers(path), str(path)))
-        path = find("gisette", f"gisette_{split}.labels", data_dir, FOLDER)
+        path = folder / f"gisette_{split}.labels"
         codes = read_numbers(path)[:, 0]
         check_each(path, codes, np.isin(codes, (-1, 1)), "1 or -1")
         labels.append(codes.astype(np.int64))

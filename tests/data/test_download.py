@@ -157,9 +157,7 @@ def test_progress_bar_on_a_terminal(served, toy, monkeypatch, capsys) -> None:
 def test_local_folder(tmp_path) -> None:
     custom = tmp_path / "toy"
     custom.mkdir()
-    with pytest.raises(
-        DataError, match=r"toy: expected the file toy\.bin, received a folder without it"
-    ):
+    with pytest.raises(DataError, match=r"expected the file toy/toy\.bin, received none"):
         download.locate("toy", ["toy.bin"], tmp_path, SOURCE)
     (custom / "toy.bin").write_bytes(b"")
     assert (
@@ -167,13 +165,7 @@ def test_local_folder(tmp_path) -> None:
         == custom
         == download.locate("toy", ["toy.bin"], custom)
     )
-    with pytest.raises(
-        DataError, match=r"expected the file other/toy\.bin, received a folder without other/"
-    ):
-        download.locate("other", ["toy.bin"], tmp_path)
-    with pytest.raises(
-        DataError, match=r"nowhere: expected a folder \(--data_dir\), received nothing there"
-    ):
+    with pytest.raises(DataError, match=r"nowhere: there is no such folder.*--data_dir"):
         download.locate("toy", ["toy.bin"], tmp_path / "nowhere")
     with pytest.raises(
         DataError, match=r"toy: expected --data_dir to name a folder with toy/toy\.bin"
