@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import csv
 import dataclasses
 import inspect
 import json
@@ -170,8 +171,20 @@ def _path(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 
+def split_list(text: str) -> tuple[str, ...]:
+    """Returns the entries of a flag's list: separated by commas, quoted as in a CSV if needed.
+
+    The text `"Smith, A.",bot` has two entries.
+    """
+    try:
+        (entries,) = csv.reader([text], skipinitialspace=True, strict=True) if text else ([""],)
+    except (csv.Error, ValueError):  # a quotation mark within an entry
+        entries = text.split(",")
+    return tuple(entry.strip() for entry in entries)
+
+
 def _entries(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
+    return tuple(dict.fromkeys(entry for entry in split_list(text) if entry))
 
 
 def pair(text: str) -> tuple[str, Any]:

@@ -28,7 +28,7 @@ from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.images import MAX_PIXELS, read_images
-from neucrowd_tf.io.schema import TableOptions, split_list
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 from neucrowd_tf.names import as_name_array
 
@@ -194,7 +194,7 @@ class Flags(TableOptions):
     )
     output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
     ignore_columns: tuple[str, ...] = flag(
-        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
+        (), help="Columns of --features to leave out, separated by commas."
     )
     max_pixels: int = flag(
         MAX_PIXELS, least=1, help="Largest accepted image, in pixels (only with --images)."

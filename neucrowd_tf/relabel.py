@@ -24,7 +24,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.schema import TableOptions, split_names
+from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.labelling.inputs import read_costs, read_probabilities
 
@@ -79,7 +79,6 @@ class Flags(LabelFlags):
     per_task: int = flag(2, least=1, help="Largest number of labels per item.")
     ask: tuple[str, ...] = flag(
         (),
-        parse=split_names,
         help="Annotators that can be asked, also new ones: names separated by commas. Default: all"
         " annotators that are not models.",
     )

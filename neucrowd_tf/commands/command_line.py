@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest, flag, parse
+from neucrowd_tf.flags import HelpRequest, flag, parse, split_list
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
-from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions, split_list
+from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
 
 Flags = TypeVar("Flags")
 PROBLEM = 2

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.flags import flag, from_values
-from neucrowd_tf.io.schema import ANNOTATIONS, split_list
+from neucrowd_tf.io.schema import ANNOTATIONS
 
 KINDS = ("features", "images", "texts")
 
@@ -36,7 +36,7 @@ class TableFiles:
         help="What happens to labels of items that --features does not contain.",
     )
     ignore_columns: tuple[str, ...] = flag(
-        (), parse=split_list, help="Columns of --features to leave out, separated by commas."
+        (), help="Columns of --features to leave out, separated by commas."
     )
 
     @classmethod

@@ -365,7 +365,7 @@ class _Decision:
 
 
 def as_list(names: Sequence[str]) -> str:
-    """Returns names as a flag takes them, see `schema.split_list`."""
+    """Returns names as a flag takes them, see `flags.split_list`."""
     return ",".join(
         '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
         for name in names

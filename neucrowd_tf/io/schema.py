@@ -5,13 +5,12 @@ Every command takes a flag from each field of `TableOptions`; the field's name i
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import itertools
 from typing import Any, Literal
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import flag, from_values
+from neucrowd_tf.flags import flag, from_values, split_list
 
 ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
@@ -20,23 +19,6 @@ MODEL_ANNOTATOR = (
     "Annotators that are models, separated by commas. Their labels count, but agreement is"
     " reported separately for them."
 )
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """Returns the entries of a flag's list: separated by commas, quoted as in a CSV if needed.
-
-    The text `"Smith, A.",bot` has two entries.
-    """
-    try:
-        (entries,) = csv.reader([text], skipinitialspace=True, strict=True) if text else ([""],)
-    except (csv.Error, ValueError):  # a quotation mark within an entry
-        entries = text.split(",")
-    return tuple(entry.strip() for entry in entries)
-
-
-def split_names(text: str) -> tuple[str, ...]:
-    """Returns the entries of a flag's list that are not empty."""
-    return tuple(entry for entry in split_list(text) if entry)
 
 
 def _sign(text: str) -> str:
@@ -80,24 +62,20 @@ class TableOptions:
         choices=("first", "none"),
     )
     task_column: tuple[str, ...] = flag(
-        (), help="Column of items. Several columns are joined: `topicID,docID`.", parse=split_names
+        (), help="Column of items. Several columns are joined: `topicID,docID`."
     )
     worker_column: tuple[str, ...] = flag(
-        (),
-        help="Column of annotators. Several columns are joined, or a pattern: `TurkId*`.",
-        parse=split_names,
+        (), help="Column of annotators. Several columns are joined, or a pattern: `TurkId*`."
     )
     label_column: tuple[str, ...] = flag(
         (),
         help="Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot"
         " classes if there is a column of annotators, otherwise one column per annotator.",
-        parse=split_names,
     )
     missing: tuple[str, ...] | None = flag(
         None,
         help="Texts that are missing labels, separated by commas; empty for no text. Default: NA,"
         " N/A, NaN, null and #N/A. An empty cell is always missing.",
-        parse=split_list,
     )
     duplicates: Literal["last", "first", "all", "error"] = flag(
         "last",
@@ -109,7 +87,6 @@ class TableOptions:
         (),
         help="All classes in their order, separated by commas. Default: those in use, sorted. `all`"
         " accepts any number of different numbers as classes.",
-        parse=split_names,
     )
     exact_names: bool = flag(
         False, help="Treats names as different that differ only in case, spaces or Unicode form."
@@ -125,7 +102,7 @@ class TableOptions:
         " becomes a yes/no question.",
     )
     votes_columns: tuple[str, ...] = flag(
-        (), help="Columns of vote counts, one per class, separated by commas.", parse=split_names
+        (), help="Columns of vote counts, one per class, separated by commas."
     )
     question: str | None = flag(
         None, help="Question of an annotation tool's export, if it has several."
@@ -144,20 +121,6 @@ class TableOptions:
             UsageError: an unknown name, or a value that cannot be used.
         """
         return from_values(cls, values)
-
-    def __post_init__(self) -> None:
-        """Raises UsageError for columns or classes that are named twice."""
-        named = [*self.task_column, *self.worker_column, *self.label_column]
-        folded = [name.strip().casefold() for name in named]
-        for name in named:
-            if folded.count(name.strip().casefold()) > 1:
-                raise UsageError(
-                    f"--task_column, --worker_column, --label_column: column {name!r} is named"
-                    " twice. Name a different column for each."
-                )
-        for name in self.classes:
-            if self.classes.count(name) > 1:
-                raise UsageError(f"--classes: class {name!r} is listed twice. List it once.")
 
     def changed(self) -> dict[str, Any]:
         """Returns the options that differ from their defaults, by name."""

@@ -211,8 +211,6 @@ def test_annotator_with_one_label_and_named_classes(files) -> None:
         DataError, match=r"annotations\.csv: line 3: label '1' is not one of the classes 0, 3"
     ):
         load(**options, classes="0,3")
-    with pytest.raises(UsageError, match="class '0' is listed twice"):
-        load(**options, classes="0,0")
 
 
 @pytest.mark.parametrize("kind", ["features", "texts"])

@@ -231,8 +231,6 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
     shown = message(tmp_path, LONG, task_column="itme")
     assert "there is no column 'itme' (--task_column)" in shown
     assert shown.endswith("[no_column]")
-    with pytest.raises(UsageError, match="named twice"):
-        TableOptions.of(task_column="a", label_column="A")
     with pytest.raises(UsageError, match="--question"):
         read(tmp_path, LONG, question="mood")
 
