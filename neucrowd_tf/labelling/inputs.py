@@ -58,9 +58,10 @@ def read_probabilities(
     sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
     if not sound.all():
         row = int(np.flatnonzero(~sound)[0])
-        advice, value = "Write probabilities from 0 that sum to 1", [table[c][row] for c in columns]
-        words = {"column": ", ".join(columns), "value": ", ".join(value)}
-        raise error("bad_feature", path, table.place(row), advice=advice, **words)
+        value = ", ".join(table[column][row] for column in columns)
+        advice = "Write probabilities from 0 that sum to 1"
+        named = {"column": ", ".join(columns), "value": value, "advice": advice}
+        raise error("bad_feature", path, table.place(row), **named)
     values = np.full((len(ids), len(columns)), np.nan)
     values[places[places >= 0]] = (numbers / total[:, None])[places >= 0]
     bare = int(np.isnan(values[:, 0]).sum())

@@ -6,7 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -270,10 +270,10 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
         column, words = table[role], {""}
         if role == "label":
             words |= {*(MISSING if options.missing is None else options.missing)}
+        values: list[Any] = sorted(words)
         if pa.types.is_integer(column.type):
             values = [int(word) for word in words if word.lstrip("-").isdigit()]
         else:
-            values = sorted(words)
             column = pc.utf8_trim_whitespace(column)
             if role == "label" and options.missing is None:
                 column = pc.utf8_lower(column)
