@@ -95,7 +95,6 @@ def alternate(
     *,
     pseudo_counts: PseudoCounts,
     max_iter: int,
-    tol: float = 0.0,
     least: float = LEAST,
 ) -> Posterior:
     """Finds confusion matrices and posteriors in turns.
@@ -106,8 +105,7 @@ def alternate(
             last posteriors (a classifier that is recalibrated, for example).
         start: `[N, C]` probabilities of the true labels to begin with.
         pseudo_counts: see `error_matrices`.
-        max_iter: most turns.
-        tol: stops when no probability moves by this much.
+        max_iter: turns.
         least: smallest prior probability.
     """
     probas = start
@@ -115,9 +113,7 @@ def alternate(
         held = prior(probas) if callable(prior) else prior
         errors = error_matrices(one_hot, probas, pseudo_counts)
         likely = log_likelihoods(one_hot, errors)
-        last, probas = probas, combine(likely, held, least)
-        if np.abs(probas - last).max() < tol:
-            break
+        probas = combine(likely, held, least)
     return Posterior(probas, errors, likely)
 
 

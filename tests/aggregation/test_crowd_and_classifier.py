@@ -55,7 +55,6 @@ def test_a_prior_of_the_posterior_and_pseudo_counts_of_the_counts(crowd: Annotat
         np.eye(3)[crowd.vote_counts().argmax(axis=1)],
         pseudo_counts=lambda counts: counts.sum(axis=0) + 1.0,
         max_iter=500,
-        tol=1e-12,
     )
     again = combine(shares.log_likelihoods, shares.probas.mean(axis=0))
     np.testing.assert_allclose(again, shares.probas, atol=1e-9)  # it has settled

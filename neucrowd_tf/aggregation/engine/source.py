@@ -145,13 +145,7 @@ def _in_memory(file: Path, options: TableOptions) -> Source:
     if not crowd.has_identities:
         problem = "vote counts do not name annotators, which --engine needs"
         raise error("unknown_layout", file, problem=problem, advice="Leave --engine out")
-    names = (crowd.instance_names, crowd.annotator_names, crowd.class_names)
-    codes = (crowd.instances, crowd.annotators, crowd.labels)
-    arrays = [
-        pa.array([str(name) for name in texts.tolist()], pa.string()).take(pa.array(column))
-        for texts, column in zip(names, codes, strict=True)
-    ]
-    table = pa.table(arrays, names=list(COLUMNS))
+    table = pa.Table.from_pandas(crowd.to_frame().astype(str), preserve_index=False)
     return Source([], len(table), [file], state_of([file]), options, tuple(lines), table)
 
 
