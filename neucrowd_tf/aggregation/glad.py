@@ -17,7 +17,6 @@ from neucrowd_tf.aggregation.base import (
     resolve_prior,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.glad_integrated import MEAN, IntegratedGladModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
@@ -27,6 +26,7 @@ from neucrowd_tf.arguments import argument, estimator, fitted
 # Deviation: C classes, with wrong labels equally likely.
 # Deviation: at most a few steps of L-BFGS from the last parameters, where the paper climbs by
 # conjugate gradients to the end of each M-step; EM climbs as long as the M-step does.
+MEAN = 1.0  # of the abilities and of the easiness, which have standard deviation 1
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
 
@@ -158,13 +158,6 @@ class Glad(IterativeAggregator):
     tol: float = 1e-5
     abilities_: Array = fitted()
     difficulties_: Array = fitted()
-
-    def latent_model(self, num_classes: int) -> IntegratedGladModel:
-        """Returns the method by parts, whose difficulties are integrated out; the prior is uniform.
-
-        An E-step then needs one instance at a time.
-        """
-        return IntegratedGladModel(num_classes, np.full(num_classes, 1.0 / num_classes))
 
     # On vectors of this size a second thread costs more than it gives.
     @threadpool_limits.wrap(limits=1, user_api="blas")

@@ -16,7 +16,6 @@ from neucrowd_tf.aggregation import AGGREGATORS, Aggregator, DawidSkene, Glad, m
 from neucrowd_tf.aggregation.bwa import BwaModel
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.ebcc import EBCCModel
-from neucrowd_tf.aggregation.glad_integrated import IntegratedGladModel
 from neucrowd_tf.aggregation.ibcc import IBCCModel, diagonal_counts
 from neucrowd_tf.aggregation.mace import MaceModel
 from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
@@ -156,7 +155,6 @@ def _models(shard: Shard) -> dict[str, LatentModel[Any]]:
         "ebcc": EBCCModel(prior, np.ones(size), 1, 0.1, 0, 1),
         "mace": MaceModel(np.full(2, 0.5), 10.0, True, size, 0),
         "mace_em": MaceModel(np.full(2, 0.01), 0.01, False, size, 0),
-        "glad": IntegratedGladModel(size),
         "bwa": BwaModel(15.0, 1.0),
     }
 

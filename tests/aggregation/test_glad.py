@@ -11,8 +11,6 @@ from scipy.special import expit
 
 from neucrowd_tf.aggregation import Glad, MajorityVote
 from neucrowd_tf.aggregation.glad import _Model
-from neucrowd_tf.aggregation.glad_integrated import Abilities, IntegratedGladModel
-from neucrowd_tf.aggregation.sums import Shard, run
 from neucrowd_tf.annotations import Annotations
 
 
@@ -129,33 +127,3 @@ def test_finds_abilities_difficulties_and_labels() -> None:
     assert (result.labels_ == truth).mean() > (MajorityVote().fit(dense).labels_ == truth).mean()
     expected = expit(ability[:, None] * np.exp(easiness)).mean(axis=1)
     assert np.abs(result.skills_ - expected).mean() < 0.05
-
-
-def test_integrated_easiness_agrees_with_quadrature_by_loops(make_crowd: Callable) -> None:
-    crowd, _ = make_crowd(6, instances=12, annotators=4, classes=3, labels_each=3)
-    model = IntegratedGladModel(3)
-    shard = Shard(crowd.one_hot(), 3)
-    abilities, priors = np.array([0.2, 1.5, -0.4, 2.0]), np.array([0.5, 0.3, 0.2])
-    beliefs, section = model.e_step(shard, Abilities(abilities, priors))
-    points, weights = np.polynomial.hermite_e.hermegauss(9)
-    joint = np.zeros((12, 3, 9))
-    for i in range(12):
-        for c in range(3):
-            for g in range(9):
-                p = priors[c] * weights[g] / weights.sum()
-                for row in np.flatnonzero(crowd.instances == i):
-                    strength = np.exp(1.0 + points[g])
-                    right = expit(abilities[crowd.annotators[row]] * strength)
-                    p *= right if crowd.labels[row] == c else (1 - right) / 2
-                joint[i, c, g] = p
-    total = joint.sum(axis=(1, 2))
-    np.testing.assert_allclose(section["evidence"], np.log(total).sum())
-    np.testing.assert_allclose(beliefs.reshape(12, 3, 9), joint / total[:, None, None], atol=1e-9)
-
-
-def test_integrated_easiness_finds_what_the_estimated_one_does(crowd: Annotations) -> None:
-    one, model = Glad().fit(crowd), Glad().latent_model(3)
-    other = run(model, Shard(crowd.one_hot(), 3), max_iter=100, tol=1e-5)
-    probas = model.probas(other.beliefs, other.parameters)
-    assert (one.labels_ == probas.argmax(axis=1)).mean() > 0.95
-    assert np.corrcoef(one.abilities_, other.parameters.abilities)[0, 1] > 0.9

@@ -36,7 +36,7 @@ def families() -> tuple[str, ...]:
     from neucrowd_tf.harness import plugins
 
     plugins.register(PLUGINS)
-    return (*methods(), f"dawid_skene{BY_PARTS}", f"glad{BY_PARTS}")
+    return (*methods(), f"dawid_skene{BY_PARTS}", f"bwa{BY_PARTS}")
 
 
 # ------------------------------------------------------------------ what breaks a process

@@ -39,7 +39,7 @@ def test_every_check_has_a_case() -> None:
 def test_limits_and_kills() -> None:
     record = Record()
     try_limits(record)
-    try_kills(5, 19, 1, ("mv_dl", f"glad{BY_PARTS}"), record)
+    try_kills(5, 19, 1, ("mv_dl", f"bwa{BY_PARTS}"), record)
     assert not record.wrong, "\n".join(record.lines())
 
 

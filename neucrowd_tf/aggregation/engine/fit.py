@@ -36,7 +36,7 @@ METHODS: dict[str, Any] = {
     "majority_vote": None,
     **{
         name: AGGREGATORS[name]()
-        for name in ("dawid_skene", "one_coin", "fast_dawid_skene", "glad", "ibcc", "bwa")
+        for name in ("dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
     },
 }
 

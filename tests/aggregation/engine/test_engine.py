@@ -15,8 +15,7 @@ import pytest
 
 from benchmarks.aggregation import simulate
 from neucrowd_tf.aggregate import main
-from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, Glad, MajorityVote
-from neucrowd_tf.aggregation.sums import Shard, run
+from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
@@ -32,25 +31,11 @@ from neucrowd_tf.aggregation.engine.local import Local  # noqa: E402
 from neucrowd_tf.aggregation.engine.shards import make_shards  # noqa: E402
 from neucrowd_tf.aggregation.engine.source import buckets_of  # noqa: E402
 
-
-class GladOverSums:
-    """GLAD with difficulties integrated out, in memory."""
-
-    def fit(self, crowd: Annotations) -> GladOverSums:
-        model = Glad().latent_model(crowd.num_classes)
-        shard = Shard(crowd.one_hot(), crowd.num_classes)
-        result = run(model, shard, max_iter=100, tol=1e-5)
-        self.probas_ = model.probas(result.beliefs, result.parameters)
-        self.labels_ = self.probas_.argmax(axis=1)
-        return self
-
-
 IN_MEMORY: dict[str, Callable[[], Any]] = {
     "majority_vote": lambda: MajorityVote(ties="first"),
     "dawid_skene": DawidSkene,
     "one_coin": lambda: DawidSkene(one_coin=True),
     "fast_dawid_skene": lambda: DawidSkene(hard=True),
-    "glad": GladOverSums,
     "ibcc": IBCC,
     "bwa": BWA,
 }
@@ -245,7 +230,7 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.parametrize("method", ["dawid_skene", "bwa", "glad"])
+@pytest.mark.parametrize("method", ["dawid_skene", "bwa"])
 def test_resume_ends_where_the_unbroken_fit_does(
     method: str, file: Path, tmp_path: Path, local: Local
 ) -> None:
