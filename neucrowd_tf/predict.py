@@ -27,7 +27,7 @@ from neucrowd_tf.export import NAMES
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import check_regular, ending
-from neucrowd_tf.io.images import MAX_PIXELS, read_images
+from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 from neucrowd_tf.names import as_name_array
@@ -196,9 +196,6 @@ class Flags(TableOptions):
     ignore_columns: tuple[str, ...] = flag(
         (), help="Columns of --features to leave out, separated by commas."
     )
-    max_pixels: int = flag(
-        MAX_PIXELS, least=1, help="Largest accepted image, in pixels (only with --images)."
-    )
 
 
 def predict(flags: Flags) -> list[str]:
@@ -247,7 +244,7 @@ def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     if source.is_dir():
         scorer = Scorer(model)
         height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        tasks, rows = read_images(source, height if height == width else None, flags.max_pixels)
+        tasks, rows = read_images(source, height if height == width else None)
     else:
         check_regular(source)
         scorer = Scorer(model)

@@ -127,14 +127,7 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main([*flags, "--output=-"]) == 0
     printed = capsys.readouterr()
     assert printed.out == (tmp_path / "y.csv").read_text()
-    first, last = printed.err.splitlines()
-    assert first.startswith("warning: ")
-    assert "2 files that are not images" in first
-    assert "dusk.tif" in first
-    assert last == "2 rows"
-    assert main([*flags, "--output=-", "--max_pixels=63"]) == 2
-    assert "the image has 64 pixels" in capsys.readouterr().err
-    assert main([*flags, "--output=-", "--max_pixels=64"]) == 0
+    assert printed.err == "2 rows\n"
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     assert main([*flags, f"--features={table}", "--output=-"]) == 2
     assert "name one of them" in capsys.readouterr().err

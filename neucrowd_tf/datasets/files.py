@@ -29,7 +29,6 @@ class TableFiles:
     test_texts: Path | None = flag(None, help="Texts of the test items.")
     test_truth: Path | None = flag(None, help="True labels of the test items.")
     image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
-    max_pixels: int | None = flag(None, least=1, help="Largest accepted image, in pixels.")
     unmatched: Literal["error", "drop"] = flag(
         "error",
         choices=("error", "drop"),
@@ -70,6 +69,5 @@ class TableFiles:
         for name, other in (pair, pair[::-1]) if pair else ():
             if getattr(self, name) is None and getattr(self, other) is not None:
                 yield f"--{name} is missing: --test_{self.kind} and --test_truth go together."
-        for name in ("image_size", "max_pixels"):
-            if getattr(self, name) is not None and self.images is None:
-                yield f"--{name}: needs --images. Remove it."
+        if self.image_size is not None and self.images is None:
+            yield "--image_size: needs --images. Remove it."

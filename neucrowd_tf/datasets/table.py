@@ -19,7 +19,7 @@ from neucrowd_tf.datasets.splits import stratified_sample
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
-from neucrowd_tf.io.images import MAX_PIXELS, read_images
+from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.names import typed_names
@@ -100,7 +100,7 @@ def _read(files: TableFiles, path: Path, options: TableOptions) -> FeatureTable:
         return read_features(path, options, files.ignore_columns)
     if files.kind == "texts":
         return FeatureTable(*read_texts(path, options), [])
-    return FeatureTable(*read_images(path, files.image_size, files.max_pixels or MAX_PIXELS), [])
+    return FeatureTable(*read_images(path, files.image_size), [])
 
 
 def _true_labels(

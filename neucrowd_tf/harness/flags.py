@@ -21,7 +21,7 @@ __all__ = ["Options", "check", "parse", "parse_value"]
 MAX_SEED = 2**31 - 1
 NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
 # Further arguments of the loader of --dataset=table.
-LAYOUT = ("image_size", "max_pixels", "unmatched", "ignore_columns")
+LAYOUT = ("image_size", "unmatched", "ignore_columns")
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "hparam", "keep_annotations"),

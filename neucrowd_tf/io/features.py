@@ -73,11 +73,14 @@ def read_features(
     head = head_of(path, options, 1)
     item = item_columns(head, options)
     names = _feature_columns(head, item, ignore)
+    options = dataclasses.replace(options, task_column=tuple(item))
     if ending(path) in PARQUET:
         table = _parquet_table(head, names)
+    elif (fast := _by_pandas(path, options, names)) is not None:
+        return fast
     else:
-        table = _fast_table(path, options, head, names) or read_table(path, options)
-    items = item_ids(table, dataclasses.replace(options, task_column=tuple(item)))
+        table = read_table(path, options)
+    items = item_ids(table, options)
     rows = np.empty((len(table), len(names)), dtype=np.float32)
     for place, name in enumerate(names):
         rows[:, place] = _numbers(table, name)
@@ -112,40 +115,26 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     return as_name_array(items), texts
 
 
-def _fast_table(
-    path: Path, options: TableOptions, head: Table, features: Sequence[str]
-) -> Table | None:
-    """Returns a CSV with columns of numbers as pandas reads it, ten times as fast.
+def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTable | None:
+    """Returns a CSV of numbers, ten times as fast as the reader of rows.
 
-    None if something is odd: the reader of texts then reads it, or says what is wrong.
+    None if something is odd: the reader of rows then reads it, or says what is wrong.
     """
     import pandas as pd
 
-    others = [name for name in head.columns if name not in features]
+    item = options.task_column
     try:
         with open_text(path) as stream:
             separator = separator_of(path, stream.readline(), options)
         with warnings.catch_warnings(), open_text(path) as stream:
-            warnings.simplefilter("error")  # rows of another length than the header
-            texts: dict[str, Any] = {"dtype": dict.fromkeys(others, str), "keep_default_na": False}
+            warnings.simplefilter("error")  # rows of another length, numbers beyond float32
+            texts: dict[str, Any] = {"dtype": dict.fromkeys(item, str), "keep_default_na": False}
             frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
-    except (ValueError, Warning):
+            rows = frame[names].to_numpy(np.float32)
+        items = item_ids(Table(path, item, [frame[name].tolist() for name in item]), options)
+    except (KeyError, ValueError, Warning):
         return None
-    frame.columns = [str(name).strip() for name in frame.columns]
-    if tuple(frame.columns) != head.columns:
-        return None
-    if any(frame[name].dtype.kind not in "fiub" for name in features):
-        return None
-    with np.errstate(over="ignore"):
-        if not all(np.isfinite(frame[name].to_numpy(np.float32)).all() for name in features):
-            return None
-    if frame[others].duplicated().any() or (frame[others] == "").any(axis=None):
-        return None
-    cells: list[Any] = [
-        frame[name].to_numpy() if name in features else frame[name].tolist()
-        for name in head.columns
-    ]
-    return Table(path, head.columns, cells, range(2, len(frame) + 2))
+    return FeatureTable(as_name_array(items), rows, names) if np.isfinite(rows).all() else None
 
 
 def _parquet_table(head: Table, features: Sequence[str]) -> Table:
@@ -192,13 +181,9 @@ def _numbers(table: Table, name: str) -> NDArray[np.float32]:
         DataError: a cell that is not a finite number, with its line.
     """
     cells: Any = table[name]
-    try:
-        numeric = isinstance(cells, np.ndarray) and cells.dtype.kind in "fiub"
-        values = np.asarray(cells if numeric else list(map(float, cells)), dtype=np.float64)
-    except (ValueError, TypeError):
-        values = np.array([_number(cell) for cell in cells])
+    numeric = isinstance(cells, np.ndarray)
     with np.errstate(over="ignore"):
-        single = values.astype(np.float32)
+        single = np.asarray(cells if numeric else [*map(_number, cells)], dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(single))
     if len(bad):
         row = int(bad[0])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold, is_missing, is_second, named_columns
-from neucrowd_tf.io.items import item_columns, only_column, options_beside
-from neucrowd_tf.io.labels import match_items, report_on_stderr
+from neucrowd_tf.io.items import item_columns, matched, only_column, options_beside
+from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
@@ -66,33 +66,23 @@ def read_true_labels(
     column = named_columns(path, table.columns, [column], "label_column")[0]
     exact, codes = set(items), {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]
-    places = match_items(names, items)
+    other = "the labels or features"
+    places = matched(path, names, items, table.place, drop=drop, other=other)
     true = np.full(len(items), -1, dtype=np.int64)
-    missing = 0
+    missing, lost = 0, int((places < 0).sum())
     for row, (place, cell) in enumerate(zip(places.tolist(), table[column], strict=True)):
         label = name_of(cell, codes)
         if is_missing(label, options) and label not in codes:
             missing += 1
-        elif place < 0:
-            if drop:
-                continue
-            advice = "Leave such items out with --unmatched=drop"
-            words = {"item": ids[row], "count": len(items), "other": "the labels or features"}
-            raise error("unmatched_item", path, table.place(row), advice=advice, **words)
-        elif label not in codes:
+        elif place >= 0 and label not in codes:
             shown = ", ".join(classes[:8])
             raise error("unknown_class", path, table.place(row), label=label, classes=shown)
-        elif true[place] not in (-1, codes[label]):
+        elif place >= 0 and true[place] not in (-1, codes[label]):
             problem = f"item {ids[row]!r} occurs twice, with different labels"
             raise broken(path, problem, table.place(row))
-        else:
+        elif place >= 0:
             true[place] = codes[label]
-    lost = int((places < 0).sum())
     if (true < 0).all():
-        advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
-        if lost:
-            words = {"item": names[0], "count": len(items), "other": "the labels"}
-            raise error("unmatched_item", path, table.place(0), advice=advice, **words)
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
     if missing or lost:
         parts = [f"{missing:,} true labels are missing"] if missing else []

@@ -80,29 +80,25 @@ class Head:
             start = stream.read(SAMPLE)
         encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
         text = start.decode(encoding, "replace").lstrip()
-        self.kind = "table"
         if text[:1] not in ("{", "[") or self.options.header == "none":
+            self.kind = "table"
             line = text.split("\n", 1)[0].rstrip("\r")
             sign = separator_of(self.path, line, self.options)
             with contextlib.suppress(csv.Error, StopIteration):
                 cells = next(csv.reader([line], delimiter=sign))
                 self.columns = tuple(cell.strip() for cell in cells)
             return
-        self.kind = "json"
-        value, end = _decoded(text, 1 + len(text[1:]) - len(text[1:].lstrip()))
-        if text[0] == "{":
-            value, end = _decoded(text, 0)
-            if end and (text[end:].strip() or ending(self.path) in LINES):
-                self.kind = "lines"
-            elif end == 0 or len(start) == SAMPLE:
-                value = self.value()
-            if self.kind == "json" and isinstance(value, dict):
-                self.keys = tuple(value)
-                value = next(iter(value.values()), None)
-        elif not end and len(start) == SAMPLE:
-            whole = self.value()
-            value = whole[0] if whole else None
-        self.first = value if isinstance(value, dict) else None
+        line, _, rest = text.partition("\n")
+        first = _parsed(line)
+        lines = ending(self.path) in LINES or (first is not None and rest.strip())
+        self.kind = "lines" if text[0] == "{" and lines else "json"
+        if self.kind == "json":
+            first = self.value
+            if isinstance(first, dict):
+                self.keys = tuple(first)
+            values = first.values() if isinstance(first, dict) else first
+            first = next(iter(values), None)
+        self.first = first if isinstance(first, dict) else None
 
     @property
     def is_json(self) -> bool:
@@ -114,19 +110,20 @@ class Head:
         """The whole text."""
         return read_text(self.path)
 
-    def table(self, options: TableOptions | None = None, *, strict: bool = True) -> Table:
-        """Returns the table; flat records of JSON are one too. See `read_table`."""
-        if self.is_json:
-            return table_of_records(self.path, self.records())
-        return read_table(self.path, options or self.options, strict=strict)
-
+    @cached_property
     def value(self) -> Any:
-        """Returns JSON as a whole.
+        """JSON as a whole.
 
         Raises:
             DataError: what is not JSON, with its place.
         """
-        return parse(self.text, self.path)
+        return parse_json(self.text, self.path)
+
+    def table(self, *, strict: bool = True) -> Table:
+        """Returns the table; flat records of JSON are one too. See `read_table`."""
+        if self.is_json:
+            return table_of_records(self.path, self.records())
+        return read_table(self.path, self.options, strict=strict)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yields the place ("record 2", "line 2") and each object of a list, of lines or alone.
@@ -134,7 +131,9 @@ class Head:
         Raises:
             DataError: what is not JSON, or is not an object.
         """
-        return records(self.text, self.path, lines=self.kind == "lines")
+        if self.kind == "lines":
+            return records_of_lines(self.text, self.path)
+        return records_of(self.value, self.path)
 
     def members(self, endings: Collection[str]) -> Iterator[tuple[str, str]]:
         """Yields name and text of each file of an archive or folder with one of these endings.
@@ -164,54 +163,40 @@ class Head:
             raise unreadable(self.path, problem, "Pack it again") from None
 
 
-def records(text: str, path: Path, *, lines: bool) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields the place ("record 2", "line 2") and each object of a list, of lines or alone.
+def _parsed(line: str) -> Any:
+    """Returns a line of JSON, None if it is not whole."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place ("record 2") and each object of a list of JSON, or the only one.
 
     Raises:
-        DataError: what is not JSON, or is not an object.
+        DataError: a value that is not an object.
     """
-    if lines:
-        values: Iterator[tuple[str, Any]] = (
-            (f"line {number}", parse(line, path, number))
-            for number, line in enumerate(text.split("\n"), 1)
-            if line.strip()
-        )
-    else:
-        whole = parse(text, path)
-        listed = whole if isinstance(whole, list) else [whole]
-        values = ((f"record {number}", value) for number, value in enumerate(listed, 1))
-    for place, value in values:
-        if not isinstance(value, dict):
-            raise broken(path, f"expected an object, received {type(value).__name__}", place)
-        yield place, value
+    values = value if isinstance(value, list) else [value]
+    for number, record in enumerate(values, 1):
+        yield _with_object(path, f"record {number}", record)
 
 
-def parse(text: str, path: str | Path, line: int | None = None) -> Any:
-    """Parses JSON.
-
-    Args:
-        text: the whole file, or one line of it.
-        path: the file.
-        line: the line's number.
+def records_of_lines(text: str, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place ("line 2") and the object of each line of JSON.
 
     Raises:
-        DataError: what is wrong, with its line.
+        DataError: a line that is not an object.
     """
-    try:
-        return parse_json(text, str(path))
-    except json.JSONDecodeError as bad:
-        place = f"line {bad.lineno if line is None else line}"
-        early = bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated")
-        problem = "the JSON ends early" if early else f"this is not JSON ({bad.msg})"
-        raise broken(path, problem, place) from None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            yield _with_object(path, f"line {number}", parse_json(line, path, number))
 
 
-def _decoded(text: str, start: int) -> tuple[Any, int]:
-    """Returns the JSON value at a place of a text and its end; (None, 0) if it is not whole."""
-    try:
-        return json.JSONDecoder().raw_decode(text, start)
-    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError
-        return None, 0
+def _with_object(path: Path, place: str, value: Any) -> tuple[str, dict[str, Any]]:
+    if not isinstance(value, dict):
+        raise broken(path, f"expected an object, received {type(value).__name__}", place)
+    return place, value
 
 
 def unknown(head: Head) -> DataError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,21 +14,17 @@ from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
 
-MAX_PIXELS = 1 << 26
 MOST_BYTES = 1 << 33  # of all images as float32
 DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
-def read_images(
-    folder: Path, size: int | None = None, max_pixels: int = MAX_PIXELS
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], NDArray[np.float32]]:
     """Reads a folder of images as features; the files' names without endings are the ids.
 
     Args:
-        folder: with PNG, JPEG, BMP, GIF or WebP files; a warning counts the other files.
+        folder: with PNG, JPEG, BMP, GIF or WebP files; other files are not read.
         size: height and width to which images are scaled; None needs images of one size.
-        max_pixels: of an image; a larger one is not unpacked.
 
     Returns:
         ids `[N]` as text, in the order of the names, and features `[N, height, width, 3]` float32
@@ -47,12 +42,12 @@ def read_images(
             f"{folder}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
         ) from None
     files = image_files(folder)
-    shape = read_image(files[0], size, max_pixels).shape
+    shape = read_image(files[0], size).shape
     if 4 * len(files) * np.prod(shape) > MOST_BYTES:
         raise _error(folder, f"the images take more than {MOST_BYTES >> 30} GB of memory")
     rows = np.empty((len(files), *shape), dtype=np.float32)
     for row, path in enumerate(files):
-        pixels = read_image(path, size, max_pixels)
+        pixels = read_image(path, size)
         if pixels.shape != shape:
             sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
             raise _error(path, f"the image has {sizes[0]} pixels, the first one {sizes[1]}")
@@ -75,21 +70,10 @@ def image_files(folder: Path) -> list[Path]:
     twice = [name for name, times in Counter(path.stem for path in files).items() if times > 1]
     if twice:
         raise broken(folder, f"two images are named {twice[0]!r}")
-    others = sorted(
-        path.name for path in {*folder.iterdir()} - {*files} if not path.name.startswith(".")
-    )
-    if others:
-        warnings.warn(
-            f"{folder}: {len(others)} files that are not images are not read (the first:"
-            f" {others[0]}).",
-            stacklevel=3,
-        )
     return files
 
 
-def read_image(
-    path: Path, size: int | None = None, max_pixels: int = MAX_PIXELS
-) -> NDArray[np.float32]:
+def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
     """Returns an image `[height, width, 3]` from 0 to 1.
 
     The image is as it is shown: turned as its camera says, on white if it is transparent, the
@@ -98,13 +82,8 @@ def read_image(
     from PIL import Image, ImageOps
 
     check_regular(path, folders=False)
-    limit, Image.MAX_IMAGE_PIXELS = (Image.MAX_IMAGE_PIXELS, None)  # our own limit has a message
     try:
         with Image.open(path) as image:
-            if image.width * image.height > max_pixels:
-                problem = f"the image has {image.width * image.height:,} pixels"
-                advice = f"Accept more than {max_pixels:,} with --max_pixels"
-                raise unreadable(path, problem, advice)
             deep = image.mode.startswith("I")
             shown = ImageOps.exif_transpose(image)
             if not deep and ("A" in shown.getbands() or "transparency" in shown.info):
@@ -114,12 +93,8 @@ def read_image(
             if size is not None:
                 plain = plain.resize((size, size), Image.Resampling.BILINEAR)
             pixels = np.asarray(plain, dtype=np.float32)
-    except DataError:
-        raise
     except Exception as bad:  # a damaged image ends in errors of many kinds
         reason = " ".join(str(bad).split())[:200]
         raise broken(path, f"this is not an image ({reason})") from None
-    finally:
-        Image.MAX_IMAGE_PIXELS = limit
     scaled = np.asarray(pixels / np.float32(DEEP if deep else 255.0), dtype=np.float32)
     return np.repeat(scaled[..., None], 3, axis=2) if deep else scaled

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import flagged_columns, is_second
@@ -81,3 +85,60 @@ def item_ids(table: Table, options: TableOptions) -> list[str]:
             problem = f"item {item!r} occurs twice" if item.strip() else "the item has no id"
             raise broken(table.path, problem, table.place(row))
     return ids
+
+
+def matched(
+    path: Path,
+    names: Sequence[str],
+    items: Sequence[str],
+    place: Callable[[int], str],
+    *,
+    drop: bool,
+    other: str,
+) -> NDArray[np.int64]:
+    """Returns where each item of a file is among the items of another, see `match_items`.
+
+    Args:
+        path: the file.
+        names: its items.
+        items: those of the other file.
+        place: where name i is.
+        drop: whether the file may have further items.
+        other: what the other file is.
+
+    Raises:
+        DataError: a further item, if they are not dropped, or no item of the other file.
+    """
+    places = match_items(names, items)
+    lost = np.flatnonzero(places < 0)
+    if len(lost) and (not drop or len(lost) == len(places)):
+        advice = "Leave such items out with --unmatched=drop"
+        if len(lost) == len(places):
+            advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
+        words = {"item": names[int(lost[0])], "count": len(items), "other": other}
+        raise error("unmatched_item", path, place(int(lost[0])), advice=advice, **words)
+    return places
+
+
+def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]:
+    """Returns where each name is among `items`, -1 if it is not.
+
+    Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
+    """
+    places = {item: place for place, item in enumerate(items)}
+    positions = np.array([places.get(name, -1) for name in names], dtype=np.int64)
+    if (positions >= 0).all():
+        return positions
+    stems, uses = Counter(map(_stem, items)), Counter(map(_stem, names))
+    place_of = {_stem(item): place for place, item in enumerate(items)}
+    for at in np.flatnonzero(positions < 0).tolist():
+        stem = _stem(names[at])
+        if stems[stem] == uses[stem] == 1:
+            positions[at] = place_of[stem]
+    return positions
+
+
+def _stem(name: str) -> str:
+    """Returns an id without a file's ending of two to four letters and digits."""
+    start, dot, end = name.rpartition(".")
+    return start if dot and 2 <= len(end) <= 4 and end.isalnum() and not end.isdigit() else name

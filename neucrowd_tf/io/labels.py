@@ -17,6 +17,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import SHOWN, few, is_missing
 from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import read_columns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
@@ -115,12 +116,10 @@ class _Values:
         self.annotators, self.annotator_codes = _encoded(columns.annotators)
         self._leave_out_missing()
         self.summary = self._summary()
-        if columns.wrong is not None and not options.bins:
-            plain = [name for name in self.names if isinstance(name, str)]
-            check_classes(path, self._column, plain, np.ones(len(plain)), options)  # goes first
-            raise columns.wrong
         self._split()
         self._check()
+        if columns.wrong is not None:
+            raise columns.wrong
 
     def _labels(self) -> tuple[list[Any], NDArray[np.int64]]:
         """Returns the different labels, and the code of each; a list of one label is the label."""
@@ -308,19 +307,13 @@ class _Values:
         elif self.pairs is not None:
             raise UsageError("--multi_label: features have no use for several questions per item.")
         else:
-            places = match_items(self.items, items)
-        lost = np.flatnonzero(places < 0)
-        if len(lost) and (unmatched == "error" or len(lost) == len(places)):
-            first, advice = int(lost[0]), "Leave such labels out with --unmatched=drop"
-            if len(lost) == len(places):
-                advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
-            words = {"item": self.items[first], "count": len(items), "other": "the features"}
-            place = self._place(self.item_codes)(first)
-            raise error("unmatched_item", self.path, place, advice=advice, **words)
+            where = self._place(self.item_codes)
+            drop = unmatched == "drop"
+            places = matched(self.path, self.items, items, where, drop=drop, other="the features")
         instances = places[self.item_codes]
-        if len(lost):
+        if lost := int((places < 0).sum()):
             self.notes.append(
-                f"{int((instances < 0).sum()):,} labels of {len(lost):,} items without features are"
+                f"{int((instances < 0).sum()):,} labels of {lost:,} items without features are"
                 " left out (--unmatched)."
             )
         held &= instances >= 0
@@ -387,31 +380,3 @@ def _in_use(names: list[Any], codes: NDArray[Any]) -> tuple[list[Any], NDArray[n
 
 def _number(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
-
-
-def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]:
-    """Returns where each name is among `items`, -1 if it is not.
-
-    Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
-    """
-    places = {item: place for place, item in enumerate(items)}
-    positions = np.array([places.get(name, -1) for name in names], dtype=np.int64)
-    if (positions >= 0).all():
-        return positions
-    stems: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
-        stems.setdefault(_stem(item), []).append(place)
-    uses: dict[str, int] = {}
-    for name in names:
-        uses[_stem(name)] = uses.get(_stem(name), 0) + 1
-    for at in np.flatnonzero(positions < 0).tolist():
-        hits = stems.get(_stem(names[at]), [])
-        if len(hits) == 1 and uses[_stem(names[at])] == 1:
-            positions[at] = hits[0]
-    return positions
-
-
-def _stem(name: str) -> str:
-    """Returns an id without a file's ending of two to four letters and digits."""
-    start, dot, end = name.rpartition(".")
-    return start if dot and 2 <= len(end) <= 4 and end.isalnum() and not end.isdigit() else name

@@ -292,10 +292,8 @@ class _Decision:
         """Returns what the command has for each missing role: a column if one is left for it."""
         groups = one_hot_groups(self.table, self.left)
         filled: dict[str, str] = {}
-        if {"worker", "label"} <= set(missing):
-            alike = self._alike(self.left)
-            if len(alike) > 1 and "label" in missing:
-                return self._wide_proposal(alike)
+        if {"worker", "label"} <= set(missing) and len(alike := self._alike(self.left)) > 1:
+            return {"label": as_list(alike)}
         for role in missing:
             second = [column for column in self.left if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
@@ -309,18 +307,6 @@ class _Decision:
         elif rest == ["task"] and left and all(folded(c).endswith(("id", "ids")) for c in left):
             filled["task"] = as_list(left)
         return {role: filled.get(role, HOLES[role]) for role in missing}
-
-    def _wide_proposal(self, alike: list[str]) -> dict[str, str]:
-        """Returns the flags that read columns of like values as annotators."""
-        parts = [re.sub(r"\d+", "*", column) for column in alike]
-        one = len(set(parts)) == 1 and "*" in parts[0]
-        one = one and named_columns(self.path, self.table.columns, parts[:1], "label") == alike
-        filled = {"label": parts[0] if one else as_list(alike)}
-        items = [c for c in self.left if c not in alike and is_second(c, "task")]
-        unique = [c for c in items if len(self.table.distinct(c)) == len(self.table)]
-        if not self.held["task"] and len(unique) == 1:
-            filled["task"] = unique[0]
-        return filled
 
     def _check_votes(self, missing: list[str]) -> None:
         """Raises DataError if columns sum to another one in every row."""

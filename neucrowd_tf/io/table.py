@@ -32,7 +32,6 @@ LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
 JOINT = ","  # between the cells of several columns that are joined
 Column = list[str] | tuple[list[str], Any]
-_SAYS = re.compile(r'"?sep=(.)"?[ \t,;|]*\r?\n?', re.IGNORECASE)  # Excel's own line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,11 +129,6 @@ class _Parts:
 
     def __init__(self, path: Path, options: TableOptions, stream: TextIO) -> None:
         first = stream.readline(LONGEST_LINE)
-        stated = _SAYS.fullmatch(first)
-        self.skipped = 0
-        if stated and options.separator is None:
-            options = dataclasses.replace(options, separator=stated[1])
-            first, self.skipped = stream.readline(LONGEST_LINE), 1
         if "\0" in first:
             raise broken(path, "this is not a text", "line 1")
         self.path = path
@@ -167,7 +161,7 @@ class _Parts:
                     return
                 block, line = [], self.reader.line_num
         except csv.Error as bad:
-            place = f"line {self.reader.line_num + self.skipped}"
+            place = f"line {self.reader.line_num}"
             raise broken(self.path, f"this is not a row of a table ({bad})", place) from None
 
     def _begin(self, first: list[str]) -> None:
@@ -185,9 +179,8 @@ class _Parts:
 
     def _part(self, block: list[list[str]], before: int) -> Table:
         """Returns rows as a table; `before` is the number of the line before the first."""
-        before += self.skipped
         lines: Sequence[int] = range(before + 1, before + len(block) + 1)
-        if self.reader.line_num + self.skipped != before + len(block):
+        if self.reader.line_num != before + len(block):
             lines = list(itertools.accumulate((_height(row) for row in block), initial=before + 1))
         width = len(self.columns)
         lengths = set(map(len, block))

@@ -11,8 +11,8 @@ import numpy as np
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.gold import read_beside
-from neucrowd_tf.io.items import item_ids, only_column
-from neucrowd_tf.io.labels import match_items, report_on_stderr
+from neucrowd_tf.io.items import item_ids, matched, only_column
+from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
@@ -52,7 +52,7 @@ def read_probabilities(
     ids = [str(name) for name in annotations.instance_names.tolist()]
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]
-    places = match_items(rows, ids)
+    places = matched(path, rows, ids, table.place, drop=True, other="the labels")
     numbers = np.array([list(map(_number, table[column])) for column in columns]).T
     total = numbers.sum(axis=1)
     sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
@@ -65,9 +65,6 @@ def read_probabilities(
     values = np.full((len(ids), len(columns)), np.nan)
     values[places[places >= 0]] = (numbers / total[:, None])[places >= 0]
     bare = int(np.isnan(values[:, 0]).sum())
-    if bare == len(ids):
-        words = {"item": rows[0] if rows else "", "count": len(ids), "other": "the labels"}
-        raise error("unmatched_item", path, advice="Check the ids", **words)
     if bare:
         report(f"{path.name}: {bare:,} items are missing. They get the mean probabilities.")
     return np.where(np.isnan(values), np.nanmean(values, axis=0), values)

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.labels import Reading, match_items, read_annotations
+from neucrowd_tf.io.items import match_items
+from neucrowd_tf.io.labels import Reading, read_annotations
 from neucrowd_tf.io.layouts import read_columns
 from neucrowd_tf.io.schema import TableOptions
 
@@ -49,7 +50,6 @@ SAME = {
     "other aliases": (LONG.replace("task,worker,label", "Question ID,Turk_Id,Judgement"), {}),
     "a tab": (LONG.replace(",", "\t"), {}),
     "semicolons": (LONG.replace(",", ";"), {}),
-    "sep=": ("sep=;\n" + LONG.replace(",", ";"), {}),
     "quoted": (LONG.replace("t1,ann", '"t1","ann"'), {}),
     "lines of Windows and blank ones": (LONG.replace("\n", "\r\n\r\n"), {}),
     "a mark": ("\ufeff" + LONG, {}),
@@ -205,7 +205,7 @@ ASKED = {
     ),
     "wide without an item": (
         "Text,A 1,A 2\nq,x,y\nr,y,y\n",
-        "--label_column='A *'",
+        "--label_column='A 1,A 2'",
         "missing_role",
     ),
 }

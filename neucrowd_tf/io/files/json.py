@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.checks import broken
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.reading import read_text
 
@@ -45,35 +45,37 @@ def jsonable(value: Any, spelt: Callable[[Any], Any] = lambda value: value) -> A
 
 def read_json(path: str | Path) -> Any:
     """Reads JSON; a file that is not JSON is a DataError that names it."""
-    text = read_text(path)
-    try:
-        return parse_json(text, str(path))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}: expected JSON, received {error}") from None
+    return parse_json(read_text(path), path)
 
 
-def parse_json(text: str, name: str) -> Any:
+def parse_json(text: str, path: str | Path, line: int | None = None) -> Any:
     """Parses JSON.
 
+    Args:
+        text: the whole file, or one line of it.
+        path: the file.
+        line: the line's number.
+
     Raises:
-        DataError: nested too deeply, a number of thousands of digits, or a key that is there twice.
-        JSONDecodeError: no JSON.
+        DataError: no JSON, nested too deeply, a number of thousands of digits, or a key that is
+            there twice; with the line if it is known.
     """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        parsed = dict(pairs)
-        if len(parsed) != len(pairs):
-            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise DataError(f"{name}: expected each key once, received {twice!r} again")
-        return parsed
-
+    place = "" if line is None else f"line {line}"
     try:
-        return json.loads(text, object_pairs_hook=once)
-    except (json.JSONDecodeError, DataError):
-        raise
+        return json.loads(text, object_pairs_hook=_with_each_key_once)
+    except json.JSONDecodeError as bad:
+        early = bad.pos >= len(text.rstrip()) or bad.msg.startswith("Unterminated")
+        problem = "the JSON ends early" if early else f"this is not JSON ({bad.msg})"
+        raise broken(path, problem, place or f"line {bad.lineno}") from None
     except RecursionError:
-        raise DataError(f"{name}: expected JSON, received one nested too deeply") from None
-    except ValueError:  # more digits than Python turns into a number
-        raise DataError(
-            f"{name}: expected JSON, received a number of thousands of digits"
-        ) from None
+        raise broken(path, "the JSON is nested too deeply", place) from None
+    except ValueError as bad:
+        raise broken(path, f"this is not JSON ({bad})", place) from None
+
+
+def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    parsed = dict(pairs)
+    if len(parsed) != len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice!r} occurs twice")
+    return parsed

@@ -44,7 +44,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     if not head.keys:
         raise unknown(head)
     return answers.read(
-        ((f"item {item!r}", (item, "class", lists)) for item, lists in head.value().items()), _add
+        ((f"item {item!r}", (item, "class", lists)) for item, lists in head.value.items()), _add
     )
 
 

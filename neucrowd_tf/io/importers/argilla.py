@@ -1,8 +1,6 @@
-"""Argilla 2's records, nested or flat.
+"""Argilla 2's records as `dataset.records.to_json` writes them.
 
-Nested (`dataset.records.to_json`): `id`, `fields`, and `responses` by question, each a list with
-`value` and `user_id`. Flat (`to_list(flatten=True)`, or `to_datasets()` saved with `to_json`):
-fields `<question>.responses`, `.responses.users` and `.responses.status`, lists of one length.
+A record has `id`, `fields`, and `responses` by question, each a list with `value` and `user_id`.
 
 References:
     docs.argilla.io, how-to guide on import and export; argilla-io/argilla,
@@ -11,7 +9,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
@@ -20,14 +17,12 @@ from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Argilla"
-RESPONSES, USERS, STATUS = ".responses", ".responses.users", ".responses.status"
 
 
 def matches(head: Head) -> bool:
     """Whether a file looks like Argilla's."""
     first = head.first or {}
-    nested = isinstance(first.get("responses"), dict) and "fields" in first
-    return nested or any(key.endswith(USERS) for key in first)
+    return isinstance(first.get("responses"), dict) and "fields" in first
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -36,22 +31,13 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 
 def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
-    item, fields = record.get("id"), record.get("fields")
-    answers.text(item, fields if isinstance(fields, dict) else record)
-    for question, value, user, status in _responses(record):
-        if status in ("submitted", None):
-            answers.add_form(place, item, user, {question: value})
-        else:
-            answers.left_out[f"{status}, not submitted"] += 1
-
-
-def _responses(record: dict[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yields question, value, user and status of each response."""
-    nested = record.get("responses")
-    for question, responses in nested.items() if isinstance(nested, dict) else ():
+    item = record.get("id")
+    answers.text(item, record["fields"])
+    for question, responses in record["responses"].items():
         for response in responses or ():
-            yield question, response["value"], response.get("user_id"), response.get("status")
-    for question in [key.removesuffix(USERS) for key in record if key.endswith(USERS)]:
-        values, users = (record.get(question + RESPONSES) or [], record[question + USERS] or [])
-        status = record.get(question + STATUS) or [None] * len(values)
-        yield from zip([question] * len(values), values, users, status, strict=True)
+            status = response.get("status") or "submitted"
+            if status == "submitted":
+                form = {question: response["value"]}
+                answers.add_form(place, item, response.get("user_id"), form)
+            else:
+                answers.left_out[f"{status}, not submitted"] += 1

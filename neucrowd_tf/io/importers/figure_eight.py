@@ -52,7 +52,7 @@ def _read_csv(head: Head, options: TableOptions) -> LabelColumns:
         answers = Answers(head, NAME, options, item=UNIT, annotator=WORKER)
         answers.left_out["units without annotators (download the full report)"] += 1
         raise answers.nothing()
-    table = head.table(options)
+    table = head.table()
     notes = [
         f"{count:,} labels are of {kind} ({name})."
         for name, kind in (("_golden", "test questions"), ("_tainted", "untrusted annotators"))

@@ -5,7 +5,7 @@ JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotat
 `result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or
 `value.rating`.
 A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
-reviewer rejected; `reviews` hold `accepted`. A prediction has `model_version` and `result`.
+reviewer rejected. A prediction has `model_version` and `result`.
 JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
 
 References:
@@ -26,7 +26,6 @@ from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Label Studio"
-LISTS = ("annotations", "completions")  # the second is of versions before 1.0
 MIN = ("annotator", "annotation_id")
 ABOUT = {"id", *MIN, "created_at", "updated_at", "lead_time", "agreement"}
 # Keys of a part's value that say where in an image, a text, a sound or a video the part is.
@@ -39,30 +38,26 @@ PLACE = frozenset(
 def matches(head: Head) -> bool:
     """Whether a file looks like one of the two exports."""
     first = head.first or {}
-    tasks = "data" in first and any(isinstance(first.get(name), list) for name in LISTS)
+    tasks = "data" in first and isinstance(first.get("annotations"), list)
     return tasks or set(MIN) <= first.keys()
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads annotations, and predictions as labels of an annotator per model version."""
     if set(MIN) <= (head.first or {}).keys():
-        fields = [name for name in head.table(options).columns if name not in ABOUT]
+        fields = [name for name in head.table().columns if name not in ABOUT]
         return read_table(head, options, NAME, item="id", annotator="annotator", answers=fields)
     answers = Answers(head, NAME, options, item="id", annotator="completed_by")
-    tasks = list(head.records())
-    emails = _emails([task for _, task in tasks])
-    return answers.read(((place, (task, emails)) for place, task in tasks), _add_task)
+    return answers.read(head.records(), _add_task)
 
 
-def _add_task(
-    answers: Answers, place: str, entry: tuple[dict[str, Any], Mapping[Any, str]]
-) -> None:
-    task, emails = entry
-    name = next((name for name in LISTS if name in task), LISTS[0])
+def _add_task(answers: Answers, place: str, task: dict[str, Any]) -> None:
     if isinstance(task.get("data"), dict):
         answers.text(task["id"], task["data"])
-    for annotation in task[name]:
-        _add(place, task["id"], _annotator(annotation, emails), annotation, answers)
+    for annotation in task["annotations"]:
+        by = annotation.get("completed_by", annotation.get("created_username"))
+        by = by.get("email") or by.get("id") if isinstance(by, dict) else by
+        _add(place, task["id"], by, annotation, answers)
     for prediction in task.get("predictions") or ():
         if isinstance(prediction, dict):
             by = f"model {prediction.get('model_version') or ''}".strip()
@@ -75,7 +70,7 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if annotation.get("was_cancelled") or annotation.get("skipped"):
         answers.left_out["skipped by the annotator"] += 1
         return
-    if _rejected(annotation):
+    if annotation.get("last_action") == "rejected":
         answers.left_out["rejected by a reviewer"] += 1
         return
     parts = [result for result in annotation["result"] if isinstance(result, dict)]
@@ -110,33 +105,3 @@ def _has_place(result: Mapping[str, Any]) -> bool:
     """Whether a part is a region, or about one, rather than about the whole task."""
     value = result.get("value")
     return isinstance(value, dict) and not PLACE.isdisjoint(value)
-
-
-def _rejected(annotation: Mapping[str, Any]) -> bool:
-    """Whether a reviewer had the last word, and rejected."""
-    if (action := annotation.get("last_action")) is not None:
-        return bool(action == "rejected")
-    reviews = annotation.get("reviews")
-    last = reviews[-1] if isinstance(reviews, list) and reviews else None
-    return isinstance(last, dict) and last.get("accepted") is False
-
-
-def _emails(tasks: list[dict[str, Any]]) -> dict[Any, str]:
-    """Returns annotators' addresses by number; some annotations may have the number alone."""
-    lists = (task.get(name) for task in tasks for name in LISTS)
-    annotators = (
-        annotation.get("completed_by")
-        for annotations in lists
-        for annotation in (annotations if isinstance(annotations, list) else ())
-        if isinstance(annotation, dict)
-    )
-    return {
-        by.get("id"): by["email"] for by in annotators if isinstance(by, dict) and by.get("email")
-    }
-
-
-def _annotator(annotation: Any, emails: Mapping[Any, str]) -> Any:
-    by = annotation.get("completed_by", annotation.get("created_username"))
-    number = by.get("id") if isinstance(by, dict) else by
-    email = by.get("email") if isinstance(by, dict) else None
-    return email or emails.get(number, number)

@@ -35,9 +35,8 @@ def _questions(record: dict[str, Any]) -> list[str]:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads one question of the items."""
     answers = Answers(head, NAME, options, item="key", annotator=ANNOTATORS)
-    value = head.value() if head.kind == "json" else None
-    if isinstance(value, dict):
-        keyed = ((f"item {key!r}", (key, record)) for key, record in value.items())
+    if head.keys:
+        keyed = ((f"item {key!r}", (key, record)) for key, record in head.value.items())
         return answers.read(keyed, _add)
     return answers.read(
         ((place, (record.get("id", place), record)) for place, record in head.records()), _add

@@ -38,7 +38,7 @@ def matches(head: Head) -> bool:
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the assignments that were not rejected."""
-    table = head.table(options)
+    table = head.table()
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
     hits = columns_of(table, options, "task", ["HITId"])

@@ -29,7 +29,7 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the labels; items without any are counted."""
     answers = Answers(head, NAME, options, item="key", annotator="key within")
-    return answers.read(((f"item {item!r}", (item, of)) for item, of in head.value().items()), _add)
+    return answers.read(((f"item {item!r}", (item, of)) for item, of in head.value.items()), _add)
 
 
 def _add(answers: Answers, place: str, entry: tuple[str, dict[str, Any]]) -> None:

@@ -1,14 +1,12 @@
 """SageMaker Ground Truth's labels by worker, before they are consolidated.
 
-Three forms: the folder `annotations/worker-response` of a job (or a zip of it), with a folder per
-object that holds JSON with `answers`, each with `workerId` and `answerContent`; a consolidation
-request, a list of objects with `datasetObjectId` and `annotations`; an output manifest whose label
-attribute holds `annotationsFromAllWorkers`.
+Two forms: the folder `annotations/worker-response` of a job (or a zip of it), with a folder per
+object that holds JSON with `answers`, each with `workerId` and `answerContent`; an output manifest
+whose label attribute holds `annotationsFromAllWorkers`.
 
 References:
-    awsdocs/amazon-sagemaker-developer-guide, sms-data-output.md (folders, worker metadata) and
-    sms-custom-templates-step3-lambda-requirements.md (consolidation requests). What a custom form
-    writes as `answerContent` is not documented; values of crowd-classifier and
+    awsdocs/amazon-sagemaker-developer-guide, sms-data-output.md (folders, worker metadata). What a
+    custom form writes as `answerContent` is not documented; values of crowd-classifier and
     crowd-image-classifier are read, and truth values by option.
 """
 
@@ -20,7 +18,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.head import Head, records
+from neucrowd_tf.io.files.json import parse_json
+from neucrowd_tf.io.head import Head, records_of
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 
@@ -34,14 +33,12 @@ def matches(head: Head) -> bool:
         names = (PurePosixPath(name) for name in head.names if name.endswith(".json"))
         folders = {folder for name in names for folder in name.parts}
         return RESPONSES in folders or any(name.startswith("iteration-") for name in folders)
-    first = head.first or {}
-    return {"datasetObjectId", "annotations"} <= first.keys() or any(
-        isinstance(value, dict) and ALL_WORKERS in value for value in first.values()
-    )
+    values = (head.first or {}).values()
+    return any(isinstance(value, dict) and ALL_WORKERS in value for value in values)
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
-    """Reads any of the forms; the names in a form are the questions."""
+    """Reads either of the forms; the names in a form are the questions."""
     answers = Answers(head, NAME, options, item="object", annotator="workerId")
     if head.kind in ("zip", "folder"):
         return answers.read(_responses(head), _add_response)
@@ -49,13 +46,11 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 
 def _add_record(answers: Answers, place: str, record: dict[str, Any]) -> None:
-    """Adds an object of a consolidation request, or a line of an output manifest."""
-    item = record.get("datasetObjectId", record.get("source-ref", record.get("source")))
-    shown = record.get("dataObject") or {"content": item}
-    answers.text(item, {"text": shown.get("content") or shown.get("s3Uri")})
-    lists = [value.get(ALL_WORKERS) for value in record.values() if isinstance(value, dict)]
-    for entries in (record.get("annotations"), *lists):
-        for annotation in entries or ():
+    """Adds a line of an output manifest."""
+    item = record.get("source-ref", record.get("source"))
+    answers.text(item, {"text": item})
+    for job in record.values():
+        for annotation in job.get(ALL_WORKERS, ()) if isinstance(job, dict) else ():
             content = annotation["annotationData"]["content"]
             _add(answers, place, item, annotation.get("workerId"), content)
 
@@ -70,7 +65,7 @@ def _responses(head: Head) -> Iterator[tuple[str, tuple[str, dict[str, Any]]]]:
     depth = 2 if len(iterations) > 1 else 1
     for name, text in files:
         item = "/".join(name.parts[-1 - depth : -1]) or name.stem
-        for place, record in records(text, head.path / name, lines=False):
+        for place, record in records_of(parse_json(text, head.path / name), head.path / name):
             yield f"{name}: {place}", (item, record)
 
 

@@ -52,7 +52,7 @@ def read_table(
         answers: the columns among which the label's is looked for.
         notes: lines to print.
     """
-    table = head.table(options)
+    table = head.table()
     items, annotators = (options.task_column or (item,), options.worker_column or (annotator,))
     label, reason = answer_column(
         table, item=items, annotator=annotators, options=options, columns=answers

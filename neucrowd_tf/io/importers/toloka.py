@@ -30,7 +30,7 @@ def matches(head: Head) -> bool:
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
-    table = head.table(options)
+    table = head.table()
     inputs = [name for name in table.columns if name.startswith(INPUT)]
     items = columns_of(table, options, "task", [TASK] if TASK in table.columns else inputs)
     annotators = columns_of(table, options, "worker", [WORKER])

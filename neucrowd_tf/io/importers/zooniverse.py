@@ -34,7 +34,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     if ANNOTATIONS not in head.columns or options.label_column:
         answers = [name for name in head.columns if name not in OTHERS]
         return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=answers)
-    table = head.table(options)
+    table = head.table()
     return Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR).read(rows(table), _add_row)
 
 

@@ -50,7 +50,6 @@ def test_csv_and_parquet_are_read_alike(tmp_path: Path) -> None:
         ("task,x\n1,2\n7,3\n", {"task_column": "docID", "separator": ";"}, ["1", "7"], ["x"]),
         ("task,x,p_yes,votes,price\n1,2,3,4,5\n", {}, ["1"], ["x", "p_yes", "votes", "price"]),
         ('"task","x, y"\n"a, b",2\n', {}, ["a, b"], ["x, y"]),
-        ("sep=;\ntask;x\na;2\n", {}, ["a"], ["x"]),
         ("task,x\na,true\nb,FALSE\nc,1\n", {}, ["a", "b", "c"], ["x"]),
     ],
 )
@@ -143,19 +142,18 @@ def test_npy_has_a_row_per_item(tmp_path: Path) -> None:
 
 
 def test_large_tables_are_read_by_pandas(tmp_path: Path) -> None:
-    """The slow reader takes ten times as long; both give the same numbers."""
+    """The reader of rows, which reads columns of numbers and words, gives the same numbers."""
     rows = np.random.default_rng(0).normal(size=(2_000, 50)).round(6)
     frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(50)])
     frame.insert(0, "task", np.arange(len(frame)))
     frame.to_csv(tmp_path / "f.csv", index=False)
-    frame.to_csv(tmp_path / "g.csv", index=False)
-    (tmp_path / "g.csv").write_text("sep=,\n" + (tmp_path / "g.csv").read_text())
-    took = []
-    for name in ("f.csv", "g.csv"):
-        began = time.monotonic()
-        np.testing.assert_array_equal(read_features(tmp_path / name).rows, np.float32(rows))
-        took.append(time.monotonic() - began)
-    assert took[0] < 5
+    began = time.monotonic()
+    fast = read_features(tmp_path / "f.csv")
+    assert time.monotonic() - began < 5
+    (tmp_path / "f.csv").write_text((tmp_path / "f.csv").read_text() + "last," + "1," * 49 + "true")
+    slow = read_features(tmp_path / "f.csv")
+    np.testing.assert_array_equal(fast.rows, np.float32(rows))
+    np.testing.assert_array_equal(slow.rows, [*fast.rows, np.ones(50)])
 
 
 def test_texts(tmp_path: Path) -> None:

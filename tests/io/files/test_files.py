@@ -126,10 +126,8 @@ def test_a_key_twice_is_named(tmp_path: pathlib.Path) -> None:
         ('[{"x": [1, {"y": 1, "y": 2}]}]', "y"),
     ):
         path.write_text(text)
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=f"the key {key!r} occurs twice"):
             read_json(path)
-        message = f"{path}: expected each key once, received {key!r} again"
-        assert str(caught.value) == message
 
 
 def test_arrays_there_and_back_without_pickle(tmp_path: pathlib.Path) -> None:

@@ -46,17 +46,14 @@ SPELLINGS = (
     ("label_studio", "label_studio_min", "3", "2", "neg"),
     ("prodigy", "prodigy", "-1000003", "reviews-bob", "neg"),
     ("doccano", "doccano", "3", "bob", "neg"),
-    ("doccano", "doccano_old", "3", "2", "11"),
     ("argilla", "argilla", "record-3", "00000000-bob", "neg"),
-    ("argilla", "argilla_flat", "record-3", "bob", "neg"),
     ("labelbox", "labelbox", "review-3", "bob@example.org", "neg"),
     ("toloka", "toloka", "t3", "bob", "neg"),
     ("mturk", "mturk", "3HIT3", "BOB", "neg"),
     ("sagemaker", "sagemaker", "3", "private.us-east-1.bob", "neg"),
-    ("sagemaker", "sagemaker_requests", "3", "bob", "neg"),
 )
 IDS = [name for _, name, *_ in SPELLINGS]
 WRITERS: dict[str, Callable[[Path], Path]] = {name: partial(write, name) for name in IDS}
 EXPORTS = [(tool, WRITERS[name], *rest) for tool, name, *rest in SPELLINGS]
 label_studio, prodigy, toloka = (WRITERS[name] for name in ("label_studio", "prodigy", "toloka"))
-argilla_flat, mturk = WRITERS["argilla_flat"], WRITERS["mturk"]
+mturk = WRITERS["mturk"]

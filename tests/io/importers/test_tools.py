@@ -20,7 +20,6 @@ from tests.io.importers.exports import (
     IDS,
     LABELS,
     TEXTS,
-    argilla_flat,
     label_studio,
     mturk,
     prodigy,
@@ -71,7 +70,6 @@ def test_every_tools_crowd(
     [
         (label_studio, {"skipped by the annotator": 1}, {"1": "pos"}),
         (prodigy, {"ignored by the annotator": 1}, {}),
-        (argilla_flat, {"draft, not submitted": 4}, {}),
         (toloka, {"rejected answers": 1}, {"t4": "neg"}),
         (mturk, {"rejected by the requester": 1}, {}),
     ],
