@@ -192,10 +192,11 @@ class Collected:
         Args:
             codes: `[N]` gold labels, -1 for none.
         """
-        codes = np.full(len(self.truth), -1) if codes is None else codes
-        gold = ranking.Gold.of(codes, self._alive)
-        ranked = ranking.rank(self._alive, self.evidence, gold, balanced=self.balanced)
-        weights = pooling.weigh(self._alive, ranked, self.evidence, gold, balanced=self.balanced)
+        evidence = self.evidence
+        if codes is not None:
+            evidence = dataclasses.replace(evidence, gold=codes)
+        ranked = ranking.rank(self._alive, evidence, balanced=self.balanced)
+        weights = pooling.weigh(self._alive, ranked, evidence, balanced=self.balanced)
         return ranked, weights, mean_logits([self.test[name] for name in ranked.members], weights)
 
     def auto(self) -> dict[str, NDArray[np.float64]]:
@@ -206,7 +207,8 @@ class Collected:
         ranked, weights, logits = self._average()
         predicted = {"without": np.exp(logits)}
         for when, codes in (("with", np.full(len(self.truth), -1)), ("by truth", self.truth)):
-            fit = pooling.calibrate(self.held, ranked, weights, self.evidence, codes)
+            evidence = dataclasses.replace(self.evidence, gold=codes)
+            fit = pooling.calibrate(self.held, ranked, weights, evidence)
             predicted[when] = softmax(logits / fit.temperature + fit.shift, axis=1)
         return predicted
 
@@ -220,8 +222,7 @@ class Collected:
 def regrets(folder: Path) -> dict[str, float]:
     """Returns each rule's regret on one table, and the calibration errors of `auto`."""
     table = Collected(folder)
-    none = ranking.Gold.of(np.full(len(table.truth), -1), table.held)
-    ranked = ranking.rank(table.held, table.evidence, none, balanced=table.balanced)
+    ranked = ranking.rank(table.held, table.evidence, balanced=table.balanced)
     seen = {n: _shifted(p, ranked.corrections[n]) for n, p in table.held.items()}
     shifted = {n: _shifted(p, ranked.corrections[n]) for n, p in table.test.items()}
     scored = {name: table.score(p) for name, p in shifted.items()}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from neucrowd_tf.annotations import Annotations, encode_labels
+from neucrowd_tf.aggregation import base
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import (
     Constraint,
     argument,
@@ -30,17 +32,15 @@ from neucrowd_tf.choice.candidates import (
     BASELINE,
     BUDGET,
     IMAGE_BUDGET,
-    Candidate,
     affordable,
     named,
-    reason_against,
     self_trained,
 )
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
-from neucrowd_tf.choice.ranking import Gold, Ranked, rank
+from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.gold import read_true_labels
+from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -88,12 +88,11 @@ class Auto(CrowdEstimator):
         recommendation_: `method` ("average" or a candidate), `members` of the average and their
             `weights`, `accuracy` (expected, of held-out predictions; value, low and high of an 80%
             interval), `difference`, `low`, `high` (from the accuracy of mv_lr, 95%),
-            `more_than_noise`, `better_than_majority_vote` ("yes", "no" or "unclear"),
-            `better_than_commonest_class`, `gold_labels` (how many were used), `text` (all this in
-            words), `calibration` (temperature, and expected calibration error before and after),
-            `target`, `fits` (by member), `representations` (of texts), and `methods`, one row per
-            method with its `score` (agreement with the consensus) and comparison, or the `reason`
-            why it was left out.
+            `better_than_majority_vote` ("yes", "no" or "unclear"), `better_than_commonest_class`,
+            `gold_labels` (how many were used), `text` (all this in words), `temperature`, `target`,
+            `fits` (by member), `representations` (of texts), and `methods`, one row per method with
+            its `score` (agreement with the consensus) and comparison, or the `reason` why it was
+            left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
@@ -163,33 +162,38 @@ class Auto(CrowdEstimator):
             data = with_validation(data, data.validation)
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         splits = self._splits()
-        data = self._represented(data, run, splits)
+        task = functools.partial(
+            search.Task,
+            splits=splits,
+            seed=self.seed,
+            folder=run.checkpoints,
+            owner=run.owner,
+            consensus=self.consensus_,
+        )
+        data = self._represented(data, run, task)
         crowd, balanced = data.annotations, self.target == "balanced"
-        tried, reasons, left = self._candidates(data)
-        tasks = {one.name: self._task(one, data, run, splits) for one in tried}
+        tried, reasons, left = affordable(
+            data.features, crowd, self.budget, balanced=balanced, methods=self.methods
+        )
+        tasks = {one.name: task(one, data.features, crowd) for one in tried}
         shown = run.progress is not False
         predicted = self._search(tasks, reasons, shown)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
-        evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed)
+        evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, codes[scored])
+        rules: Any = {"balanced": balanced, "unlike": self_trained(crowd, predicted)}
 
-        unlike = self_trained(crowd, predicted)
-
-        def judged() -> tuple[dict[str, NDArray[np.float64]], Gold, Ranked, list[float]]:
+        def judged() -> tuple[dict[str, NDArray[np.float64]], Ranked, list[float]]:
             held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
-            gold = Gold.of(codes[scored], held_out)
-            ranked = rank(held_out, evidence, gold, balanced=balanced, unlike=unlike)
-            weights = pooling.weigh(
-                held_out, ranked, evidence, gold, balanced=balanced, unlike=unlike
-            )
-            return held_out, gold, ranked, weights
+            ranked = rank(held_out, evidence, **rules)
+            return held_out, ranked, pooling.weigh(held_out, ranked, evidence, **rules)
 
-        _, _, ranked, weights = judged()
+        _, ranked, weights = judged()
         heaviest = [
             ranked.members[place] for place in np.argsort(np.negative(weights), kind="stable")
         ]
         repeats = self._repeat(tasks, heaviest, left, predicted, shown)
-        held_out, gold, ranked, weights = judged()
-        fit = pooling.calibrate(held_out, ranked, weights, evidence, gold.rows)
+        held_out, ranked, weights = judged()
+        fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
         fits = [one for name in ranked.members for one in (tasks[name], *repeats.get(name, ()))]
@@ -221,23 +225,8 @@ class Auto(CrowdEstimator):
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
-    def _task(
-        self,
-        candidate: Candidate,
-        data: TrainingData,
-        run: Run,
-        splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    ) -> search.Task:
-        return search.Task(
-            *(candidate, data.features, data.annotations, splits, self.seed, run.checkpoints),
-            *(run.owner, self.consensus_),
-        )
-
     def _represented(
-        self,
-        data: TrainingData,
-        run: Run,
-        splits: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        self, data: TrainingData, run: Run, task: Callable[..., search.Task]
     ) -> TrainingData:
         """Returns data whose texts are vectors, if these make held-out labels more likely.
 
@@ -252,7 +241,7 @@ class Auto(CrowdEstimator):
         for name, one in (("tfidf", data), ("encoder", encoded)):
             candidate = named(BASELINE, one.features, one.annotations)
             renamed = dataclasses.replace(candidate, name=name)
-            tasks.append(dataclasses.replace(self._task(renamed, one, run, splits), consensus=None))
+            tasks.append(task(renamed, one.features, one.annotations))
         likelihoods = {}
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
@@ -265,22 +254,6 @@ class Auto(CrowdEstimator):
             return data
         self.text_features_, self.feature_shape_ = run.encoder, vectors.shape[1:]
         return encoded
-
-    def _candidates(self, data: TrainingData) -> tuple[list[Candidate], dict[str, str], float]:
-        """Returns the candidates to try, why others are left out, and the seconds that are left.
-
-        The baseline is the first candidate. The seconds are for further fits.
-        """
-        if self.methods is None:
-            balanced = self.target == "balanced"
-            return affordable(data.features, data.annotations, self.budget, balanced=balanced)
-        candidates = [
-            named(name, data.features, data.annotations)
-            for name in dict.fromkeys((BASELINE, *self.methods))
-        ]
-        reasons = {one.name: reason_against(one, data.annotations) for one in candidates}
-        against = {name: reason for name, reason in reasons.items() if reason is not None}
-        return [one for one in candidates if one.name not in against], against, 0.0
 
     def _repeat(
         self,
@@ -361,7 +334,7 @@ class Auto(CrowdEstimator):
         # A quick regression shows what is hopeless before anything expensive is tried.
         base = tasks[BASELINE]
         quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
-        first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1], consensus=None)
+        first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1])
         (quickly,) = search.outcomes(search.held_out, [first]).values()
         agreed = None
         if quickly.probabilities is not None:
@@ -433,28 +406,19 @@ def gold_codes(
         gold: a CSV `task,label`, or labels by task. Tasks without annotations (for example the
             test split's) are left out.
         annotations: of N instances.
-        options: how the file is read, see `read_true_labels`.
+        options: how the file is read, see `read_gold`.
 
     Raises:
         DataError: a file that cannot be read, a label that is not a class, or no task in common.
     """
-    names = [str(name) for name in annotations.instance_names.tolist()]
-    codes = np.full(len(names), -1, dtype=np.int64)
     if gold is None:
-        return codes
+        return np.full(annotations.num_instances, -1)
     if isinstance(gold, Mapping):
-        place = {name: row for row, name in enumerate(names)}
-        labels = {place[str(task)]: y for task, y in gold.items() if str(task) in place}
-        if labels:
-            values = np.asarray(list(labels.values()))
-            codes[list(labels)] = encode_labels(values, annotations.class_names, "gold labels")
+        labels = {str(task): label for task, label in gold.items()}
+        tasks = annotations.instance_names.tolist()
+        true = {task: labels[str(task)] for task in tasks if str(task) in labels}
     else:
-        classes = annotations.class_names
-        codes = read_true_labels(
-            Path(gold), names, [str(name) for name in classes.tolist()], options, drop=True
-        )
-    if (codes < 0).all():
-        raise DataError(
-            "gold: expected labels of tasks that have annotations and are trained on, received none"
-        )
-    return codes
+        true = read_gold(Path(gold), annotations, options)
+    if not true:
+        raise DataError("gold: no task with a label has annotations and is trained on.")
+    return np.asarray(base.gold_codes(true, annotations))

@@ -66,20 +66,16 @@ class Average(CrowdEstimator):
         names: Sequence[str],
         temperature: float,
         shift: NDArray[np.float64],
-        weights: Sequence[float] | NDArray[np.float64] | None = None,
+        weights: Sequence[float] | NDArray[np.float64],
     ) -> Self:
-        """Returns the average of fitted estimators of the same classes and features.
-
-        Without weights all members count equally.
-        """
+        """Returns the average of fitted estimators of the same classes and features."""
         average, first = cls(), members[0]
         texts = hasattr(first, "text_features_")
         average.classes_ = first.classes_
         average.feature_shape_ = () if texts else first.feature_shape_
         average.n_features_in_ = 1 if texts else first.n_features_in_
         average.members_, average.names_ = list(members), list(names)
-        shares = np.ones(len(members)) if weights is None else np.asarray(weights, np.float64)
-        average.weights_ = shares / shares.sum()
+        average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
         average.temperature_, average.shift_ = float(temperature), np.asarray(shift, np.float64)
         return average
 

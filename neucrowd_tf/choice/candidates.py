@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from scipy.stats import skew
 from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, rll, two_stage
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
 from neucrowd_tf.crowd_layers.presets import SMALL_CNN, STRONG_BASE
 from neucrowd_tf.training.text_features import is_text
 
@@ -118,7 +118,7 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     if is_images(features):
         return {"strong": SMALL_CNN, "large": SMALL_CNN}
     rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
-    most = SMALL_EPOCHS if _is_small(features) else STRONG_BASE["epochs"]
+    most = SMALL_EPOCHS if rows * _inputs(features) <= SMALL else STRONG_BASE["epochs"]
     epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
     return {
         "strong": {**common, **STRONG_BASE, "epochs": epochs},
@@ -129,11 +129,6 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
 def is_images(features: NDArray[Any]) -> bool:
     """Returns whether features are images `[N, height, width, channels]`."""
     return features.ndim == 4
-
-
-def _is_small(features: NDArray[Any]) -> bool:
-    """Returns whether a table has few numbers in all."""
-    return len(features) * _inputs(features) <= SMALL
 
 
 def _inputs(features: NDArray[Any]) -> int:
@@ -154,7 +149,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     inputs = _inputs(features)
     classes, annotators = annotations.num_classes, annotations.num_annotators
     kinds = _networks(features)
-    empty = empty_cells(annotations)
+    empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
     # A round that loses a class restarts once; if it loses one again, the method is hopeless.
     quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
     blank = {"standardise": not has_blank_features(features)}
@@ -198,18 +193,9 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     return [Candidate(*one) for one in table]
 
 
-def empty_cells(annotations: Annotations) -> int:
-    """Returns how many pairs of an instance and an annotator have no label; 0 for vote counts."""
-    if not annotations.has_identities:
-        return 0
-    cells = annotations.num_instances * annotations.num_annotators
-    return cells - annotations.num_annotations
-
-
 def is_mostly_empty(annotations: Annotations) -> bool:
     """Returns whether most pairs of an instance and an annotator have no label."""
-    cells = annotations.num_instances * annotations.num_annotators
-    return empty_cells(annotations) > MOSTLY_EMPTY * cells
+    return annotations.has_identities and sparsity(annotations) > MOSTLY_EMPTY
 
 
 def self_trained(annotations: Annotations, names: Iterable[str]) -> list[str]:
@@ -237,11 +223,17 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
 
 
 def affordable(
-    features: NDArray[Any], annotations: Annotations, budget: float | None, *, balanced: bool
+    features: NDArray[Any],
+    annotations: Annotations,
+    budget: float | None,
+    *,
+    balanced: bool,
+    methods: Sequence[str] | None = None,
 ) -> tuple[list[Candidate], dict[str, str], float]:
     """Returns the candidates that run on the data, why others do not, and the seconds left.
 
-    Candidates may take `FIRST` of the budget; the rest is for further fits of the better ones.
+    The baseline is the first candidate. Candidates may take `FIRST` of the budget; the rest is for
+    further fits of the better ones.
 
     Args:
         features: `[N, ...]`.
@@ -249,32 +241,39 @@ def affordable(
         budget: predicted seconds on one core for cross-validation and last fits; None for
             `BUDGET`, or `IMAGE_BUDGET` for images.
         balanced: whether all classes count equally.
+        methods: names of candidates to try whatever they cost, with no seconds left; None for the
+            most useful ones.
     """
     usual = IMAGE_BUDGET if is_images(features) else BUDGET
     total = usual if budget is None else budget
-    counts = np.bincount(
-        majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
-    )
-    first = [BASELINE, "ds_lr"]
-    if balanced or imbalance_ratio(counts) > IMBALANCED:
-        first.append("iced")
-    if not is_mostly_empty(annotations):
-        first += ["anno_reg", "annot_mix"]  # rather than self-training
-    order = candidates(features, annotations)
-    order.sort(key=lambda one: first.index(one.name) if one.name in first else len(first))
+    if methods is not None:
+        names = dict.fromkeys((BASELINE, *methods))
+        order = [named(name, features, annotations) for name in names]
+    else:
+        counts = np.bincount(
+            majority_labels(annotations.vote_counts()), minlength=annotations.num_classes
+        )
+        first = [BASELINE, "ds_lr"]
+        if balanced or imbalance_ratio(counts) > IMBALANCED:
+            first.append("iced")
+        if not is_mostly_empty(annotations):
+            first += ["anno_reg", "annot_mix"]  # rather than self-training
+        order = candidates(features, annotations)
+        order.sort(key=lambda one: first.index(one.name) if one.name in first else len(first))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
     spent = 0.0
     for one in order:
         reason = reason_against(one, annotations)
-        if reason is None and spent + one.seconds > FIRST * total and one.name != BASELINE:
+        dear = spent + one.seconds > FIRST * total and one.name != BASELINE and methods is None
+        if reason is None and dear:
             reason = f"its {one.seconds:.0f} s do not fit into the budget of {total:g} s"
         if reason is None:
             chosen.append(one)
             spent += one.seconds
         else:
             reasons[one.name] = reason
-    return chosen, reasons, total - spent
+    return chosen, reasons, total - spent if methods is None else 0.0
 
 
 def reason_against(candidate: Candidate, annotations: Annotations) -> str | None:

@@ -33,6 +33,7 @@ class Evidence:
         labels: `[A]` class codes.
         weights: `[A]` how often the label was given (1 except for vote counts).
         consensus: `[N]` Dawid and Skene's labels, or the majority's.
+        gold: `[N]` true class codes, -1 if unknown.
         folds: `[N]` the instances' part in a cross-validation of annotators' matrices.
         num_classes: C.
     """
@@ -43,12 +44,19 @@ class Evidence:
     labels: NDArray[np.int64]
     weights: Array
     consensus: NDArray[np.int64]
+    gold: NDArray[np.int64]
     folds: NDArray[np.int64]
     num_classes: int
 
     @classmethod
-    def of(cls, annotations: Annotations, consensus: NDArray[np.int64], seed: int) -> Evidence:
-        """Collects the labels of annotations."""
+    def of(
+        cls,
+        annotations: Annotations,
+        consensus: NDArray[np.int64],
+        seed: int,
+        gold: NDArray[np.int64] | None = None,
+    ) -> Evidence:
+        """Collects the labels of annotations, and true labels if there are some."""
         size = annotations.num_instances
         folds = np.random.default_rng([seed, 0xC401]).permutation(size) % FOLDS
         one_hot = together.evidence(annotations)
@@ -61,6 +69,7 @@ class Evidence:
             labels,
             cells.data.astype(np.float64),
             np.asarray(consensus),
+            np.full(size, -1) if gold is None else gold,
             folds,
             annotations.num_classes,
         )

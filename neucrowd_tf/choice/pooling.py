@@ -12,8 +12,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.choice.average import log_probabilities, mean_logits
 from neucrowd_tf.choice.evidence import Evidence
-from neucrowd_tf.choice.ranking import Gold, Ranked, shifted
-from neucrowd_tf.metrics import expected_calibration_error
+from neucrowd_tf.choice.ranking import Ranked, shifted
 
 Array = NDArray[np.float64]
 # Weights are shrunk to their mean: this times M times the sum of squared distances is subtracted
@@ -68,7 +67,6 @@ def weigh(
     held_out: Mapping[str, Array],
     ranked: Ranked,
     evidence: Evidence,
-    gold: Gold,
     *,
     balanced: bool = False,
     unlike: Collection[str] = (),
@@ -81,8 +79,7 @@ def weigh(
     Args:
         held_out: predictions `[N, C]` by candidate.
         ranked: the members and their corrections.
-        evidence: the crowd's labels of these instances.
-        gold: true labels, which are certain.
+        evidence: the crowd's labels of these instances, and true labels, which are certain.
         balanced: whether all classes count equally.
         unlike: candidates that make other mistakes than the rest.
     """
@@ -95,8 +92,8 @@ def weigh(
     if balanced:
         counts = (probas / np.maximum(probas.mean(axis=0), 1 / len(probas))).sum(axis=1) / size
     certain = CERTAIN * (np.eye(size) - 1)
-    rows = np.flatnonzero(gold.rows >= 0)
-    likely[rows] = certain[gold.rows[rows]]
+    rows = np.flatnonzero(evidence.gold >= 0)
+    likely[rows] = certain[evidence.gold[rows]]
     every = slice(None, None, -(-len(likely) // MOST_ROWS))
     pooled = [shifted(held_out[name][every], ranked.corrections[name]) for name in ranked.members]
     weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
@@ -119,17 +116,11 @@ class Calibration:
         shift: `[C]` added to logits at that temperature: minus the log class shares for a balanced
             target, else zeros.
         probabilities: `[N, C]` the average's held-out predictions with both.
-        before: expected calibration error without the temperature.
-        after: expected calibration error with it.
-        against: the labels that it was measured against, in words.
     """
 
     temperature: float
     shift: Array
     probabilities: Array
-    before: float
-    after: float
-    against: str
 
 
 def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Array:
@@ -168,11 +159,7 @@ def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -
 
 
 def calibrate(
-    held_out: Mapping[str, Array],
-    ranked: Ranked,
-    weights: Sequence[float],
-    evidence: Evidence,
-    gold: NDArray[np.int64],
+    held_out: Mapping[str, Array], ranked: Ranked, weights: Sequence[float], evidence: Evidence
 ) -> Calibration:
     """Fits the temperature of the mean of held-out predictions.
 
@@ -183,9 +170,9 @@ def calibrate(
         held_out: predictions `[N, C]` by candidate.
         ranked: the members and their corrections.
         weights: of the members.
-        evidence: the crowd's labels of these N instances.
-        gold: `[N]` class codes, -1 if unknown.
+        evidence: the crowd's labels of these N instances, and true labels.
     """
+    gold = evidence.gold
     logits = mean_logits([held_out[name] for name in ranked.members], weights)
     errors = consensus_mistakes(evidence, logits.argmax(axis=1))
     labels = np.where(gold >= 0, gold, evidence.consensus)
@@ -193,11 +180,4 @@ def calibrate(
     temperature = temperature_for(logits, labels, mistakes)
     corrections = [ranked.corrections[name] for name in ranked.members]
     shift = -np.average(corrections, axis=0, weights=weights) / temperature
-    return Calibration(
-        temperature,
-        shift,
-        np.asarray(softmax(logits / temperature + shift, axis=1)),
-        expected_calibration_error(labels, np.exp(logits)),
-        expected_calibration_error(labels, softmax(logits / temperature, axis=1)),
-        "consensus labels" if (gold < 0).any() else "gold labels",
-    )
+    return Calibration(temperature, shift, softmax(logits / temperature + shift, axis=1))

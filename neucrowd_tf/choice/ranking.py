@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,48 +57,22 @@ def held_out_interval(
 
 
 @dataclasses.dataclass(frozen=True)
-class Gold:
-    """True labels.
-
-    Attributes:
-        rows: `[N]` class codes of the scored instances, -1 if unknown.
-        labels: `[G]` the true codes.
-        predictions: `[G, C]` by candidate.
-    """
-
-    rows: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    predictions: Mapping[str, Array]
-
-    @classmethod
-    def of(cls, codes: NDArray[np.int64], held_out: Mapping[str, Array]) -> Gold:
-        """Collects gold labels `[N]` (-1 if unknown)."""
-        rows = np.flatnonzero(codes >= 0)
-        return cls(codes, codes[rows], {name: p[rows] for name, p in held_out.items()})
-
-
-@dataclasses.dataclass(frozen=True)
 class Ranked:
-    """The candidates' order.
+    """The candidates that are averaged.
 
     Attributes:
-        order: all names, the best first.
-        members: those that are averaged, in that order.
-        corrections: by name, `[C]` log shares that are subtracted from its log probabilities for a
-            balanced target; zeros for the target as trained, or if none is better.
-        scores: by criterion, then by name.
+        members: their names, the best first.
+        corrections: by candidate, `[C]` log shares that are subtracted from its log probabilities
+            for a balanced target; zeros for the target as trained, or if none is better.
     """
 
-    order: list[str]
     members: list[str]
     corrections: dict[str, Array]
-    scores: dict[str, dict[str, float]]
 
 
 def rank(
     held_out: Mapping[str, Array],
     evidence: Evidence,
-    gold: Gold,
     *,
     balanced: bool = False,
     unlike: Collection[str] = (),
@@ -110,17 +84,15 @@ def rank(
 
     Args:
         held_out: predictions `[N, C]` by candidate.
-        evidence: the crowd's labels of these instances.
-        gold: true labels.
+        evidence: the crowd's labels of these instances, and true labels.
         balanced: whether all classes count equally.
         unlike: candidates that are members unless they are clearly worse, see `pooling.weigh`.
     """
     corrections = {name: _correction(p, evidence, balanced) for name, p in held_out.items()}
     adjusted = {name: shifted(p, corrections[name]) for name, p in held_out.items()}
-    scores = {
-        criterion: {name: rule(p, evidence) for name, p in adjusted.items()}
-        for criterion, rule in CRITERIA.items()
-    }
+    scores = [
+        {name: rule(p, evidence) for name, p in adjusted.items()} for rule in CRITERIA.values()
+    ]
     counts = np.ones(len(evidence.consensus))
     if balanced:
         counts = 1.0 / np.bincount(evidence.consensus)[evidence.consensus]
@@ -129,59 +101,48 @@ def rank(
         name: counts * (p.argmax(axis=1) == evidence.consensus) for name, p in adjusted.items()
     }
     by_crowd = _chosen(scores, agrees, set(), unlike)
-    sizes = np.bincount(gold.labels, minlength=1)
-    weights = 1.0 / sizes[gold.labels] if balanced else np.ones(len(gold.labels))
+    labels = evidence.gold[evidence.gold >= 0]
+    weights = 1.0 / np.bincount(labels)[labels] if balanced else np.ones(len(labels))
     weights /= max(weights.sum(), 1e-12)
     # The number of equal weights with the same variance.
     enough = 1.0 / max(float(np.square(weights).sum()), 1e-12) if len(weights) else 0.0
     if enough < LEAST_GOLD - 1e-6:
-        return Ranked(*by_crowd, corrections, scores)
-    tested = {name: shifted(p, corrections[name]) for name, p in gold.predictions.items()}
-    right = {name: p.argmax(axis=1) == gold.labels for name, p in tested.items()}
+        return Ranked(by_crowd, corrections)
+    tested = {name: p[evidence.gold >= 0] for name, p in adjusted.items()}
+    right = {name: p.argmax(axis=1) == labels for name, p in tested.items()}
     truth = {name: float(weights @ hits) for name, hits in right.items()}
     best = max(truth, key=lambda name: truth[name])
     bound = float(norm.ppf(1 - (1 - CONFIDENCE) / (2 * max(1, len(truth) - 1))))
     worse = {name for name in truth if _clearly(right[best], right[name], weights, bound)}
     if enough >= MANY_GOLD - 1e-6:
-        scores = {"known labels": truth}
-        return Ranked(*_chosen(scores, agrees, worse, unlike), corrections, scores)
+        return Ranked(_chosen([truth], agrees, worse, unlike), corrections)
     by_both = _chosen(scores, agrees, worse, unlike)
     after, before = (
-        mean_logits([tested[name] for name in members]).argmax(axis=1) == gold.labels
-        for _, members in (by_both, by_crowd)
+        mean_logits([tested[name] for name in members]).argmax(axis=1) == labels
+        for members in (by_both, by_crowd)
     )
     gained = _clearly(after, before, weights, float(norm.ppf(CONFIDENCE)))
-    return Ranked(*(by_both if gained else by_crowd), corrections, scores)
-
-
-def mean_rank(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Returns minus each candidate's mean rank over criteria (crowd-hpo's ensemble).
-
-    Args:
-        scores: by criterion, then by candidate.
-    """
-    names = list(next(iter(scores.values())))
-    ranks = [rankdata([-by_name[name] for name in names]) for by_name in scores.values()]
-    return {name: -float(rank) for name, rank in zip(names, np.mean(ranks, axis=0), strict=True)}
+    return Ranked(by_both if gained else by_crowd, corrections)
 
 
 def _chosen(
-    scores: Mapping[str, Mapping[str, float]],
+    scores: Sequence[Mapping[str, float]],
     agrees: Mapping[str, Array],
     worse: set[str],
     unlike: Collection[str],
-) -> tuple[list[str], list[str]]:
-    """Returns all candidates' names, the best first, and the members of the average.
+) -> list[str]:
+    """Returns the members of the average, those with the best mean rank by `scores` first.
 
     Members are not among `worse`, and agree with the consensus nearly as often as the first one.
     """
-    ranks = mean_rank(scores)
-    order = sorted(ranks, key=lambda name: -ranks[name])  # of equal ones the cheaper is first
+    ranks = np.mean([rankdata([-score for score in one.values()]) for one in scores], axis=0)
+    # Of equal ones the cheaper is first.
+    order = [list(agrees)[place] for place in np.argsort(ranks, kind="stable")]
     first = next(name for name in order if name not in worse)
     far = {name for name in order if held_out_interval(agrees[name], agrees[first], 3).high < -FAR}
     members = [name for name in order if name not in worse | far]
     better = members[: max(LEAST_MEMBERS, math.ceil(SHARE * len(order)))]
-    return order, [name for name in members if name in better or name in unlike]
+    return [name for name in members if name in better or name in unlike]
 
 
 def _clearly(

@@ -18,7 +18,6 @@ from neucrowd_tf.choice.pooling import Calibration
 from neucrowd_tf.choice.ranking import CONFIDENCE, Ranked, held_out_interval
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.evaluation.without_truth import LEAST_GOLD, Judgement, judge
-from neucrowd_tf.metrics import classification_metrics
 
 Array = NDArray[np.float64]
 AVERAGE, CONSTANT = "average", "commonest class"
@@ -57,7 +56,7 @@ def recommend(
     """
     chosen = ranked.members[0] if len(ranked.members) == 1 else AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
-    rows = comparison(everything, ranked, evidence, folds)
+    rows = comparison(everything, evidence, folds)
     accuracy = judged.accuracy(AVERAGE)
     lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
@@ -81,19 +80,13 @@ def recommend(
         "difference": lead.value,
         "low": lead.low,
         "high": lead.high,
-        "more_than_noise": bool(lead.low > 0),
         "better_than_majority_vote": better,
         "better_than_commonest_class": bool(useful),
         "gold_labels": checked,
         "members": list(ranked.members),
         "weights": list(weights),
         "target": target,
-        "calibration": {
-            "temperature": fit.temperature,
-            "expected_calibration_error_before": fit.before,
-            "expected_calibration_error_after": fit.after,
-            "against": fit.against,
-        },
+        "temperature": fit.temperature,
         "text": " ".join([*sentences, *advice(evidence, target)]),
         "methods": [
             *rows,
@@ -103,31 +96,23 @@ def recommend(
 
 
 def comparison(
-    predictions: Mapping[str, Array], ranked: Ranked, evidence: Evidence, folds: int
+    predictions: Mapping[str, Array], evidence: Evidence, folds: int
 ) -> list[dict[str, Any]]:
     """Returns a row per method: agreement with the consensus, compared with the baseline's.
 
     Args:
         predictions: `[N, C]` by method, held out.
-        ranked: the members and the criteria's scores.
         evidence: the crowd's labels of these instances.
         folds: of the cross-validation.
     """
-    baseline = predictions[BASELINE].argmax(axis=1) == evidence.consensus
+    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in predictions.items()}
     rows: list[dict[str, Any]] = []
-    for name, probabilities in predictions.items():
-        scaled = probabilities / probabilities.sum(axis=1, keepdims=True)
-        metrics = classification_metrics(evidence.consensus, scaled)
-        row = {"method": name, "score": metrics["accuracy"]}
-        row |= {metric: metrics[metric] for metric in ("balanced_accuracy", "log_loss")}
-        row["averaged"] = name in ranked.members
-        row |= dict.fromkeys(("difference", "low", "high", "more_than_noise"))
+    for name, hits in agrees.items():
+        row = {"method": name, "score": float(hits.mean())}
+        row |= dict.fromkeys(("difference", "low", "high"))
         if name != BASELINE:
-            agrees = probabilities.argmax(axis=1) == evidence.consensus
-            gain = held_out_interval(agrees, baseline, folds, len(predictions) - 1)
+            gain = held_out_interval(hits, agrees[BASELINE], folds, len(predictions) - 1)
             row |= {"difference": gain.estimate, "low": gain.low, "high": gain.high}
-            row["more_than_noise"] = bool(gain.low > 0)
-        row |= {criterion: by_name.get(name) for criterion, by_name in ranked.scores.items()}
         rows.append(row)
     return rows
 

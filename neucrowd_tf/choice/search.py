@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import sys
 import threading
 import time
 import warnings
@@ -50,12 +49,11 @@ class Task:
         seed: the estimator's.
         folder: for results that a resumed run need not compute again, or None.
         owner: whose results these are (see `Run`).
-        consensus: `[N]` class codes, or None: a candidate that agrees with them far less than a
-            regression after one fold is not tried further.
-        agreement: `[N]` whether the baseline's prediction is the consensus, or None.
+        consensus: `[N]` class codes.
+        agreement: `[N]` whether a quick regression's prediction is the consensus, or None: a
+            candidate that agrees with it far less after one fold is not tried further.
         networks: compiled for the candidate's fits, including the last one.
         repeat: 0 for the first fits of a candidate; others draw with another seed.
-        began: called with a text as each fit begins, from any thread.
         stop: set to end the search.
     """
 
@@ -70,7 +68,6 @@ class Task:
     agreement: NDArray[np.bool_] | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     repeat: int = 0
-    began: Callable[[str], None] = lambda _: None
     stop: threading.Event | None = None
 
     @property
@@ -133,7 +130,6 @@ def held_out(task: Task) -> Outcome:
         with task.shared_networks(estimator):
             for fold, (train, test) in enumerate(task.splits):
                 run.go_on()
-                task.began(f"{name}, fold {fold + 1} of {len(task.splits)}")
                 arrays = run.cached(
                     f"cv-{name}-{fold}",
                     lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
@@ -188,7 +184,6 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
 def fitted(task: Task) -> Outcome:
     """Returns a candidate that is fitted to all rows."""
     start, name = time.perf_counter(), task.name
-    task.began(name)
     estimator = task.make()
     with task.shared_networks(estimator):
         run = task.run().stage(f"final-{name}")
@@ -208,22 +203,17 @@ def outcomes(
         function: `held_out` or `fitted`.
         tasks: its arguments.
         jobs: see `side_by_side`.
-        action: what the progress says is done; without it none is shown.
+        action: what the progress bar says is done; without it none is shown.
     """
-    progress = Progress(bool(action and tasks), len(tasks), action)
-    completed: dict[str, Outcome] = {}
-    for one in side_by_side(function, tasks, jobs, progress.began):
-        completed[one.name] = one
-        progress.done(one.name, f" ({one.reason})" if one.reason else "")
-    progress.close()
+    hidden = None if action and tasks else True  # None hides it unless stderr is a terminal
+    working = side_by_side(function, tasks, jobs)
+    bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
+    completed = {one.name: one for one in bar}
     return {task.name: completed[task.name] for task in tasks}
 
 
 def side_by_side(
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    jobs: int | None = None,
-    began: Callable[[str], None] = lambda _: None,
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int | None = None
 ) -> Iterator[Result]:
     """Yields results as they are completed by threads, without warnings.
 
@@ -234,12 +224,11 @@ def side_by_side(
         function: `held_out` or `fitted`.
         tasks: its arguments.
         jobs: number of threads; None for one per core.
-        began: called with a text as each fit begins, from any thread.
     """
-    jobs = max(1, min(jobs or cores(), len(tasks)))
+    jobs = max(1, min(jobs or os.cpu_count() or 1, len(tasks)))
     # The longest first: the last to begin should not be the last to end.
     stop = threading.Event()
-    order = [dataclasses.replace(task, began=began, stop=stop) for task in tasks]
+    order = [dataclasses.replace(task, stop=stop) for task in tasks]
     order.sort(key=lambda task: -task.candidate.cost)
     # Both settings are of the whole process, so no thread may reset them while another runs.
     with threadpool_limits(1), warnings.catch_warnings():
@@ -256,41 +245,3 @@ def side_by_side(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-
-
-def cores() -> int:
-    """Returns the number of cores that this process may use."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
-
-
-class Progress:
-    """Progress over candidates: a bar on a terminal, else one line per candidate.
-
-    Args:
-        shown: False shows neither.
-        total: number of candidates.
-        action: what is done with them.
-    """
-
-    def __init__(self, shown: bool, total: int, action: str) -> None:
-        self._total, self._action, self._done = total, action, 0
-        self._lines = shown and not sys.stderr.isatty()
-        hidden = self._lines or not shown
-        self._bar = tqdm(total=total, desc=f"auto: {action}", disable=hidden)
-
-    def began(self, fit: str) -> None:
-        """Shows on the bar which fit has begun."""
-        self._bar.set_postfix_str(fit)
-
-    def done(self, name: str, note: str = "") -> None:
-        """Counts one candidate."""
-        self._done += 1
-        self._bar.update()
-        if self._lines:
-            sys.stderr.write(f"auto: {self._action} {self._done} of {self._total}: {name}{note}\n")
-            sys.stderr.flush()
-
-    def close(self) -> None:
-        """Leaves the bar as it is."""
-        self._bar.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import warnings
 
 import numpy as np
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.io.files.arrays import array_digest
 
 MOST_LABELS = 50_000  # of which the default method takes half a minute
 LARGE_METHOD = "dawid_skene"
 REMEMBERED = 4
-_inferred: dict[bytes, Inference] = {}
+_inferred: dict[tuple[int | str, ...], Inference] = {}
 
 
 def consensus_method(crowd: Annotations) -> str:
@@ -33,18 +33,17 @@ def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Infer
         crowd: the annotations of N instances, without generated ones.
         gold: `[N]` class codes, -1 if unknown.
     """
-    digest = hashlib.blake2b(repr((crowd.num_instances, crowd.num_classes)).encode())
-    parts = [crowd.vote_counts()] if not crowd.has_identities else []
-    parts += [crowd.instances, crowd.annotators, crowd.labels] if crowd.has_identities else []
-    for block in [*parts, *([] if gold is None else [gold])]:
-        digest.update(b"|" + np.ascontiguousarray(block).tobytes())
-    key = digest.digest()
+    parts = [crowd.vote_counts()]
+    if crowd.has_identities:
+        parts = [crowd.instances, crowd.annotators, crowd.labels]
+    parts += [] if gold is None else [gold]
+    key = (crowd.num_instances, crowd.num_classes, *map(array_digest, parts))
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")
             inference = infer(crowd, consensus_method(crowd), gold)
-        for old in list(_inferred)[: max(0, len(_inferred) - REMEMBERED + 1)]:
-            _inferred.pop(old, None)
+        while len(_inferred) >= REMEMBERED:
+            _inferred.pop(next(iter(_inferred)))
         _inferred[key] = inference
     # Crowds with equal labels may have other names.
     return dataclasses.replace(_inferred[key], crowd=crowd)

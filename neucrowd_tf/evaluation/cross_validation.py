@@ -15,7 +15,9 @@ from sklearn.model_selection import StratifiedKFold
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
+
+VALIDATION = 0.2  # share of the annotated rows outside the test fold
 
 
 def first_of_each(features: NDArray[Any]) -> NDArray[np.intp]:
@@ -32,8 +34,8 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     """Concatenates annotations of different instances; annotators are matched by name.
 
     Raises:
-        DataError: other classes, an instance in two of them, or vote counts beside labels with
-            identities.
+        DataError: other classes, or an instance in two of them.
+        IdentitiesError: vote counts beside labels with identities.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -43,10 +45,6 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
             raise DataError(
                 f"cross-validation: expected the classes {first.class_names.tolist()}, received"
                 f" {crowd.class_names.tolist()}"
-            )
-        if crowd.has_identities != first.has_identities:
-            raise DataError(
-                "cross-validation: expected annotator identities in all parts or in none"
             )
     names = as_name_array([name for crowd in parts for name in crowd.instance_names.tolist()])
     if len(set(names.tolist())) != len(names):
@@ -122,9 +120,9 @@ def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray
 
 
 def _hold_out(
-    votes: NDArray[np.int64], rows: NDArray[np.intp], share: float, rng: np.random.Generator
+    votes: NDArray[np.int64], rows: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """Returns `share` of the annotated `rows`, stratified by their votes.
+    """Returns `VALIDATION` of the annotated `rows`, stratified by their votes.
 
     At least one row of each class stays in training.
     """
@@ -132,26 +130,22 @@ def _hold_out(
     for code in np.unique(votes[rows]):
         of_class = rows[votes[rows] == code]
         if code != UNKNOWN:
-            size = min(round(share * len(of_class)), len(of_class) - 1)
+            size = min(round(VALIDATION * len(of_class)), len(of_class) - 1)
             chosen.append(rng.permutation(of_class)[:size])
     return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.intp)
 
 
 def fold_dataset(
-    dataset: CrowdDataset,
-    *,
-    repeat: int,
-    fold: int,
-    folds: int = 5,
-    seed: int = 0,
-    validation_share: float = 0.2,
+    dataset: CrowdDataset, *, repeat: int, fold: int, folds: int = 5, seed: int = 0
 ) -> CrowdDataset:
     """Returns one fold of repeated stratified cross-validation as a dataset.
 
     The training rows and those of validation and test that have annotations are pooled. Of several
     rows with the same features only the first is used. Test rows are scored against the truth if
-    the dataset has one, else against majority votes; rows with neither are only trained on. The
-    same arguments always give the same fold.
+    the dataset has one, else against majority votes; rows with neither are only trained on. A fifth
+    of the remaining annotated rows is for validation: their labels are majority votes, even if
+    their truth is available, and their annotations leave the training set, so test labels never
+    enter a choice. The same arguments always give the same fold.
 
     Args:
         dataset: to split.
@@ -159,25 +153,10 @@ def fold_dataset(
         fold: from 0 to `folds - 1`, the test rows.
         folds: number of parts.
         seed: of all draws.
-        validation_share: share of the remaining annotated rows to hold out for choices. Their
-            labels are majority votes, even if their truth is available, and their annotations
-            leave the training set, so test labels never enter a choice.
 
     Raises:
-        UsageError: numbers out of range.
         DataError: fewer rows than folds.
     """
-    if folds < 2:
-        raise UsageError(f"folds: expected at least 2, received {folds}")
-    if not 0.0 < validation_share < 1.0:
-        raise UsageError(
-            f"validation_share: expected a number between 0 and 1, received {validation_share}"
-        )
-    if not 0 <= fold < folds or repeat < 0:
-        raise UsageError(
-            f"fold: expected 0 to {folds - 1} of a repeat from 0, received fold {fold} of repeat"
-            f" {repeat}"
-        )
     features, crowd = all_annotated(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
@@ -188,7 +167,7 @@ def fold_dataset(
     test = _test_rows(labels, folds, shuffle)[fold]
     rest = np.setdiff1d(np.arange(len(labels)), test)
     rng = np.random.default_rng([seed, repeat, fold, 2])
-    validation = _hold_out(votes, rest, validation_share, rng)
+    validation = _hold_out(votes, rest, rng)
     train = np.setdiff1d(rest, validation)
 
     def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:

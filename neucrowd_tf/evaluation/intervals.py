@@ -1,4 +1,4 @@
-"""Confidence intervals: of a mean over runs, a paired difference, a proportion and a metric."""
+"""Confidence intervals: of a mean over runs, a paired difference and a metric."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 
 
@@ -22,19 +22,8 @@ class Interval:
     high: float
 
 
-def check_confidence(confidence: float) -> float:
-    """Returns the confidence.
-
-    Raises:
-        UsageError: it is not between 0 and 1.
-    """
-    if not 0.0 < confidence < 1.0:
-        raise UsageError(f"confidence: expected a number between 0 and 1, received {confidence}")
-    return confidence
-
-
 def _student(mean: float, error: float, freedom: float, confidence: float) -> Interval:
-    half = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, freedom)) * error
+    half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
     return Interval(mean, mean - half, mean + half)
 
 
@@ -80,45 +69,14 @@ def paired_interval(
             resampled t-test, without it that of the paired t-test.
 
     Raises:
-        DataError: different numbers of values, or no pair.
+        DataError: no pair.
     """
-    sizes = np.size(first), np.size(second)
-    if sizes[0] != sizes[1]:
-        raise DataError(
-            f"interval: expected as many values of both methods, received {sizes[0]} and {sizes[1]}"
-        )
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     return mean_interval(differences, confidence, test_train_ratio=test_train_ratio)
 
 
-def wilson_interval(
-    successes: ArrayLike, trials: ArrayLike, confidence: float = 0.95
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns Wilson's score interval of proportions, `[R]` low and `[R]` high.
-
-    The interval of a proportion without trials is (0, 1).
-
-    Raises:
-        DataError: negative successes, or more successes than trials.
-
-    References:
-        Wilson (1927), Journal of the American Statistical Association 22.
-    """
-    count, total = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-    if (count < 0).any() or (count > total).any():
-        raise DataError("interval: expected from 0 to all trials as successes")
-    squared = float(stats.norm.ppf(0.5 + check_confidence(confidence) / 2)) ** 2
-    centre = count + squared / 2
-    half = np.sqrt(squared) * np.sqrt(
-        np.divide(count * (total - count), total, out=np.zeros_like(total), where=total > 0)
-        + squared / 4
-    )
-    low, high = (centre - half) / (total + squared), (centre + half) / (total + squared)
-    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-
-
-def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Returns the mean of a table of runs by instances, with an interval over both.
+def crossed_interval(differences: ArrayLike) -> Interval:
+    """Returns the mean of a table of runs by instances, with a 95% interval over both.
 
     If all seeds share one test set, an interval over seeds alone ignores that other instances
     could have been tested. The variance of the mean is (MS_runs + MS_instances - MS_rest) / (S M),
@@ -128,7 +86,6 @@ def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interv
     Args:
         differences: `[S, M]` differences of two methods (1, 0 or -1 for right and wrong) for S
             seeds on M test instances. One seed gives an interval over instances alone.
-        confidence: of the interval.
 
     Raises:
         DataError: not a table, or fewer than two instances.
@@ -163,7 +120,7 @@ def crossed_interval(differences: ArrayLike, confidence: float = 0.95) -> Interv
         return Interval(float(mean), float(mean), float(mean))
     freedom_of_sum = variance**2 / float(np.sum(np.square(squares) / degrees))
     error = float(np.sqrt(variance / (seeds * instances)))
-    return _student(float(mean), error, freedom_of_sum, confidence)
+    return _student(float(mean), error, freedom_of_sum, 0.95)
 
 
 def metric_intervals(
@@ -182,8 +139,8 @@ def metric_intervals(
     for metric in VALUES:
         values = instance_values(metric, truth, probabilities)
         if metric == "accuracy":
-            low, high = wilson_interval(values.sum(), len(values))
-            intervals[metric] = Interval(float(values.mean()), float(low), float(high))
+            wilson = stats.binomtest(int(values.sum()), len(values)).proportion_ci(method="wilson")
+            intervals[metric] = Interval(float(values.mean()), wilson.low, wilson.high)
         elif len(values) > 1 and not np.isnan(values).any():
             interval = crossed_interval(values[None])
             most = math.inf if metric == "log_loss" else 1.0 if metric != "brier" else 2.0

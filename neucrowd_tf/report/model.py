@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.metrics import confusion_matrix
 
 from neucrowd_tf.commands.predictions import read_predictions
 from neucrowd_tf.commands.run_files import PREDICTIONS, read_config
-from neucrowd_tf.evaluation.intervals import Interval, metric_intervals, wilson_interval
+from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.report.text import shown
 
@@ -104,7 +105,8 @@ def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
     rows = []
     for place in np.unique(bins):
         inside = bins == place
-        low, high = wilson_interval(right[inside].sum(), inside.sum())
+        trials = stats.binomtest(int(right[inside].sum()), int(inside.sum()))
+        low, high = trials.proportion_ci(method="wilson")
         rows.append(
             {
                 "from": place / CALIBRATION_BINS,
@@ -112,8 +114,8 @@ def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
                 "rows": int(inside.sum()),
                 "confidence": float(confidence[inside].mean()),
                 "accuracy": float(right[inside].mean()),
-                "low": float(low),
-                "high": float(high),
+                "low": low,
+                "high": high,
             }
         )
     return rows

@@ -9,7 +9,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, pooling, search
 from neucrowd_tf.choice.candidates import BUDGET, Candidate, affordable, candidates, self_trained
 from neucrowd_tf.choice.evidence import Evidence
-from neucrowd_tf.choice.ranking import Gold, Ranked
+from neucrowd_tf.choice.ranking import Ranked
 
 
 def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:
@@ -70,9 +70,8 @@ def test_members_that_make_other_mistakes_have_half_of_the_even_weight() -> None
     each = crowd(2, 30)
     labels = each.vote_counts().argmax(axis=1)
     held = dict.fromkeys("abcd", np.where(np.eye(2)[labels] > 0, 0.8, 0.2))
-    ranked = Ranked(list("abcd"), list("abcd"), dict.fromkeys("abcd", np.zeros(2)), {})
-    evidence, gold = Evidence.of(each, labels, 0), Gold.of(np.full(60, -1), held)
-    weights = pooling.weigh(held, ranked, evidence, gold, unlike=["d", "e"])
+    ranked = Ranked(list("abcd"), dict.fromkeys("abcd", np.zeros(2)))
+    weights = pooling.weigh(held, ranked, Evidence.of(each, labels, 0), unlike=["d", "e"])
     # Members alike have the same fitted weight, 1/4; even parts are 1/6 and 1/2.
     expected = [0.25 / 4 + 0.75 / 6] * 3 + [0.25 / 4 + 0.75 / 2]
     np.testing.assert_allclose(weights, expected, atol=1e-3)

@@ -8,7 +8,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.choice.evidence import FOLDS, Evidence, determinant, label_log_likelihood
 from neucrowd_tf.choice.pooling import MOST_ROWS, SHRINKAGE, consensus_mistakes, fit_weights, weigh
-from neucrowd_tf.choice.ranking import Gold, Ranked, rank
+from neucrowd_tf.choice.ranking import Ranked, rank
 
 
 def _crowd(size: int) -> Annotations:
@@ -129,14 +129,12 @@ def test_known_labels_and_the_crowd_weigh() -> None:
 
     held = {"good": member(0.9), "bad": member(0.6)}
     zeros = dict.fromkeys(held, np.zeros(2))
-    ranked = Ranked(["good", "bad"], ["good", "bad"], zeros, {})
-    unknown = Gold.of(np.full(400, -1), held)
-    good, bad = weigh(held, ranked, evidence, unknown)
+    ranked = Ranked(["good", "bad"], zeros)
+    good, bad = weigh(held, ranked, evidence)
     assert good + bad == pytest.approx(1) and good > 0.55
-    certain, _ = weigh(held, ranked, evidence, Gold.of(truth, held))
+    certain, _ = weigh(held, ranked, Evidence.of(crowd, consensus, 0, truth))
     assert certain > good
-    alone = Ranked(["good", "bad"], ["good"], zeros, {})
-    assert weigh(held, alone, evidence, unknown) == [1.0]
+    assert weigh(held, Ranked(["good"], zeros), evidence) == [1.0]
     assert MOST_ROWS > 400
 
 
@@ -153,10 +151,9 @@ def test_a_rare_class_is_corrected_as_far_as_labels_tell() -> None:
         "timid": np.stack([1 - rare, rare], axis=1),
         "even": np.where(np.eye(2)[truth] > 0, 0.9, 0.1),
     }
-    none = Gold.of(np.full(100, -1), held)
-    scored = rank(held, evidence, none, balanced=True)
+    scored = rank(held, evidence, balanced=True)
     shares = np.log(held["timid"].mean(axis=0))
     # log(.7 / .3) = .85, and the log shares differ by log(.925 / .075) = 2.5: a half suffices.
     np.testing.assert_allclose(scored.corrections["timid"], 0.5 * shares)
     assert not scored.corrections["even"].any()
-    assert not rank(held, evidence, none).corrections["timid"].any()
+    assert not rank(held, evidence).corrections["timid"].any()

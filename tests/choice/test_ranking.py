@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -65,8 +67,8 @@ def gold(truth: np.ndarray, count: int) -> np.ndarray:
 )
 def test_gold_labels_leave_out_what_is_clearly_worse(case, count, remaining) -> None:
     held, evidence, truth = case
-    certain = ranking.Gold.of(gold(truth, count), held)
-    assert ranking.rank(held, evidence, certain).members[:1] == remaining
+    certain = dataclasses.replace(evidence, gold=gold(truth, count))
+    assert ranking.rank(held, certain).members[:1] == remaining
 
 
 def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
@@ -78,12 +80,12 @@ def test_gold_labels_change_nothing_where_the_average_gains_nothing() -> None:
     crowd = Annotations(place, np.zeros(100, int), message, num_classes=2)
     good = predictions(np.ones(100, bool), truth)
     held = {"a": good, "b": good, "c": predictions(place % 4 > 0, truth)}
-    evidence = Evidence.of(crowd, message, 0)
-    without = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 0), held))
-    passed = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 60), held))
+    without = ranking.rank(held, Evidence.of(crowd, message, 0))
+    evidence = Evidence.of(crowd, message, 0, gold(truth, 60))
+    passed = ranking.rank(held, evidence)
     assert sorted(without.members) == ["a", "b", "c"] and passed.members == without.members
     held["b"] = predictions(place % 4 > 0, truth)
-    better = ranking.rank(held, evidence, ranking.Gold.of(gold(truth, 60), held))
+    better = ranking.rank(held, evidence)
     assert better.members == ["a"]
 
 
@@ -94,9 +96,9 @@ def test_few_labels_of_a_class_tell_little_of_a_balanced_target(case) -> None:
     rows = np.full(100, -1)
     rows[np.flatnonzero(truth == 0)[:50]] = 0
     rows[np.flatnonzero(truth == 1)[:4]] = 1
-    certain = ranking.Gold.of(rows, held)
-    assert ranking.rank(held, evidence, certain).members[:1] == ["true"]
-    assert ranking.rank(held, evidence, certain, balanced=True).order == ["shares", "true"]
+    certain = dataclasses.replace(evidence, gold=rows)
+    assert ranking.rank(held, certain).members[:1] == ["true"]
+    assert ranking.rank(held, certain, balanced=True).members[:1] == ["shares"]
 
 
 def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:

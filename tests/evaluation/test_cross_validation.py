@@ -9,7 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
 
@@ -153,7 +153,7 @@ def test_identities_are_matched_by_name() -> None:
         concatenate([first, first])
     with pytest.raises(DataError, match="classes"):
         concatenate([first, Annotations.from_arrays(["d"], ["ann"], [2])])
-    with pytest.raises(DataError, match="identities"):
+    with pytest.raises(IdentitiesError):
         concatenate(
             [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]
         )

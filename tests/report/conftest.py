@@ -29,13 +29,12 @@ HOSTILE = (
 
 
 GAIN = {"difference": 0.1, "low": 0.05, "high": 0.15}
-MEASURED = {"balanced_accuracy": 0.9, "log_loss": 0.4}
 RECOMMENDATION = {
     "method": "ds_lr",
     "text": "Recommended: ds_lr.",
     "methods": [
-        {"method": "mv_lr", "score": 0.8, "difference": None, **MEASURED},
-        {"method": "ds_lr", "score": 0.9, "more_than_noise": True, **GAIN, **MEASURED},
+        {"method": "mv_lr", "score": 0.8, "difference": None},
+        {"method": "ds_lr", "score": 0.9, **GAIN},
         {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
     ],
 }
