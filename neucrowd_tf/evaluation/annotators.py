@@ -53,9 +53,7 @@ def rank_annotators(annotations: Annotations | ArrayLike) -> pd.DataFrame:
     return table
 
 
-def annotators_csv(
-    inference: Inference, predicted: NDArray[np.int64] | None = None, estimator: Any = None
-) -> str:
+def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator: Any) -> str:
     """Returns annotators.csv: a row per annotator; no rows without identities.
 
     The columns are:
@@ -86,9 +84,7 @@ def annotators_csv(
         "note": skills.note,
         "agreement_consensus": statistics.annotator_accuracy(crowd, labels)[0],
         "agreement_others": statistics.leave_one_out_agreement(crowd),
-        "agreement_model": np.full(size, np.nan)
-        if predicted is None
-        else statistics.annotator_accuracy(crowd, predicted)[0],
+        "agreement_model": statistics.annotator_accuracy(crowd, predicted)[0],
     }
     skill = getattr(estimator, "annotator_accuracy_", None)
     if skill is not None and np.shape(skill) == (size,):

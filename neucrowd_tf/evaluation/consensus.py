@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from neucrowd_tf.io.files.arrays import array_digest
 MOST_LABELS = 50_000  # of which the default method takes half a minute
 LARGE_METHOD = "dawid_skene"
 REMEMBERED = 4
-_inferred: dict[tuple[int | str, ...], Inference] = {}
+_inferred: dict[tuple[Any, ...], Inference] = {}
 
 
 def consensus_method(crowd: Annotations) -> str:
@@ -33,7 +34,7 @@ def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Infer
         crowd: the annotations of N instances, without generated ones.
         gold: `[N]` class codes, -1 if unknown.
     """
-    parts = [crowd.vote_counts()]
+    parts: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
         parts = [crowd.instances, crowd.annotators, crowd.labels]
     parts += [] if gold is None else [gold]

@@ -91,11 +91,13 @@ def test_refusals_and_generated_labels() -> None:
 
 
 def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -> None:
-    crowd, _ = _crowd(7, 4, spammers=6, adversaries=2)
-    frame = pd.read_csv(io.StringIO(annotators_csv(inferred(crowd))))
+    crowd, truth = _crowd(7, 4, spammers=6, adversaries=2)
+    frame = pd.read_csv(io.StringIO(annotators_csv(inferred(crowd), truth, None)))
     assert set(frame.index[frame["note"] == "unreliable"]) == set(range(8))
     dense = [[0, 0, 1, -1], [1, 1, 1, -1]] * 5
     idle = Annotations.from_dense(dense, annotator_names=["a", "b", "c", "new"])
-    new = pd.read_csv(io.StringIO(annotators_csv(inferred(idle)))).iloc[3]
+    new = pd.read_csv(
+        io.StringIO(annotators_csv(inferred(idle), np.zeros(10, dtype=int), None))
+    ).iloc[3]
     assert (new["annotator"], new["num_labels"]) == ("new", 0)
     assert np.isnan(new["skill"]) and np.isnan(new["agreement_others"])
