@@ -232,27 +232,22 @@ def predict(flags: Flags) -> list[str]:
 
 def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, the items' names, and their texts or features."""
-    model, options = flags.model, table_options(flags)
+    scorer, options = Scorer(flags.model), table_options(flags)
     if flags.texts is not None:
         tasks, rows = read_texts(flags.texts, options)
-        scorer = Scorer(model)
-        if scorer.takes_texts:
-            return scorer, tasks, rows
-        return scorer, tasks, encoded(rows, scorer, model, flags.encoder)
-    source = Path(flags.images or flags.features or "")
-    names: list[str] = []
-    if source.is_dir():
-        scorer = Scorer(model)
-        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
-        tasks, rows = read_images(source, height if height == width else None)
-    else:
-        check_regular(source)
-        scorer = Scorer(model)
-        table = read_features(source, options, flags.ignore_columns)
-        tasks, rows, names = table.items, table.rows, table.names
+        if not scorer.takes_texts:
+            rows = encoded(rows, scorer, flags.model, flags.encoder)
+        return scorer, tasks, rows
     if scorer.takes_texts:
-        raise DataError(f"{model}: a model of texts. Use --texts instead.")
-    return scorer, tasks, arrange(rows, names, scorer, source)
+        raise DataError(f"{flags.model}: a model of texts. Use --texts instead.")
+    if flags.images is not None:
+        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
+        size = height if height == width else None
+        tasks, rows = read_images(flags.images, size)
+        return scorer, tasks, arrange(rows, [], scorer, flags.images)
+    source = Path(flags.features or "")
+    table = read_features(source, options, flags.ignore_columns)
+    return scorer, table.items, arrange(table.rows, table.names, scorer, source)
 
 
 main = functools.partial(run_command, Flags, predict, "neucrowd predict")

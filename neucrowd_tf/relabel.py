@@ -19,7 +19,7 @@ from neucrowd_tf.commands.command_line import (
     table_options,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, changed_files, read_config
+from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
@@ -100,8 +100,6 @@ def relabel(flags: Flags) -> list[str]:
 
     crowd = read_annotations(path, options).annotations
     notes: list[str] = []
-    if flags.run is not None:
-        notes += changed_files(flags.run, {"annotations": path})
     if not crowd.has_identities:
         raise DataError(
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."

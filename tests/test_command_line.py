@@ -13,15 +13,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.commands.command_line import check_outputs, model_names, run, say, write_outputs
-from neucrowd_tf.commands.run_files import (
-    Config,
-    ExportedNames,
-    Metrics,
-    changed_files,
-    input_digest,
-)
+from neucrowd_tf.commands.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files.reading import digest
 
 FULL_DISK = "error: No space left on device; free some and start again: standard output\n"
 
@@ -165,27 +158,6 @@ def test_records_keep_other_fields(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     metrics = Metrics.read(path)
     assert (metrics.content, metrics.test, metrics.digests) == (content, {"auc": 0.5}, {})
-
-
-def test_changed_input_files_are_reported(tmp_path: Path) -> None:
-    labels, truth, folder = tmp_path / "labels.csv", tmp_path / "truth.csv", tmp_path / "seed-0"
-    for file in (labels, truth):
-        file.write_text("task,label\n")
-    folder.mkdir()
-    named = {"annotations": labels, "truth": truth}
-    settings = {
-        **{name: str(path) for name, path in named.items()},
-        "digests": {name: digest(path) for name, path in named.items()},
-        "hparams": {"gold": "g.csv"},
-    }
-    (folder / "config.json").write_text(json.dumps({"settings": settings, "versions": {}}))
-    assert changed_files(folder, named) == []
-    labels.write_text("task,label\n1,x\n")
-    (line,) = changed_files(folder, named)
-    assert line.startswith(f"warning: {labels}: differs from --annotations of the run in {folder}")
-    assert changed_files(folder, {"annotations": truth, "truth": truth}) == []
-    truth.unlink()
-    assert len(changed_files(folder, named)) == 1
 
 
 def test_only_images_count_in_a_folder_of_images(tmp_path: Path) -> None:

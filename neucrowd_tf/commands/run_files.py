@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 import types
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
@@ -158,23 +156,3 @@ def read_config(run: Path) -> Config:
 def input_digest(name: str, path: Path) -> str:
     """Returns the SHA-256 of an input file or folder; only images count in a folder of images."""
     return digest(path, IMAGES if name == "images" else None)
-
-
-def changed_files(run: Path, files: Mapping[str, Path]) -> list[str]:
-    """Returns a warning for each input file that has changed since the run was made.
-
-    Args:
-        run: the run's folder.
-        files: the files to look at, by the names of their flags.
-    """
-    warned = []
-    for name, before in read_config(run).digests.items():
-        path = files.get(name)
-        if path is None or not os.access(path, os.R_OK):
-            continue  # reading it reports this
-        if input_digest(name, path) != before:
-            warned.append(
-                f"warning: {path}: differs from --{name} of the run in {run}. The run's results"
-                " are not of this file."
-            )
-    return warned

@@ -19,11 +19,6 @@ from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
 
-CHECKOUT = (
-    "Further methods, the benchmark data and the suites are in a checkout:"
-    " python run_experiment.py there."
-)
-
 
 def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
     """Runs the command line of this process and exits; see `main`."""
@@ -38,22 +33,22 @@ def main(argv: Sequence[str], modules: Sequence[str] = (), *, installed: bool = 
         argv: the flags.
         modules: what to import besides the library and installed plug-ins: methods, datasets and
             suites register when their modules are imported.
-        installed: whether this is the wheel's command, whose messages say what only a checkout has.
+        installed: whether this is the wheel's command, for the help.
 
     Returns:
         the exit code: 0, 1 if a run failed, 2 for flags, data or folders that cannot be used.
     """
     name = "neucrowd run" if installed else "python run_experiment.py"
-    return run_to_exit_code(lambda: run(flags.parse(argv, name), tuple(modules), installed))
+    return run_to_exit_code(lambda: run(flags.parse(argv, name), tuple(modules)))
 
 
-def run(options: flags.Options, modules: tuple[str, ...] = (), installed: bool = False) -> int:
+def run(options: flags.Options, modules: tuple[str, ...] = ()) -> int:
     """Makes the runs of checked flags; see `main`."""
     quiet()
     process.plain_warnings()
     plugins.register(modules)
     if options.list:
-        say(plugins.listing() + (f"\n\n{CHECKOUT}" if installed else ""))
+        say(plugins.listing())
         return 0
     with hinted(RESUME):
         return _run_suites(options, modules) if options.suite else _run(options, modules)

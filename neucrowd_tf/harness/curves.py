@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.commands.predictions import read_rows
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.reading import read_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from neucrowd_tf.training.run import Run
 
@@ -33,8 +35,8 @@ class CurveRecorder:
         self.estimator: Any = None
         self.rows: dict[tuple[str, str], list[str]] = {}
         if path.exists():
-            rows = read_rows(path)[1:]
-            self.rows = {(row[0], row[1]): row for row in rows if len(row) == len(COLUMNS)}
+            _, *rows = csv.reader(io.StringIO(read_text(path)))
+            self.rows = {(row[0], row[1]): row for row in rows}
 
     def after(self, stage: str, epoch: int) -> None:
         """Adds a row for an epoch of a stage, if there is a model to score."""

@@ -15,9 +15,8 @@ from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, Stra
 from neucrowd_tf import metrics
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, encode_labels
-from neucrowd_tf.commands.predictions import read_rows
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
+from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 
@@ -52,17 +51,6 @@ def score(codes: NDArray[np.int64], probabilities: NDArray[Any]) -> tuple[str, f
     if probabilities.shape[1] == 2 and len(np.unique(codes)) == 2:
         return "auc", metrics.roc_auc(codes, probabilities)
     return "minus_log_loss", -metrics.log_loss(codes, probabilities)
-
-
-def _finished(path: Path) -> dict[str, dict[str, str]]:
-    """Returns the trials that an earlier process finished, by their parameters."""
-    if not path.exists():
-        return {}
-    header, *rows = read_rows(path) or [[]]
-    if header != list(HEADER):
-        raise DataError(f"{path}: not a table of trials. Remove it to make the trials again.")
-    trials = [dict(zip(header, row, strict=True)) for row in rows if len(row) == len(header)]
-    return {row["parameters"]: row for row in trials}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,29 +104,26 @@ class Search:
 
         Args:
             settings: see `candidates`.
-            path: of tuning.csv, which contains the finished trials; a resumed run continues it.
+            path: of tuning.csv, which lists the trials.
 
         Raises:
             Exception: the last trial's error, if no trial could be scored.
         """
-        done, rows, problem = _finished(path), [], None
+        rows, problem = [], None
         best: tuple[float, dict[str, Any]] | None = None
         for number, setting in enumerate(settings):
-            text = json.dumps(setting, sort_keys=True, default=repr)
-            row = done.get(text)
-            if row is None:
-                try:
-                    metric, value = self.score(setting)
-                    row = {"metric": metric, "score": number_cell(value), "status": "ok"}
-                except (IdentitiesError, UnsupportedDataError):
-                    raise
-                except Exception as error:
-                    status, problem = f"failed: {' '.join(str(error).split())}", error
-                    row = {"metric": "", "score": "", "status": status}
-            rows.append({**row, "trial": str(number), "parameters": text})
-            write_text(path, to_csv(HEADER, ([item[name] for name in HEADER] for item in rows)))
-            if row["score"] and (best is None or float(row["score"]) > best[0]):
-                best = float(row["score"]), setting
+            parameters = json.dumps(setting, sort_keys=True, default=repr)
+            try:
+                metric, value = self.score(setting)
+                rows.append([str(number), metric, number_cell(value), "ok", parameters])
+                if math.isfinite(value) and (best is None or value > best[0]):
+                    best = value, setting
+            except (IdentitiesError, UnsupportedDataError):
+                raise
+            except Exception as error:
+                problem = error
+                rows.append([str(number), "", "", f"failed: {one_line(error)}", parameters])
+            write_text(path, to_csv(HEADER, rows))
         if best is None:
             raise problem or UnsupportedDataError(
                 f"--tune: none of {len(rows)} settings could be scored"

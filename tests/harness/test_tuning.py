@@ -50,18 +50,13 @@ def tuned(tiny: Any, path: Path, by: str = "validation", **changes: Any) -> dict
     return search.best(candidates(method.space, {}, 4, 0), path / "tuning.csv")
 
 
-def test_trials_are_recorded_and_resumed(tiny: Any, tmp_path: Path) -> None:
+def test_trials_are_recorded(tiny: Any, tmp_path: Path) -> None:
     best = tuned(tiny, tmp_path)
-    whole = (tmp_path / "tuning.csv").read_bytes()
     rows = pd.read_csv(tmp_path / "tuning.csv")
     assert list(rows) == ["trial", "metric", "score", "status", "parameters"]
     assert len(rows) == 4
     assert set(rows["status"]) == {"ok"}
     assert str(best) == rows["parameters"][rows["score"].idxmax()].replace('"', "'")
-    calls = tiny.calls
-    (tmp_path / "tuning.csv").write_text("\n".join(whole.decode().splitlines()[:3]) + "\n")
-    assert tuned(tiny, tmp_path) == best and tiny.calls == calls + 2
-    assert (tmp_path / "tuning.csv").read_bytes() == whole
 
 
 def test_test_rows_play_no_part(tiny: Any, tmp_path: Path) -> None:
