@@ -65,31 +65,18 @@ class Flags(LabelFlags):
         help="CSV to write: each annotator's skill with an 80% interval, a note, the confusion"
         " matrix, and for models the alternative annotator test.",
     )
-    gold: Path | None = flag(
-        None,
-        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
-        " probabilities.",
-    )
     seed: int = flag(0, least=0, help="Seed of a method's random draws.")
     engine: str | None = flag(
         None,
         choices=("local", "dask"),
         help="Reads the labels by parts: in threads of this machine, or in Dask workers.",
     )
-    workers: int | None = flag(
-        None, least=1, help="Number of threads, or of Dask processes (only with --engine)."
-    )
-    scheduler: str | None = flag(
-        None, help="Address tcp://host:port of a running scheduler (only with --engine=dask)."
-    )
-    resume: bool = flag(
-        False, help="Continues after the last finished iteration (only with --engine)."
-    )
-    max_iter: int | None = flag(
-        None, least=1, help="Largest number of iterations (only with --engine)."
-    )
+    workers: int | None = flag(None, least=1, help="With --engine: threads, or Dask processes.")
+    scheduler: str | None = flag(None, help="With --engine=dask: address tcp://host:port.")
+    resume: bool = flag(False, help="With --engine: continues after the last iteration.")
+    max_iter: int | None = flag(None, least=1, help="With --engine: most iterations.")
     tol: float | None = flag(
-        None, least=0, help="Smallest rise of the objective per annotation (only with --engine)."
+        None, least=0, help="With --engine: smallest rise of the objective per annotation."
     )
 
 

@@ -52,11 +52,6 @@ class Flags(LabelFlags):
         least=1, help="Number of labels to ask for; with --cost, what all of them may cost."
     )
     output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
-    gold: Path | None = flag(
-        None,
-        help="CSV task,label: true labels of some items. They are fixed, and calibrate the"
-        " probabilities.",
-    )
     probabilities: Path | None = flag(
         None,
         help="CSV task,p_<class>...: a model's predictions, out of sample. Default with --run: its"
@@ -68,14 +63,10 @@ class Flags(LabelFlags):
         " asked for first.",
     )
     least_gain: float = flag(
-        0.0,
-        least=0,
-        help="Stopping rule: leaves out labels whose gain (per cost, with --cost) is smaller.",
+        0.0, least=0, help="Stopping rule: leaves out labels whose gain (per cost) is smaller."
     )
     seed: int = flag(0, least=0, help="Seed of the consensus' random draws.")
-    most_each: int | None = flag(
-        None, least=1, help="Largest number of labels per annotator. Default: twice an even share."
-    )
+    most_each: int | None = flag(None, least=1, help="Labels per annotator, at most.")
     per_task: int = flag(2, least=1, help="Largest number of labels per item.")
     ask: tuple[str, ...] = flag(
         (),

@@ -28,10 +28,15 @@ OTHER_KINDS = (".gz", ".bz2", ".xz", ".zip", ".parquet", ".npy", ".xlsx", ".feat
 class LabelFlags(TableOptions):
     """Labels that a command reads.
 
-    The flags of `TableOptions`, the file, and which annotators are models.
+    The flags of `TableOptions`, the files, and which annotators are models.
     """
 
     annotations: Path | None = flag(None, help=ANNOTATIONS)
+    gold: Path | None = flag(
+        None,
+        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
+        " probabilities; --method=auto also chooses by them.",
+    )
     model_annotator: str | None = flag(None, help=MODEL_ANNOTATOR)
 
 

@@ -57,9 +57,7 @@ class Options(TableFiles, LabelFlags):
 
     dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
     method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
-    suite: tuple[str, ...] = flag(
-        (), help="Tables and figures of the papers, `all`, `smoke`, or FILE.toml with your own."
-    )
+    suite: tuple[str, ...] = flag((), help="Tables and figures: names, `all`, or your FILE.toml.")
     rows: tuple[str, ...] = flag(
         (), help="Rows of --suite to run: dataset/method or dataset/setting/method; * matches any."
     )
@@ -72,26 +70,15 @@ class Options(TableFiles, LabelFlags):
     num_runs: int | None = flag(
         None, least=1, most=100_000, help="Number of seeds. Default: 1; with --suite its table's."
     )
-    hparam: tuple[tuple[str, Any], ...] = flag(
-        (), help="Hyper-parameter, for one method as method.name=value."
-    )
+    hparam: tuple[tuple[str, Any], ...] = flag((), help="Hyper-parameter: [METHOD.]NAME=VALUE.")
     bases: str = flag(
         "stronger",
         choices=("stronger", "papers"),
         help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
         " one than the papers'. Suites take the papers'.",
     )
-    gold: Path | None = flag(
-        None,
-        help="CSV task,label: true labels of some items. They score and calibrate; auto also"
-        " chooses by them.",
-    )
-    baseline: tuple[str, ...] = flag(
-        (), help="Methods that all others are compared with, besides mv_lr and ds_lr."
-    )
-    table: str | None = flag(
-        None, choices=("md", "tex"), help="Prints the summary in this format, and writes it."
-    )
+    baseline: tuple[str, ...] = flag((), help="Methods to compare with, besides mv_lr and ds_lr.")
+    table: str | None = flag(None, choices=("md", "tex"), help="Format of the summary.")
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     report: bool | None = flag(
@@ -99,9 +86,7 @@ class Options(TableFiles, LabelFlags):
     )
     curves: bool = flag(False, help="Writes the accuracy after each epoch to curves.csv.")
     jobs: int = flag(1, least=1, most=1024, help="Number of runs at the same time.")
-    scheduler: str | None = flag(
-        None, help="Address tcp://host:port of a Dask scheduler, which makes the runs."
-    )
+    scheduler: str | None = flag(None, help="Dask scheduler whose workers make the runs.")
     device: str = flag("auto", help="auto, cpu, gpu, or one device such as gpu:1.")
     mixed_precision: bool = flag(False, help="Computes in bfloat16 with weights in float32.")
     distribute: str = flag(
@@ -123,9 +108,7 @@ class Options(TableFiles, LabelFlags):
     )
     folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
     repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
-    tune: int | str = flag(
-        0, parse=_tries, help="Number of settings to try before each run; `grid` tries all."
-    )
+    tune: int | str = flag(0, parse=_tries, help="Settings to try before each run, or `grid`.")
     space: tuple[tuple[str, Any], ...] = flag(
         (), parse=_space, help="Values that --tune tries, name=a,b,c, in place of the method's own."
     )

@@ -29,11 +29,6 @@ class Flags(LabelFlags):
     """Writes a report on a crowd's labels as one HTML page."""
 
     annotations: Path = flag(help=ANNOTATIONS)
-    gold: Path | None = flag(
-        None,
-        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
-        " probabilities.",
-    )
     scale: str = flag(
         "nominal",
         choices=("nominal", "ordinal", "interval"),
