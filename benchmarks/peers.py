@@ -25,7 +25,6 @@ from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.tables.writing import markdown_table
-from reproduction.truth_inference import crowd_kit
 
 Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
 HEAD = ("package", "what", "largest difference", "verdict")
@@ -71,16 +70,21 @@ def verdict(difference: float, otherwise: str) -> tuple[str, str]:
     return f"{difference:.1e}", "agrees" if difference < CLOSE else otherwise
 
 
+def crowd_kit(kind: str, annotations: Annotations) -> Any:
+    """Returns what a class of crowd-kit's makes of a crowd, `[N, C]`."""
+    aggregation: Any = importlib.import_module("crowdkit.aggregation")
+    probas = getattr(aggregation, kind)().fit(annotations.to_frame()).probas_
+    table = probas.reindex(index=annotations.instance_names, columns=annotations.class_names)
+    return table.fillna(0.0).to_numpy()
+
+
 def with_crowd_kit() -> Iterator[Row]:
     """Compares truth inference with crowd-kit's, and shows that its MACE depends on row order."""
     aggregation: Any = importlib.import_module("crowdkit.aggregation")
-    dense, _ = crowd()
-    rows, annotators = np.nonzero(dense >= 0)
-    table = pd.DataFrame({"task": rows, "worker": annotators, "label": dense[rows, annotators]})
-    labels = Annotations.from_dense(dense, num_classes=3)
+    labels = Annotations.from_dense(crowd()[0], num_classes=3)
+    table = labels.to_frame()
     for name, theirs in CROWD_KIT.items():
-        probas = getattr(aggregation, theirs)().fit(table).probas_
-        probas = probas.reindex(index=range(len(dense)), columns=range(3)).fillna(0).to_numpy()
+        probas = crowd_kit(theirs, labels)
         ours = make_aggregator(name).fit(labels).probas_
         same = float((ours.argmax(axis=1) == probas.argmax(axis=1)).mean())
         yield "crowd-kit", name, *verdict(np.abs(ours - probas).max(), f"{ITERATIONS}: {same:.1%}")
@@ -157,7 +161,7 @@ def timed(data_dir: Path, peer: bool) -> Iterator[dict[str, Any]]:
                     if package == "here":
                         probas = make_aggregator(method).fit(data.annotations).probas_
                     else:
-                        probas = crowd_kit(kind, {}, data)
+                        probas = crowd_kit(kind, data.annotations)
                 cells = (name, method, package, data.accuracy(probas))
                 yield dict(zip(TIMES, (*cells, clock.seconds, clock.cpu_seconds), strict=True))
 

@@ -10,7 +10,7 @@ import pytest
 from data import truth_inference
 from neucrowd_tf.aggregation import IBCC
 from neucrowd_tf.errors import DataError
-from reproduction.truth_inference import METHODS, measure, table
+from reproduction.truth_inference import METHODS, measured, table
 
 
 @pytest.fixture
@@ -56,14 +56,12 @@ def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
 
 
 def test_every_method_is_measured(folder: Path) -> None:
-    rows = measure(folder, METHODS, False, 0, "tiny")
-    assert [row[:2] for row in rows] == [("tiny", method) for method in METHODS]
-    assert all(0 <= row[2] <= 1 and row[4] >= 0 for row in rows)
-    assert [row[1] for row in rows if row[3] == 0.5] == ["ibcc"]
-    (theirs,) = measure(folder, ("majority_vote",), True, 0, "tiny")
-    assert theirs[1] == "majority_vote (crowd-kit)"
-    cells = {(name, method): accuracy for name, method, accuracy, *_ in table([*rows, theirs])}
-    assert cells["mean of 1", theirs[1]] == cells["tiny", theirs[1]]
+    rows = list(measured(folder, "tiny", 0))
+    assert [(row["dataset"], row["method"]) for row in rows] == [("tiny", m) for m in METHODS]
+    assert all(0 <= row["accuracy"] <= 1 and row["seconds"] >= 0 for row in rows)
+    assert [row["method"] for row in rows if row["printed"] == 0.5] == ["ibcc"]
+    cells = {(name, method): accuracy for name, method, accuracy, *_ in table(rows)}
+    assert all(cells["mean of 1", method] == cells["tiny", method] for method in METHODS)
 
 
 def test_printed_accuracies_are_reached(data_dir: Path) -> None:
