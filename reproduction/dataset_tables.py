@@ -19,7 +19,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
-from reproduction.curves import write_rows
+from reproduction.panels import write_rows
 from reproduction.suite import FIRST_SEED, Suite
 
 DATASETS = {
@@ -94,5 +94,4 @@ def write(suite: Suite, options: Options) -> list[Path]:
                 [paper, name, key, number_cell(value), "", "", "", "not recomputed: private data"]
                 for key, value in figures.items()
             ]
-    note = f"{suite.note}\n\n`least` and `most` are over {SEEDS} draws of simulated data."
-    return write_rows(suite, options, COLUMNS, rows, note=note)
+    return write_rows(suite, options, COLUMNS, rows)

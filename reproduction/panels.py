@@ -1,48 +1,92 @@
-"""Figures as CSV and PNG.
+"""Figures as CSV and PNG, and tables of text.
 
 A figure has panels. In each, every method has a line (or bars): the mean over seeds with its range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
+from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
-from neucrowd_tf.io.tables.writing import number_cell, to_csv
+from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
+from reproduction.collect import FinishedRun, suite_runs
+from reproduction.suite import Analysis, Suite
 
+RESULTS = "results"
 _COLUMNS = 3
 
 
 class Point(NamedTuple):
-    """One run's value at one place of a figure."""
+    """One run's value at one place of a figure; None is not drawn."""
 
     panel: str
     line: str
     x: float
     seed: int
-    value: float
+    value: float | None
 
 
 # The values of each line: a row for each x with mean, std, min, max and count over the runs.
 Lines = dict[str, pd.DataFrame]
+# What a run adds to a figure: panel, line, x and value.
+Places = Iterator[tuple[str, str, float, float | None]]
 
 
 def by_panel(points: Iterable[Point]) -> dict[str, Lines]:
     """Returns panel -> line -> values; panels and lines have the order of the points."""
     panels: dict[str, Lines] = {}
-    table = pd.DataFrame(points, columns=list(Point._fields))
+    table = pd.DataFrame(points, columns=list(Point._fields)).dropna()
     for (panel, line), runs in table.groupby(["panel", "line"], sort=False):
         values = runs.groupby("x")["value"].agg(["mean", "std", "min", "max", "count"])
         panels.setdefault(str(panel), {})[str(line)] = values
     return panels
 
 
-def write_csv(path: Path, panels: Mapping[str, Lines], x: str) -> Path:
-    """Writes mean, standard deviation and number of runs of each place."""
+def draw_lines(axis: Any, lines: Lines) -> None:
+    """Draws each line with its range over seeds."""
+    for name, values in lines.items():
+        marker = "." if len(values) < 20 else None
+        axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
+        axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
+
+
+def draw_bars(axis: Any, lines: Lines) -> None:
+    """Draws bars at each x, with their standard deviations."""
+    mean, std = (
+        pd.DataFrame({name: values[key] for name, values in lines.items()}).sort_index()
+        for key in ("mean", "std")
+    )
+    mean.plot.bar(ax=axis, yerr=std.fillna(0.0), width=0.8, rot=0, capsize=2)
+
+
+def write(
+    suite: Suite,
+    options: Options,
+    name: str,
+    points: Iterable[Point],
+    x: str,
+    y: str,
+    draw: Callable[[Any, Lines], None] = draw_lines,
+) -> list[Path]:
+    """Writes a figure of a suite as CSV and, with matplotlib, as PNG; returns the files.
+
+    Args:
+        suite: whose figure it is.
+        options: the command's.
+        name: of the figure.
+        points: what is drawn.
+        x: label of the horizontal axes.
+        y: label of the vertical axes.
+        draw: `draw_lines` or `draw_bars`.
+    """
+    path = options.output_dir / RESULTS / f"{suite.name}_{name}.csv"
+    panels = by_panel(points)
     rows = [
         [panel, line, *map(number_cell, (at, round(mean, 6), round(std, 6), count))]
         for panel, lines in panels.items()
@@ -50,7 +94,45 @@ def write_csv(path: Path, panels: Mapping[str, Lines], x: str) -> Path:
         for at, mean, std, count in values[["mean", "std", "count"]].itertuples()
     ]
     write_text(path, to_csv(["panel", "line", x, "mean", "sd", "runs"], rows))
-    return path
+
+    def panel_of(axis: Any, panel: str) -> None:
+        draw(axis, panels[panel])
+        axis.set(xlabel=x, ylabel=y)
+
+    return [path, *draw_panels(path.with_suffix(".png"), list(panels), panel_of, suite.title)]
+
+
+def figure(
+    name: str, x: str, y: str, draw: Callable[[Any, Lines], None] = draw_lines
+) -> Callable[[Callable[[FinishedRun], Places]], Analysis]:
+    """Makes a figure of a suite from a function of one run; the arguments are those of `write`."""
+
+    def made(places: Callable[[FinishedRun], Places]) -> Analysis:
+        @functools.wraps(places)
+        def analysis(suite: Suite, options: Options) -> list[Path]:
+            points = (
+                Point(panel, line, at, run.seed, value)
+                for run in suite_runs(suite, options.output_dir)
+                for panel, line, at, value in places(run)
+            )
+            return write(suite, options, name, points, x, y, draw)
+
+        return analysis
+
+    return made
+
+
+def write_rows(
+    suite: Suite, options: Options, columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> list[Path]:
+    """Writes a table of text as CSV and, under the suite's title, command and note, as Markdown."""
+    path = options.output_dir / RESULTS / f"{suite.name}.csv"
+    command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT"
+    heading = [f"## {suite.title}", "", f"`{command}`", "", suite.note, ""]
+    write_text(path, to_csv(columns, rows))
+    text = "\n".join([*heading, *markdown_table(columns, rows), ""])
+    write_text(path.with_suffix(".md"), text)
+    return [path, path.with_suffix(".md")]
 
 
 def draw_panels(
@@ -96,22 +178,3 @@ def draw_panels(
     with atomic_path(path) as temporary:
         figure.savefig(temporary, dpi=110, format="png", metadata={"Software": None})
     return [path]
-
-
-def draw_lines(axis: Any, lines: Lines) -> None:
-    """Draws each line with its range over seeds."""
-    for name, values in lines.items():
-        marker = "." if len(values) < 20 else None
-        axis.plot(values.index, values["mean"], marker=marker, linewidth=1.2, label=name)
-        axis.fill_between(values.index, values["min"], values["max"], alpha=0.15)
-
-
-def draw_bars(axis: Any, lines: Lines) -> None:
-    """Draws bars at each x, with their standard deviations."""
-    places = sorted({x for values in lines.values() for x in values.index})
-    size = 0.8 / len(lines)
-    for index, (name, values) in enumerate(lines.items()):
-        at = [places.index(x) + (index - (len(lines) - 1) / 2) * size for x in values.index]
-        spread = values["std"].fillna(0.0)
-        axis.bar(at, values["mean"], width=size, yerr=spread, capsize=2, label=name)
-    axis.set_xticks(range(len(places)), [f"{x:g}" for x in places])

@@ -172,7 +172,7 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -
     if suite.analysis:
         try:
             files += suite.analysis(suite, options)
-        except DataError as error:  # a figure of data that is not there
+        except (DataError, OSError) as error:  # a figure of data that is not there
             record["failures"].append(f"figure: {one_line(error)}")
     write_json(folder / f"{suite.name}.json", record)
     return files

@@ -15,7 +15,7 @@ from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation import AGGREGATORS, make_aggregator
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.tables.writing import number_cell
-from reproduction.curves import write_rows
+from reproduction.panels import write_rows
 from reproduction.suite import Suite
 
 # Without gold labels it is the majority vote.
@@ -40,9 +40,9 @@ def measured(data_dir: Path, name: str, seed: int) -> Iterator[dict[str, Any]]:
 def table(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Returns the means over the benchmarks, then each benchmark's rows."""
     frame = pd.DataFrame(rows)
-    methods = frame.groupby("method", sort=False)[list(COLUMNS[2:])]
-    means = methods.agg(lambda values: values.mean(skipna=False)).reset_index()
-    means["dataset"] = f"mean of {frame['dataset'].nunique()}"
+    size = frame["dataset"].nunique()
+    sums = frame.groupby("method", sort=False)[list(COLUMNS[2:])].sum(min_count=size)
+    means = (sums / size).reset_index().assign(dataset=f"mean of {size}")
     return [
         [row["dataset"], row["method"], *(number_cell(round(row[name], 4)) for name in COLUMNS[2:])]
         for row in pd.concat([means, frame]).to_dict("records")

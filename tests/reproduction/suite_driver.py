@@ -21,7 +21,7 @@ from neucrowd_tf import metrics, registry
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.training.run import Run
-from reproduction import curves, run
+from reproduction import figures, run
 from reproduction.suite import Case, Suite
 from tests.harness.conftest import Mean, tiny_dataset
 
@@ -59,7 +59,7 @@ def make(out: str, moment: str) -> int:
         Case(("tiny",), ("mean", "shifted"), seeds=2),
         Case(("tiny",), ("mean",), "shift=0.1", seeds=2, hparams={"shift": 0.1}, x=0.1),
     )
-    suite = Suite("tiny", "Tiny", cases, baseline="mean", analysis=curves.over_settings)
+    suite = Suite("tiny", "Tiny", cases, baseline="mean", analysis=figures.over_settings)
     if kind == "fit":
         Counted.last = int(number)
     if kind == "page":

@@ -14,7 +14,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.io.files.json import read_json, write_json
-from reproduction import catalogue, claims, curves, page, printed, run, smoke
+from reproduction import catalogue, claims, figures, page, printed, run, smoke
 from reproduction.suite import Case, Suite
 from reproduction.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell
 
@@ -109,7 +109,7 @@ def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:
         title = "Paper, table 1"
         metrics = "accuracy f1"
         printed = { a = "neucrowd_table3 hotel neucrowd" }
-        analysis = "curves.over_settings"
+        analysis = "figures.over_settings"
         datasets = "d"
         methods = "$both c"
         seeds = 2
@@ -133,7 +133,7 @@ def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:
             options={"curves": True, "dataset_option": (("rate", 0.3),)},
         ),
     )
-    assert one.metrics == ("accuracy", "f1") and one.analysis is curves.over_settings
+    assert one.metrics == ("accuracy", "f1") and one.analysis is figures.over_settings
     assert one.figures == {("hotel", "a"): printed.TABLES["neucrowd_table3"]["hotel", "neucrowd"]}
     assert two.cases == () and two.printed is None
 
