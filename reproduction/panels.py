@@ -107,7 +107,7 @@ def figure(
 ) -> Callable[[Callable[[FinishedRun], Places]], Analysis]:
     """Makes a figure of a suite from a function of one run; the arguments are those of `write`."""
 
-    def made(places: Callable[[FinishedRun], Places]) -> Analysis:
+    def analysis_of(places: Callable[[FinishedRun], Places]) -> Analysis:
         @functools.wraps(places)
         def analysis(suite: Suite, options: Options) -> list[Path]:
             points = (
@@ -119,7 +119,7 @@ def figure(
 
         return analysis
 
-    return made
+    return analysis_of
 
 
 def write_rows(
