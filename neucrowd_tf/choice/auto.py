@@ -202,7 +202,6 @@ class Auto(CrowdEstimator):
         fitted = search.outcomes(search.fitted, fits, self.jobs, action)
         self.estimator_ = Average.of(
             [one.estimator for one in fitted.values()],
-            list(fitted),
             fit.temperature,
             fit.shift,
             np.repeat(np.divide(weights, sizes), sizes),

@@ -43,7 +43,6 @@ class Average(CrowdEstimator):
 
     Attributes:
         members_: fitted estimators, M.
-        names_: their names, `[M]`.
         weights_: w, `[M]`; they sum to one.
         temperature_: T; above 1 makes probabilities less extreme.
         shift_: `[C]` added to the logits: minus the log class shares for a balanced target, else
@@ -54,7 +53,6 @@ class Average(CrowdEstimator):
     distributed: ClassVar[bool] = True
 
     members_: list[Any] = fitted()
-    names_: list[str] = fitted()
     weights_: NDArray[np.float64] = fitted()
     temperature_: float = fitted()
     shift_: NDArray[np.float64] = fitted()
@@ -63,7 +61,6 @@ class Average(CrowdEstimator):
     def of(
         cls,
         members: Sequence[CrowdEstimator],
-        names: Sequence[str],
         temperature: float,
         shift: NDArray[np.float64],
         weights: Sequence[float] | NDArray[np.float64],
@@ -74,7 +71,7 @@ class Average(CrowdEstimator):
         average.classes_ = first.classes_
         average.feature_shape_ = () if texts else first.feature_shape_
         average.n_features_in_ = 1 if texts else first.n_features_in_
-        average.members_, average.names_ = list(members), list(names)
+        average.members_ = list(members)
         average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
         average.temperature_, average.shift_ = float(temperature), np.asarray(shift, np.float64)
         return average

@@ -84,8 +84,6 @@ def is_skewed(features: NDArray[Any]) -> bool:
 
     They are if none is negative and their median skewness is above 1.
     """
-    if is_text(features):
-        return False
     flat = np.asarray(features, dtype=np.float64).reshape(len(features), -1)
     if (flat < 0).any():
         return False
@@ -98,8 +96,6 @@ def has_blank_features(features: NDArray[Any]) -> bool:
 
     Standardised, such features are noise.
     """
-    if is_text(features):
-        return False
     flat = features.reshape(len(features), -1)
     return bool(flat.min() >= 0 and flat.max() <= 1 and np.mean(flat == flat.min(axis=0)) > 0.25)
 
@@ -117,7 +113,8 @@ def _networks(features: NDArray[Any]) -> dict[str, dict[str, Any]]:
     """
     if is_images(features):
         return {"strong": SMALL_CNN, "large": SMALL_CNN}
-    rows, common = len(features), {"standardise": "square_root" if is_skewed(features) else True}
+    skewed = not is_text(features) and is_skewed(features)
+    rows, common = len(features), {"standardise": "square_root" if skewed else True}
     most = SMALL_EPOCHS if rows * _inputs(features) <= SMALL else STRONG_BASE["epochs"]
     epochs = _epochs(rows, STRONG_BASE["batch_size"], most, MOST_STEPS)
     return {
@@ -152,7 +149,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     empty = rows * annotators - annotations.num_annotations if annotations.has_identities else 0
     # A round that loses a class restarts once; if it loses one again, the method is hopeless.
     quota = {"quota": max(100, int(QUOTA * empty)), "pick": "last", "rounds": ROUNDS, "restarts": 1}
-    blank = {"standardise": not has_blank_features(features)}
+    blank = {"standardise": is_text(features) or not has_blank_features(features)}
     # Seconds on one core of 2024: regressions by their cells, networks by their steps and a second
     # to build one, a step of a crowd layer also by the cells of its heads' outputs.
     linear = 0.1 + 1e-7 * rows * inputs * classes

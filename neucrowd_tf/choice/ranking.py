@@ -48,12 +48,7 @@ def held_out_interval(
     """
     confidence = 1 - (1 - CONFIDENCE) / max(1, comparisons)
     ratio = folds / (folds - 1) / max(1, np.size(first))
-    return paired_interval(
-        np.asarray(first, np.float64),
-        np.asarray(second, np.float64),
-        confidence,
-        test_train_ratio=ratio,
-    )
+    return paired_interval(first, second, confidence, test_train_ratio=ratio)
 
 
 @dataclasses.dataclass(frozen=True)

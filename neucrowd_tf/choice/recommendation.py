@@ -179,6 +179,6 @@ def advice(evidence: Evidence, target: str) -> list[str]:
     if ratio > IMBALANCED and target == "as_trained":
         sentences.append(
             f"The most frequent class is {ratio:.0f} times the rarest. If classes will be equally"
-            " frequent later, use --target=balanced."
+            " frequent later, use --hparam target=balanced."
         )
     return sentences

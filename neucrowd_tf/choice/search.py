@@ -101,7 +101,7 @@ class Outcome:
 
     Attributes:
         name: the candidate's.
-        seconds: its duration.
+        seconds: the duration of a cross-validation.
         probabilities: `[N, C]`, each row from the fold that held it out, NaN if none did; None if
             the candidate failed or was hopeless.
         strength: the regularisation of a regression, chosen in the first fold, or None.
@@ -111,7 +111,7 @@ class Outcome:
     """
 
     name: str
-    seconds: float
+    seconds: float = 0.0
     probabilities: NDArray[np.float64] | None = None
     strength: float | None = None
     reason: str = ""
@@ -183,12 +183,11 @@ def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
 
 def fitted(task: Task) -> Outcome:
     """Returns a candidate that is fitted to all rows."""
-    start, name = time.perf_counter(), task.name
     estimator = task.make()
     with task.shared_networks(estimator):
-        run = task.run().stage(f"final-{name}")
+        run = task.run().stage(f"final-{task.name}")
         estimator.fit(task.features, task.annotations, run=run)
-    return Outcome(name, time.perf_counter() - start, estimator=estimator)
+    return Outcome(task.name, estimator=estimator)
 
 
 def outcomes(

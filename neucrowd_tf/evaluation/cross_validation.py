@@ -82,12 +82,6 @@ def whole_crowd(dataset: CrowdDataset) -> Annotations:
     return concatenate([dataset.annotations, *(crowd for crowd in crowds if crowd is not None)])
 
 
-def all_annotated(dataset: CrowdDataset) -> tuple[NDArray[Any], Annotations]:
-    """Returns the features of `whole_crowd`'s rows, and their annotations."""
-    rest = [split.features for split in annotated_parts(dataset)]
-    return np.concatenate([dataset.features, *rest]), whole_crowd(dataset)
-
-
 def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
     """Returns the true class codes of `whole_crowd`'s rows, -1 if unknown.
 
@@ -157,7 +151,8 @@ def fold_dataset(
     Raises:
         DataError: fewer rows than folds.
     """
-    features, crowd = all_annotated(dataset)
+    rest = [split.features for split in annotated_parts(dataset)]
+    features, crowd = np.concatenate([dataset.features, *rest]), whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
     first = first_of_each(features)

@@ -45,7 +45,7 @@ def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -
         for seed, (name, more) in enumerate(zip(names, hparams, strict=True))
     ]
     shift = np.array([0.0, 0.5, -0.5])
-    average = Average.of(members, names, 1.7, shift, [3.0, 1.0])
+    average = Average.of(members, 1.7, shift, [3.0, 1.0])
     naive = np.ones((len(features), 3))
     for member, weight in zip(members, (0.75, 0.25), strict=True):
         naive *= np.maximum(member.predict_proba(features), LEAST) ** weight
