@@ -151,8 +151,8 @@ def fold_dataset(
     Raises:
         DataError: fewer rows than folds.
     """
-    rest = [split.features for split in annotated_parts(dataset)]
-    features, crowd = np.concatenate([dataset.features, *rest]), whole_crowd(dataset)
+    others = [split.features for split in annotated_parts(dataset)]
+    features, crowd = np.concatenate([dataset.features, *others]), whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)
     truth = whole_truth(dataset)
     first = first_of_each(features)

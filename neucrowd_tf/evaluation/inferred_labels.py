@@ -18,7 +18,7 @@ from neucrowd_tf.evaluation.without_truth import joint_probas
 from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 
 HEADER = (
-    *("task", "label", "probability", "num_labels", "votes", "annotators"),
+    *("task", "label", "probability", "num_labels", "votes"),
     *("model_label", "model_probability", "model_held_out"),
 )
 
@@ -49,16 +49,10 @@ class InferredLabels:
     def rows(self) -> Iterator[list[Any]]:
         """Yields a row with the columns of `HEADER` for each instance.
 
-        Votes and annotators are listed by class, the commonest first.
+        Votes are listed by class, the commonest first.
         """
         crowd, names = self.crowd, [str(name) for name in self.crowd.class_names.tolist()]
         votes = crowd.vote_counts()
-        who: list[dict[int, list[str]]] = [{} for _ in range(crowd.num_instances)]
-        if crowd.has_identities:
-            annotators = [str(name) for name in crowd.annotator_names.tolist()]
-            triples = (crowd.instances.tolist(), crowd.annotators.tolist(), crowd.labels.tolist())
-            for instance, annotator, label in zip(*triples, strict=True):
-                who[instance].setdefault(label, []).append(annotators[annotator])
         best, model = self.labels, self.model.argmax(axis=1)
         for row, task in enumerate(crowd.instance_names.tolist()):
             order = [c for c in np.argsort(-votes[row], kind="stable").tolist() if votes[row, c]]
@@ -68,7 +62,6 @@ class InferredLabels:
                 float(self.probas[row, best[row]]),
                 int(votes[row].sum()),
                 "; ".join(f"{names[c]}: {votes[row, c]}" for c in order),
-                "; ".join(f"{names[c]}: {', '.join(who[row][c])}" for c in order if c in who[row]),
                 names[model[row]],
                 float(self.model[row, model[row]]),
                 "yes" if self.held_out[row] else "no",

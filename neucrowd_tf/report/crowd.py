@@ -124,21 +124,12 @@ def _agreement(
         "coefficients": [(text, measured[name]) for name, text in titles.items()],
         "scale": scale,
         "numbers": scale == "nominal" and annotations.num_classes > 2 and numbers is not None,
-        "words": in_words(measured["fleiss"].value),
         "least": [(names[p.first], names[p.second], *p[2:]) for p in compared[:MOST_PAIRS]],
         "pairs": len(compared),
         "many": MANY_SHARED,
         "models": [name for name, human in zip(names, people, strict=True) if not human],
         "model_lines": lines,
     }
-
-
-def in_words(kappa: float) -> str:
-    """Returns the name of a kappa by Landis and Koch (1977)."""
-    if np.isnan(kappa):
-        return "undefined"
-    names = ((0.0, "poor"), (0.2, "slight"), (0.4, "fair"), (0.6, "moderate"), (0.8, "substantial"))
-    return next((word for limit, word in names if kappa <= limit), "almost perfect")
 
 
 def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any] | None:

@@ -66,7 +66,7 @@ def test_texts_to_a_model_that_takes_strings(
     assert metrics["test"]["accuracy"] > 0.8 and "annotators share" in metrics["test_meaning"]
     labels = pd.read_csv(folder / "labels.csv")
     assert len(labels) == 90 and set(labels["label"]) == {"no", "yes"}
-    assert (labels["num_labels"] == 4).all() and labels["annotators"].str.contains("gpt").all()
+    assert (labels["num_labels"] == 4).all()
     assert (labels["model_held_out"] == "yes").sum() == 18
     assert len(pd.read_csv(folder / "annotators.csv")) == 6
     assert "is a model and is left out" in (folder / "report.html").read_text()
