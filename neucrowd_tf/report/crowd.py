@@ -37,21 +37,6 @@ REASONS = {
     verdicts.CHANCE_NOTE: "labels hardly depend on what others say: check some with gold labels",
     verdicts.WEAK_NOTE: "the consensus itself may be little better than chance",
 }
-_STATISTICS = {
-    "num_instances": "items",
-    "num_annotators": "annotators",
-    "num_classes": "classes",
-    "num_annotations": "labels",
-    "unannotated": "items without a label",
-    "annotations_per_instance": "labels per item",
-    "annotations_per_annotator": "labels per annotator",
-    "sparsity": "sparsity: share of missing labels",
-    "kappa": "Fleiss' kappa",
-    "alpha": "Krippendorff's alpha",
-    "imbalance_ratio": "imbalance of the labels: largest to smallest class",
-}
-# Vote counts do not have these: their columns are places in a count, not annotators.
-_OF_ANNOTATORS = ("num_annotators", "annotations_per_annotator", "sparsity")
 
 
 def crowd_sections(
@@ -73,20 +58,11 @@ def crowd_sections(
     values: dict[str, Any] = {"annotators": None, "agreement": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), list(models))
-        agrees = _agreement(annotations, people, models, scale)
-        described |= {name: agrees[name].value for name in ("kappa", "alpha")}
-        values["agreement"] = agrees
+        values["agreement"] = _agreement(annotations, people, models, scale)
         values["relabelling"] = _requests(inference, people)
         values["annotators"] = _annotators(inference)
-    else:
-        described = {name: value for name, value in described.items() if name not in _OF_ANNOTATORS}
     classes = map(shown, annotations.class_names.tolist())
     return values | {
-        "facts": [
-            (label, described[name], name)
-            for name, label in _STATISTICS.items()
-            if name in described
-        ],
         "stats": described,
         "shares": list(zip(classes, described["class_shares"], strict=True)),
         "consensus": {
@@ -120,7 +96,6 @@ def _agreement(
         "overlap": overlap,
         "least_overlap": LEAST_OVERLAP,
         "kappa": measured["fleiss"],
-        "alpha": measured["krippendorff"],
         "coefficients": [(text, measured[name]) for name, text in titles.items()],
         "scale": scale,
         "numbers": scale == "nominal" and annotations.num_classes > 2 and numbers is not None,
