@@ -71,7 +71,7 @@ def read_probabilities(
 
 
 def _number(cell: str) -> float:
-    """Returns a cell as a number, NaN if it is none."""
+    """Returns a cell as a number, NaN for any other text."""
     try:
         return float(cell)
     except ValueError:
