@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
@@ -37,7 +38,6 @@ from neucrowd_tf.choice.candidates import affordable
 from neucrowd_tf.choice.evidence import CRITERIA, Evidence
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
-from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.metrics import expected_calibration_error
 from neucrowd_tf.training.validation import consensus_labels
 
@@ -272,19 +272,11 @@ def _shifted(probabilities: NDArray[Any], correction: NDArray[Any]) -> NDArray[n
 
 def report(results: Mapping[str, Mapping[str, float]]) -> str:
     """Returns the regrets in points: means by rule, and `auto` by table."""
-    rules = [r for r in next(iter(results.values())) if r != "best" and not r.startswith(ERROR)]
-    rows = []
-    for rule in rules:
-        values = [100 * row[rule] for row in results.values()]
-        rows.append((rule, f"{np.mean(values):.1f}", f"{max(values):.1f}"))
-    shown = ("best", "auto", f"auto with {GOLD} gold labels", "consensus")
-    tables = [
-        (name, *(f"{100 * row[rule]:.1f}" for rule in shown), f"{row[f'{ERROR} with']:.3f}")
-        for name, row in results.items()
-    ]
-    means = markdown_table(("rule", "mean regret", "largest"), rows)
-    by_table = markdown_table(("table", "best candidate", *shown[1:], ERROR), tables)
-    return "\n".join([*means, "", *by_table, ""])
+    table = 100 * pd.DataFrame(results).T
+    rules = [name for name in table if name != "best" and not name.startswith(ERROR)]
+    means = table[rules].agg(["mean", "max"]).T
+    shown = table[["best", "auto", f"auto with {GOLD} gold labels", "consensus", f"{ERROR} with"]]
+    return f"{means.round(1).to_string()}\n\n{shown.round(1).to_string()}"
 
 
 def main() -> None:
@@ -302,7 +294,6 @@ def main() -> None:
         return
     folders = sorted(path.parent for path in options.output.glob("*/mv_lr.npz"))
     results = {folder.name: regrets(folder) for folder in folders}
-    options.output = None  # a page is shown, not written
     show(options, results, report(results) if results else "no collected tables")
 
 

@@ -1,14 +1,14 @@
 """How far the rule of `Consensus` is to be believed: leave one benchmark out, and crowds that it
 was not chosen on.
 
-    python -m benchmarks.consensus [--data_dir=D] [--json] [--output=results/consensus.md]
+    python -m benchmarks.consensus [--data_dir=D] [--json]
 
-A rule is how many nats of EBCC's bound are decisive, how many methods are averaged, and how far
-annotators are drawn towards their mean; all rules of a grid are scored on every crowd from the same
-fits. Leave one out: the rule that is best on eleven of the published benchmarks is applied to the
-twelfth (rules that tie for best are averaged). The default, as it is, is then scored on crowds that
-had no part in its choice: half of each benchmark's annotations, LabelMe, Music, 2,000 images of
-CIFAR-10N, and simulated crowds.
+A rule is written nats / methods / labels: how many nats of EBCC's bound are decisive, how many
+methods are averaged else, and how far annotators are drawn towards their mean. All rules of a grid
+are scored on every crowd from the same fits. Leave one out: the rule that is best on eleven of the
+published benchmarks is applied to the twelfth (rules that tie for best are averaged). The default,
+as it is, is then scored on crowds that had no part in its choice: half of each benchmark's
+annotations, LabelMe, Music, 2,000 images of CIFAR-10N, and simulated crowds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
 from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.io.tables.writing import markdown_table
 
 # -1 is always EBCC, infinity never.
 DECISIVE = (-1.0, 0.0, 2.0, 5.0, 10.0, 20.0, float("inf"))
@@ -161,74 +160,36 @@ def left_out(seen: dict[str, dict[str, Any]]) -> dict[str, tuple[str, float]]:
 
 
 def tables(seen: dict[str, Any], unseen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the page's tables and what --json prints."""
-    chosen = left_out(seen)
+    """Returns the tables as text, and what --json prints."""
     default = {name: one["rules"][DEFAULT] for name, one in seen.items()}
-    rows: list[tuple[str, ...]] = [
-        (name, f"{seen[name]['gain']:.1f}", rule, f"{accuracy:.4f}", f"{default[name]:.4f}")
-        for name, (rule, accuracy) in chosen.items()
-    ]
-    mean = {
-        "left_out": float(np.mean([accuracy for _, accuracy in chosen.values()])),
-        "default": float(np.mean(list(default.values()))),
-    }
-    rows.append(("mean", "", "", *(f"{value:.4f}" for value in mean.values())))
-    head = "benchmark", "EBCC's gain", "rule from the others", "its accuracy", "the default's"
-    over = np.mean([list(one["rules"].values()) for one in seen.values()], axis=0)
+    rules = pd.DataFrame(left_out(seen), index=["rule from the others", "its accuracy"]).T
+    rules = rules.assign(gain={name: one["gain"] for name, one in seen.items()}, default=default)
     alone = pd.DataFrame({name: one["alone"] for name, one in unseen.items()}).T[list(ALONE)]
     groups = {"mean": "", "mean of halves": "half of", "mean of simulated": "simulated"}
     means = pd.DataFrame(
         {title: alone[alone.index.str.startswith(start)].mean() for title, start in groups.items()}
     ).T.dropna()
-    gaps = alone.rsub(alone.max(axis=1), axis=0)
-    behind = pd.DataFrame({"on average": gaps.mean(), "at most": gaps.max()}).T
-
-    def shown(table: pd.DataFrame, corner: str) -> list[str]:
-        cells = (
-            (str(name), *(f"{value:.4f}" for value in row)) for name, *row in table.itertuples()
-        )
-        return markdown_table((corner, *ALONE), cells)
-
-    lines = [
-        *markdown_table(head, rows),
-        "",
-        f"Of {len(over)} rules {(over >= 0.85).sum()} have a mean of .850 or more; the median is"
-        f" {np.median(over):.4f}, the best {over.max():.4f}, the worst {over.min():.4f}.",
-        "",
-        *shown(pd.concat([means, alone]), "crowd"),
-        "",
-        "Behind the best of these eight, which nobody knows without truth:",
-        "",
-        *shown(behind, ""),
-    ]
-    return "\n".join([*lines, ""]), {**mean, "unseen": means.T.to_dict()}
-
-
-def page(body: str) -> str:
-    """Returns the whole page."""
-    return (
-        "## Consensus: its rule on what it was not chosen on\n\n"
-        "`python -m benchmarks.consensus --data_dir=DATA --output=results/consensus.md`\n\n"
-        "A rule is written nats / methods / labels: how much EBCC's bound has to rise for its"
-        " labels to stay, how many methods are averaged else, and the pull on annotators. The"
-        f" default is {DEFAULT}. First, each benchmark with the rule of"
-        f" {len(DECISIVE) * len(BEST) * len(STRENGTH)} that is best on the others; which methods"
-        " are candidates is not chosen anew. Then crowds that had no part in the choice: half of"
-        " each benchmark's annotations, other published crowds, simulated ones (in `copies` six of"
-        " thirty annotators copy one). Accuracy; a label tied at the top counts by its share.\n\n"
-        + body
-    )
+    behind = alone.rsub(alone.max(axis=1), axis=0).agg(["mean", "max"])
+    titles = {
+        "Each benchmark with the rule that is best on the others": rules,
+        "Crowds that had no part in the choice": pd.concat([means, alone]),
+        "Behind the best of these, which nobody knows without truth": behind,
+    }
+    text = "\n\n".join(f"{title}:\n{table.to_string()}" for title, table in titles.items())
+    chosen, by_default = rules["its accuracy"].mean(), rules["default"].mean()
+    figures = {"left_out": float(chosen), "default": float(by_default)}
+    return text, figures | {"unseen": means.T.to_dict()}
 
 
 def main() -> None:
     """Scores the rules on all crowds."""
-    options = arguments(__doc__, data_dir=data_folder(), output=None)
+    options = arguments(__doc__, data_dir=data_folder())
     warnings.simplefilter("ignore")  # not converged, on small sets
     makers = crowds(options.data_dir)
     if not makers[0]:
         sys.exit(f"consensus: expected benchmarks in {options.data_dir}/{published.FOLDER}")
-    body, result = tables(*(dict(gathered(some)) for some in makers))
-    show(options, result, page(body))
+    text, result = tables(*(dict(gathered(some)) for some in makers))
+    show(options, result, text)
 
 
 if __name__ == "__main__":

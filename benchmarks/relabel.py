@@ -1,7 +1,6 @@
 """Measures what further labels bring on public crowds, by which items are labelled again.
 
     python -m benchmarks.relabel [--data_dir=D] [--crowds=rte,...] [--json]
-        [--output=results/relabel.md]
 
 Every crowd of `benchmarks.crowds` with more labels is thinned to two and three labels per item.
 A tenth and three tenths of the items each get one of the other labels, and the consensus is
@@ -28,14 +27,12 @@ from benchmarks.crowds import FAMILY, read_crowds, thinned
 from benchmarks.timing import arguments, data_folder, show
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import belief_of
 from neucrowd_tf.labelling.gain import expected_gain
 
 SHARES = (0.1, 0.3)
 OTHERS = ("random", "entropy", "activelab")
-HEAD = ("crowd", "labels per item", "labelled again", "accuracy")
 
 
 def scores(
@@ -127,36 +124,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return result | {f"{strategy}_rise": float(value) for strategy, value in rise.items()}
 
 
-def markdown(rows: Sequence[dict[str, Any]], result: dict[str, Any]) -> str:
-    """Returns the page of results."""
-    columns = ("expected", "reached", *OTHERS)
-    cells = (
-        [row["crowd"], str(row["labels"]), f"{row['share']:.0%}", f"{row['accuracy']:.3f}"]
-        + [f"{row[key]:.4f}" if key in row else "" for key in columns]
-        for row in rows
-    )
-    lines = [
-        "# What further labels bring",
-        "",
-        "`python -m benchmarks.relabel --data_dir=DATA` makes this page.",
-        "",
-        "Reached part of the expected gain, families of crowds counted once: {mean:.2f}, standard"
-        " error {spread:.2f}; 80% of values in [{low:.2f}, {high:.2f}]. Said by the other families"
-        " of each: {covered:.0%} of these intervals contain the reached rise, which is {error:.4f}"
-        " away from that said.".format(**result),
-        "",
-        "Mean rise of the accuracy with three tenths more labels: by expected gain"
-        " {reached_rise:.4f}, random {random_rise:.4f}, entropy {entropy_rise:.4f}, ActiveLab"
-        " {activelab_rise:.4f}.".format(**result),
-        "",
-        *markdown_table(HEAD + columns, cells),
-    ]
-    return "\n".join([*lines, ""])
-
-
-def main(argv: Sequence[str] | None = None) -> None:
+def main() -> None:
     """Measures the crowds."""
-    options = arguments(__doc__, argv, data_dir=data_folder(), crowds="", output=None)
+    options = arguments(__doc__, data_dir=data_folder(), crowds="")
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
     for name, crowd, truth in read_crowds(options.data_dir):
@@ -168,7 +138,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 rows += rises(name, crowd, truth, labels)
                 print(rows[-1], file=sys.stderr)
     result = summary(rows)
-    show(options, {"reached": result, "rows": rows}, markdown(rows, result))
+    page = f"{pd.DataFrame(rows).to_string(index=False)}\n\n{pd.Series(result).to_string()}"
+    show(options, {"reached": result, "rows": rows}, page)
 
 
 if __name__ == "__main__":

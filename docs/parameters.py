@@ -10,39 +10,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.arguments import declared
+
 PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
 MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def names_of(kind: Any) -> list[str]:
-    """Returns the arguments of a constructor in its order."""
-    return [name for name in inspect.signature(kind.__init__).parameters if name != "self"]
-
-
-def described(kind: Any) -> list[tuple[list[str], str]]:
-    """Returns the names and the text of each entry.
-
-    Entries are declared with `neucrowd_tf.arguments`, or stand under "Args:" in the class's
-    docstring.
-    """
-    if "__dataclass_fields__" in vars(kind):
-        from neucrowd_tf.arguments import declared
-
-        return [
-            ([field.name], field.metadata["meaning"])
-            for field in declared(kind)
-            if field.metadata.get("meaning")
-        ]
-    match = re.search(r"Args:\n(.*?)(?:\n\n|\Z)", inspect.getdoc(kind) or "", re.DOTALL)
-    entries: list[tuple[list[str], str]] = []
-    for line in (match[1] if match else "").split("\n"):
-        start = re.match(r"^    ([A-Za-z_][\w, ]*): (.*)$", line)
-        if start:
-            entries.append(([name.strip() for name in start[1].split(",")], start[2]))
-        elif entries:
-            names, text = entries[-1]
-            entries[-1] = names, f"{text} {line.strip()}"
-    return entries
 
 
 def shown(value: Any) -> str:
@@ -55,24 +26,22 @@ def shown(value: Any) -> str:
 def entries(kind: Any, above: set[tuple[str, str]]) -> str:
     """Returns the parameters of a constructor as a list in Markdown.
 
-    Those without an entry stand in the last line, and so do those that are `above`, which this
+    Those without a meaning stand in the last line, and so do those that are `above`, which this
     list's are added to.
     """
-    parameters = {
-        name: inspect.signature(kind.__init__).parameters[name] for name in names_of(kind)
-    }
-    lines, left = [], dict(parameters)
-    for names, text in described(kind):
-        entry = ", ".join(f"{name}={parameters[name].default!r}" for name in names), text
-        if entry in above:
-            continue
-        above.add(entry)
-        shown_names = ", ".join(f"`{name}={shown(parameters[name].default)}`" for name in names)
-        lines += textwrap.wrap(
-            f"- {shown_names}: {text}", 100, subsequent_indent="  ", break_on_hyphens=False
-        )
-        for name in names:
-            left.pop(name, None)
+    lines, left = [], list(inspect.signature(kind).parameters)
+    for field in declared(kind):
+        meaning = field.metadata.get("meaning")
+        entry = f"{field.name}={field.default!r}", meaning
+        if meaning and entry not in above:
+            above.add(entry)
+            left.remove(field.name)
+            lines += textwrap.wrap(
+                f"- `{field.name}={shown(field.default)}`: {meaning}",
+                100,
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            )
     if left:
         as_above = f"- As above: {', '.join(f'`{name}`' for name in left)}."
         lines += textwrap.wrap(as_above, 100, subsequent_indent="  ")
@@ -94,11 +63,6 @@ def page(text: str) -> str:
     return "".join(sections)
 
 
-def main() -> None:
-    """Rewrites the page."""
-    sys.path.insert(0, str(PAGE.parent.parent.parent))
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    sys.path.insert(0, str(PAGE.parents[2]))  # baselines
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
