@@ -67,14 +67,13 @@ class Aggregator(Persistent):
         instance_names_, annotator_names_: `[N]` and `[R]`.
     """
 
-    # The name by which errors call a method that has to know who gave each label ("" for that of
-    # the class), None for one that need not.
-    needs_identities: ClassVar[str | None] = ""
+    needs_identities: ClassVar[bool] = True  # whether it has to know who gave each label
 
     ties: Ties = argument(
         "first",
         one_of("random", "first", "prior"),
-        "what decides between equally probable classes, as in `majority_labels`.",
+        'what decides between equally probable classes: "random" (with `seed`), "first" (the lowest'
+        ' class code) or "prior" (the class that is commoner over all instances).',
     )
     seed: int = argument(0, whole(0), "for what is random.")
     labels_: Codes = fitted()
@@ -179,8 +178,8 @@ class Aggregator(Persistent):
         """
         check_arguments(self)
         crowd = as_annotations(annotations)
-        if self.needs_identities is not None:
-            crowd.require_identities(self.needs_identities or type(self).__name__)
+        if self.needs_identities:
+            crowd.require_identities(type(self).__name__)
         if not crowd.num_annotations:
             raise DataError(
                 f"{type(self).__name__}: expected at least one annotation, received none"

@@ -121,7 +121,7 @@ class Consensus(Aggregator):
             chosen.
     """
 
-    needs_identities: ClassVar[str | None] = None
+    needs_identities: ClassVar[bool] = False
 
     best: int = argument(3, whole(1), "methods to average.")
     folds: int = argument(5, whole(2), "parts that annotations are held out in.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,8 +51,6 @@ class Crowdlab(Aggregator):
         >>> Crowdlab().fit([[0, 0], [1, 0]], probabilities=[[0.9, 0.1], [0.2, 0.8]]).labels_
         array([0, 1])
     """
-
-    needs_identities: ClassVar[str | None] = "CROWDLAB"
 
     quality_: Array = fitted()
     weights_: Array = fitted()

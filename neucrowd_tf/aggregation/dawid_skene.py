@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -153,8 +152,6 @@ class DawidSkene(IterativeAggregator):
         Dawid and Skene (1979), Applied Statistics 28(1). `hard=True` is Sinha, Rao and
         Balasubramanian (2018), Fast Dawid-Skene.
     """
-
-    needs_identities: ClassVar[str | None] = "Dawid-Skene"
 
     smoothing: float = argument(
         0.01, number(least=0), "pseudo-count for every cell of every confusion matrix."

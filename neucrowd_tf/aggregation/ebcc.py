@@ -71,7 +71,7 @@ class EBCCModel(LatentModel[Groups]):
     def start(self, shard: Shard) -> Array:
         """Returns `[n, C * M]`: shares of votes, divided at random among a class' first groups."""
         votes = shard.votes()
-        parts = np.random.default_rng([self.seed, shard.first]).standard_exponential(
+        parts = np.random.default_rng([self.seed, 0]).standard_exponential(
             (*votes.shape, self.groups)
         )
         parts[:, :, self.occupied :] = 0.0

@@ -147,7 +147,6 @@ class Glad(IterativeAggregator):
         (M-step) for two classes.
     """
 
-    needs_identities: ClassVar[str | None] = "GLAD"
     m_step_iter: ClassVar[int] = 5  # most steps of L-BFGS in an M-step
 
     prior: Prior = argument(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
@@ -57,8 +55,6 @@ class Kos(Aggregator):
         Karger, Oh and Shah (2014), Budget-optimal task allocation for reliable crowdsourcing
         systems; (2013), Efficient crowdsourcing for multi-class labeling, for C classes.
     """
-
-    needs_identities: ClassVar[str | None] = "KOS"
 
     max_iter: int = argument(100, whole(1), "rounds of messages.")
 

@@ -11,7 +11,7 @@ from neucrowd_tf.aggregation.base import Aggregator, Codes, Ties, apply_gold, no
 from neucrowd_tf.aggregation.sums import skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
-from neucrowd_tf.arguments import argument, estimator, one_of
+from neucrowd_tf.arguments import estimator
 from neucrowd_tf.errors import UsageError
 
 
@@ -58,14 +58,9 @@ class MajorityVote(Aggregator):
     labels) the row is uniform and the skill 1 / C.
     """
 
-    needs_identities: ClassVar[str | None] = None
+    needs_identities: ClassVar[bool] = False
 
-    ties: Ties = argument(
-        "random",
-        one_of("random", "first", "prior"),
-        'what decides between classes with equally many votes: "random" (with `seed`), "first" (the'
-        ' lowest class code) or "prior" (the class that is commoner over all annotations).',
-    )
+    ties: Ties = "random"
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Counts the votes; gold labels replace them."""

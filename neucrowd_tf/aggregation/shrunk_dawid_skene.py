@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
@@ -47,8 +45,6 @@ class ShrunkDawidSkene(IterativeAggregator):
         >>> from neucrowd_tf.datasets.bundled import load_cancer
         >>> labels = ShrunkDawidSkene().fit_predict(load_cancer(seed=0).annotations)
     """
-
-    needs_identities: ClassVar[str | None] = "shrunk Dawid-Skene"
 
     strength: float = argument(
         4.0, number(least=0), "labels of the average annotator added for each true class."

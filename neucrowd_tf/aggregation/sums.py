@@ -45,13 +45,11 @@ class Shard:
             `annotator * C + label`.
         num_classes: C.
         gold: `[n]` known class codes, -1 where unknown; None without any.
-        first: the position of its first instance among those of all shards, for random starts.
     """
 
     one_hot: sparse.csr_matrix
     num_classes: int
     gold: Codes | None = None
-    first: int = 0
 
     @property
     def num_annotators(self) -> int:

@@ -116,7 +116,7 @@ class ZeroBasedSkill(WeightedVote):
 
 
 @estimator
-class GoldMajorityVote(WeightedVote):
+class GoldMajorityVote(Wawa):
     """Majority vote weighted by the annotators' shares of right labels on gold instances.
 
     An annotator who labelled none of these has the mean weight. Without any gold labels it is the
@@ -130,9 +130,7 @@ class GoldMajorityVote(WeightedVote):
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         if shard.gold is None or not (shard.gold >= 0).any():
-            labels = self._labels(shard, np.ones(shard.num_annotators))
-            skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
-            return np.ones_like(skills), skills
+            return np.ones(shard.num_annotators), super()._weigh(shard)[1]
         counts = right_counts(shard, shard.gold)
         if not counts.any():
             raise DataError("gold labels: expected one that an annotator labelled, received none")

@@ -177,7 +177,7 @@ def test_shards_give_what_the_whole_gives(name: str, crowd: Annotations) -> None
     """The loop of `sums`' docstring over three shards, against `run` on all annotations."""
     whole = Shard(crowd.one_hot(), 3)
     model = _models(whole)[name]
-    shards = [Shard(whole.one_hot[a : a + 100], 3, first=a) for a in (0, 100, 200)]
+    shards = [Shard(whole.one_hot[a : a + 100], 3) for a in (0, 100, 200)]
     parameters, objectives = None, []
     sums = total(model.statistics(shard) for shard in shards)
     for _ in range(6):

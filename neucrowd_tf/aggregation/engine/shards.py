@@ -93,7 +93,7 @@ class Shards:
         one_hot = sparse.csr_matrix(
             (np.ones(len(columns)), np.asarray(columns), np.asarray(offsets)), shape=shape
         )
-        return Shard(one_hot, self.num_classes, first=sum(self.sizes[:number]))
+        return Shard(one_hot, self.num_classes)
 
     def tasks(self, number: int) -> pa.Array:
         """Returns the names of a shard's tasks."""
