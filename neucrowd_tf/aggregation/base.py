@@ -212,22 +212,16 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)
     for task, label in gold_labels.items():  # type: ignore[union-attr]
-        if task not in tasks:
-            raise DataError(
-                f"gold labels: expected tasks of the annotations, received task {task!r}"
-            )
-        if label not in classes:
-            shown = ", ".join(repr(name) for name in list(classes)[:8])
-            raise DataError(
-                f"gold labels: task {task!r}: expected one of the classes {shown}, received"
-                f" {label!r}"
-            )
-        row, code = tasks[task], classes[label]
-        if codes[row] not in (MISSING, code):
-            first = list(classes)[codes[row]]
-            raise DataError(
-                f"gold labels: task {task!r}: expected one label, received {first!r} and {label!r}"
-            )
+        row, code = tasks.get(task, MISSING), classes.get(label, MISSING)
+        problem = ""
+        if row == MISSING:
+            problem = "no annotation has this task"
+        elif code == MISSING:
+            problem = f"the classes are {', '.join(map(repr, list(classes)[:8]))}"
+        elif codes[row] not in (MISSING, code):
+            problem = f"the task also has the label {list(classes)[codes[row]]!r}"
+        if problem:
+            raise DataError(f"gold labels: task {task!r}, label {label!r}: {problem}")
         codes[row] = code
     return codes
 

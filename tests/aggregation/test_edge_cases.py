@@ -43,6 +43,6 @@ def test_annotators_with_one_label_each_keep_the_vote_under_a_uniform_prior(labe
 def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
     gold = pd.Series(["a", "a", "b"], index=["x", "y", "x"])
     crowd = Annotations.from_arrays(["x", "y"], ["p", "p"], ["a", "b"])
-    with pytest.raises(DataError, match="task 'x': expected one label, received 'a' and 'b'"):
+    with pytest.raises(DataError, match="task 'x', label 'b': the task also has the label 'a'"):
         gold_codes(gold, crowd)
     np.testing.assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])

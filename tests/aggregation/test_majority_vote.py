@@ -67,8 +67,8 @@ def test_gold_labels() -> None:
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        ({"e": "x"}, "received task 'e'"),
-        ({"a": "w"}, "task 'a': expected one of the classes 'x', 'y', 'z', received 'w'"),
+        ({"e": "x"}, "task 'e', label 'x': no annotation has this task"),
+        ({"a": "w"}, "task 'a', label 'w': the classes are 'x', 'y', 'z'"),
         (np.array([0, 1, 3, -1]), "row 2: expected a class code from 0 to 2 or -1"),
         (np.array([0, 1]), "expected 4 class codes, received int64 of shape"),
         (np.array([0.0, 1.0, 2.0, -1.0]), "expected 4 class codes, received float64"),

@@ -44,21 +44,21 @@ class Dask:
     """
 
     def __init__(self, scheduler: str | None = None, workers: int = 2) -> None:
-        self._cluster: Any = None
         if scheduler is None:
             with dask.config.set(PATIENCE):
-                self._cluster = distributed.LocalCluster(
+                self.client = distributed.Client(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
                     memory_limit=0,
+                    set_as_default=False,
+                    # Sums of many annotators are large: past the scheduler, which would copy them.
+                    direct_to_workers=True,
                 )
-            scheduler = self._cluster.scheduler_address
-        # Sums of many annotators are large: past the scheduler, which would copy them on their way.
-        # Workers elsewhere may be out of reach.
-        self.client = connect(scheduler, direct=self._cluster is not None)
+        else:
+            self.client = connect(scheduler)
         self.client.run_on_scheduler(_allow_deaths)
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -80,22 +80,16 @@ class Dask:
     def close(self) -> None:
         """Leaves the scheduler, and ends the workers of its own."""
         self.client.close()
-        if self._cluster is not None:
-            self._cluster.close()
 
 
-def connect(scheduler: str, direct: bool = False) -> distributed.Client:
-    """Returns a client of a scheduler that has workers.
-
-    The second value says which results reach the client directly, and which through the scheduler.
+def connect(scheduler: str) -> distributed.Client:
+    """Returns a client of a scheduler that has workers; they may be out of the client's reach.
 
     Raises:
         UsageError: none answers, or it has no worker.
     """
     try:
-        client = distributed.Client(
-            scheduler, set_as_default=False, timeout=10, direct_to_workers=direct
-        )
+        client = distributed.Client(scheduler, set_as_default=False, timeout=10)
     except (OSError, ValueError) as error:
         raise UsageError(
             "--scheduler: expected a Dask scheduler's address, as in tcp://host:8786, received"

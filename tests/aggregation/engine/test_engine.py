@@ -438,7 +438,7 @@ def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch)
     engine = dask.Dask(workers=1)
     try:
         assert list(engine.map(abs, [-1])) == [1]
-        engine._cluster.scale(0)
+        engine.client.cluster.scale(0)
         with pytest.raises(UsageError, match="expected workers, received none in 2 s"):
             list(engine.map(abs, [-1, -2]))
     finally:
