@@ -45,10 +45,6 @@ def read_probabilities(
     table, options = read_beside(path, options or TableOptions())
     names = [f"p_{name}" for name in annotations.class_names.tolist()]
     columns = named_columns(path, table.columns, names, "classes")
-    extra = [name for name in table.columns if name.startswith("p_") and name not in columns]
-    if extra:
-        shown = ", ".join(names)
-        raise error("unknown_class", path, label=extra[0].removeprefix("p_"), classes=shown)
     ids = [str(name) for name in annotations.instance_names.tolist()]
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]

@@ -117,13 +117,13 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     (folder / "runs").mkdir(parents=True)
     stored = source.stored(folder / "runs")
     vocabularies = list(engine.map(vocabulary, stored.parts))
-    annotators = _ordered(united([piece.annotators for piece in vocabularies]))
-    labels = sum((piece.labels for piece in vocabularies), Counter())
-    missing = sum(piece.missing for piece in vocabularies)
+    annotators = _ordered(united([workers for workers, _, _ in vocabularies]))
+    labels = sum((counts for _, counts, _ in vocabularies), Counter())
+    missing = sum(lost for _, _, lost in vocabularies)
     first = source.files[0].absolute()
     spelt = list(map(str, annotators.to_pylist()))
-    _, workers, names_of_labels = source.parts[0].columns if source.parts else ((), (), ())
-    if set(workers) & set(spelt) and set(names_of_labels) & labels.keys():
+    _, who, what = source.parts[0].columns if source.parts else ((), (), ())
+    if set(who) & set(spelt) and set(what) & labels.keys():
         raise error("header_again", first)
     classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
     if len(classes) > MOST_CLASSES:
@@ -138,15 +138,16 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
     rule, sizes = stored.options.duplicates, (len(annotators), len(classes))
     sort = functools.partial(gather, folder, runs, *sizes, first, rule)
-    parts = list(engine.map(sort, range(buckets)))
+    tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
         raise DataError(f"{first}: expected files at rest, received one that changes")
-    if twice := sum(piece[2] for piece in parts):
-        lines.append(f"Duplicate (item, annotator) pairs: {twice:,}, {rule} used (--duplicates).")
+    if any(twice):
+        pairs = f"{sum(twice):,}, {rule} used"
+        lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
     shards: dict[str, Any] = {
-        "sizes": [piece[0] for piece in parts],
-        "num_annotations": sum(piece[1] for piece in parts),
+        "sizes": tasks,
+        "num_annotations": sum(annotations),
         "num_annotators": len(annotators),
         "classes": typed_names(classes).tolist(),
         "lines": [*source.lines, *(() if source.table else lines)],

@@ -285,16 +285,8 @@ def _check_items(items: pa.ChunkedArray, file: Path) -> None:
         check_ids(file, "item", pc.unique(odd).to_pylist(), lambda at: "")
 
 
-class Vocabulary(NamedTuple):
-    """The annotators in a part, the labels with their numbers, and how many rows are left out."""
-
-    annotators: pa.Array
-    labels: Counter[str]
-    missing: int
-
-
-def vocabulary(piece: Part) -> Vocabulary:
-    """Returns the annotators and labels of a part.
+def vocabulary(piece: Part) -> tuple[pa.Array, Counter[str], int]:
+    """Returns the annotators and labels of a part, and how many of its rows are left out.
 
     Raises:
         DataError: what `batches` raises.
@@ -305,7 +297,7 @@ def vocabulary(piece: Part) -> Vocabulary:
         for item in pc.value_counts(table["label"].combine_chunks()):
             labels[str(item["values"].as_py())] += item["counts"].as_py()
         missing += lost
-    return Vocabulary(united(annotators), labels, missing)
+    return united(annotators), labels, missing
 
 
 def united(arrays: Sequence[pa.Array]) -> pa.Array:
