@@ -122,8 +122,8 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     missing = sum(lost for _, _, lost in vocabularies)
     first = source.files[0].absolute()
     spelt = list(map(str, annotators.to_pylist()))
-    _, who, what = source.parts[0].columns if source.parts else ((), (), ())
-    if set(who) & set(spelt) and set(what) & labels.keys():
+    _, of_workers, of_labels = source.parts[0].columns if source.parts else ((), (), ())
+    if set(of_workers) & set(spelt) and set(of_labels) & labels.keys():
         raise error("header_again", first)
     classes, lines = check_vocabulary(first, spelt, labels, missing, stored.options)
     if len(classes) > MOST_CLASSES:

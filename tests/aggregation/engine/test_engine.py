@@ -358,7 +358,7 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
         (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: not available"),
         (["--annotations=a.parquet", "--output=o", "--method=kos"], "out of core, received 'kos'"),
         (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
-        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: 0 is not a positive"),
+        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: 0 is not"),
         (
             ["--annotations=a.parquet", "--output=o", "--scheduler=tcp://x:1"],
             "--scheduler: only with --engine=dask",
