@@ -10,16 +10,7 @@ from scipy.special import softmax
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import (
-    Constraint,
-    argument,
-    estimator,
-    fitted,
-    none,
-    number,
-    one_of,
-    text,
-)
+from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, text
 from neucrowd_tf.dasc.estimator import seeded
 from neucrowd_tf.dasc.methods import SelfTrainedCrowdLayer, schedule_presets
 from neucrowd_tf.dasc.selection import PredictsAnnotators
@@ -32,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 TEMPERATURES = np.geomspace(0.25, 8.0, 41)
+CALIBRATION = 0.2  # share of the annotations that a first fit leaves out to choose temperatures
 # Standard deviation of log T_r about the crowd's log T: an annotator with few labels stays near it.
 _SPREAD = 0.5
 _LEAST = 1e-12
@@ -57,7 +49,7 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
 
     Attributes:
         generator_: the fitted estimator whose generator fills the cells.
-        temperatures_: `[R]` of annotators' probabilities, or None without `calibration`.
+        temperatures_: `[R]` of annotators' probabilities.
 
     References:
         DASC, equations 3 and 4 (the quotas); CrowdInG, section 3.3 (the generator). Their
@@ -78,20 +70,8 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         none | text,
         "the dataset whose presets the generator's method takes; None takes its defaults.",
     )
-    filling: str = argument(
-        "drawn",
-        one_of("drawn", "likely"),
-        "a selected cell's label: \"drawn\" from the generator's probabilities, so that the next"
-        ' round learns these, or the most "likely" one.',
-    )
-    calibration: float = argument(
-        0.2,
-        number(least=0, below=1),
-        "share of the annotations that a first fit leaves out, to choose a temperature for each"
-        " annotator's probabilities; 0 uses no temperature.",
-    )
 
-    temperatures_: NDArray[np.float64] | None = fitted()
+    temperatures_: NDArray[np.float64] = fitted()
     generator_: Any = fitted()
 
     @property
@@ -112,20 +92,19 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         options = self._options
         method = registry.method(options.pop("name"))
         self.generator_ = model = seeded(method.make(dataset=self.preset, **options), self.seed)
-        observed, self.temperatures_ = data.annotations.observed(), None
-        if self.calibration:
-            rest, held = held_out_annotations(observed, self.calibration, self.seed)
-            stage = run.stage("calibration").stage("round-0")
-            model.fit(data.features, rest, data.named_validation, run=stage)
-            needed, places = np.unique(observed.instances[held], return_inverse=True)
-            annotators = observed.annotators[held]
-            probabilities = model.predict_annotators(data.features[needed])[places, annotators]
-            self.temperatures_ = fit_temperatures(
-                probabilities, observed.labels[held], annotators, observed.num_annotators
-            )
+        observed = data.annotations.observed()
+        rest, held = held_out_annotations(observed, CALIBRATION, self.seed)
+        stage = run.stage("calibration").stage("round-0")
+        model.fit(data.features, rest, data.named_validation, run=stage)
+        needed, places = np.unique(observed.instances[held], return_inverse=True)
+        annotators = observed.annotators[held]
+        probabilities = model.predict_annotators(data.features[needed])[places, annotators]
+        self.temperatures_ = fit_temperatures(
+            probabilities, observed.labels[held], annotators, observed.num_annotators
+        )
         stage = run.stage("filling").stage("round-0")
         model.fit(data.features, observed, data.named_validation, run=stage)
-        return model if self.temperatures_ is None else Calibrated(model, self.temperatures_)
+        return Calibrated(model, self.temperatures_)
 
     def _labels(
         self,
@@ -135,7 +114,7 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         likely: NDArray[Any],
         rng: np.random.Generator,
     ) -> NDArray[Any]:
-        return drawn_labels(filler, features, cells, rng) if self.filling == "drawn" else likely
+        return drawn_labels(filler, features, cells, rng)
 
 
 def softened(probabilities: Any, temperatures: NDArray[Any]) -> NDArray[np.float32]:

@@ -28,8 +28,6 @@ CLASSES = {
     "crowd_layers.heads.unionnet": ("UnionHead",),
     "crowd_layers.layers": ("Standardise",),
     "crowd_layers.parts": ("AnnotationLoss", "OneAnnotator"),
-    "neucrowd.robust_anchor": ("RobustAnchor",),
-    "neucrowd.sampler": ("SamplingNetwork",),
     "nn.losses": (
         *("ContrastiveLoss", "TripletLoss", "SemiHardTripletLoss", "LiftedStructuredLoss"),
         *("TripletCenterLoss", "ClassCenters"),

@@ -17,14 +17,12 @@ from neucrowd_tf.arguments import (
     argument,
     estimator,
     fitted,
-    flag,
     none,
-    number,
     one_of,
     share,
     whole,
 )
-from neucrowd_tf.dasc.quality import round_scores
+from neucrowd_tf.dasc.quality import selection_quality
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import (
     SELECTORS,
@@ -56,17 +54,13 @@ class Rounds:
         history: figures by name.
         selections: `[M, 3]` (instance, annotator, label) of each round that selected.
         models: fitted models, or snapshots of `last`.
-        training: what each round's model was trained on.
         last: the last round's model.
-        stopped: "rounds", "exhausted" or "validation"; empty while they go on.
     """
 
     history: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
     selections: list[NDArray[np.int32]] = dataclasses.field(default_factory=list)
     models: list[Any] = dataclasses.field(default_factory=list)
-    training: list[Annotations] = dataclasses.field(default_factory=list)
     last: Any = None
-    stopped: str = ""
 
     def add(self, selected: NDArray[np.int32], lost: list[int], num_classes: int) -> None:
         """Adds the selection `[M, 3]` after the latest round, and the classes that were lost."""
@@ -101,9 +95,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
             instances are rows of the training data, `rows_` gives their positions in what `fit` was
             given.
-        annotations_: the picked round's training annotations, pseudo-annotations marked as
-            generated.
-        stopped_: "rounds", "exhausted" or "validation".
         confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
 
     References:
@@ -128,25 +119,11 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         "how many times pseudo-annotations are selected and the model is refitted; rounds end early"
         " when there is a label of every annotator for every instance.",
     )
-    reselect: bool = argument(
-        False,
-        flag,
-        "select from all unobserved cells again in each round, instead of keeping the selections of"
-        " earlier rounds.",
-    )
     pick: Literal["validation", "last"] = argument(
         "validation",
         one_of("validation", "last"),
         '"last" predicts with the last round, as published. "validation" predicts with the latest'
-        " round whose validation accuracy is within `tolerance` standard errors of the best one.",
-    )
-    tolerance: float = argument(
-        1.0, number(least=0), "in standard errors of the best accuracy; 0 chooses the best round."
-    )
-    patience: int | None = argument(
-        None,
-        none | whole(1),
-        "stop after so many rounds without a better validation accuracy; None runs all.",
+        " round whose validation accuracy is within a standard error of the best one.",
     )
     validation_fraction: float = argument(
         0.2,
@@ -167,8 +144,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     round_accuracy_: list[float] = fitted()
     history_: dict[str, list[Any]] = fitted()
     selections_: list[NDArray[np.int32]] = fitted()
-    annotations_: Annotations = fitted()
-    stopped_: str = fitted()
     confusion_matrices_: NDArray[np.float32] | None = fitted()
     rows_: NDArray[np.int64] = fitted()
     n_iter_: int = fitted()
@@ -208,14 +183,11 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         if by_validation and validation is not None:
             # Deviation: "until expected performance reached" (algorithm 1) is made a rule on
             # validation accuracy.
-            size = len(validation[1])
-            self.best_round_ = min(latest_good(scored.accuracies, size, self.tolerance), last)
+            self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
         self.round_accuracy_ = scored.accuracies
         self.history_, self.selections_ = result.history, result.selections
-        self.stopped_ = "validation" if scored.stopped == "validation" else result.stopped
         self.last_estimator_, self._models = result.last, result.models
         self.estimator_ = result.last if self.best_round_ == last else self._model(self.best_round_)
-        self.annotations_ = result.training[self.best_round_]
         self.confusion_matrices_ = getattr(self.estimator_, "confusion_matrices_", None)
         self.rows_, self.n_iter_ = data.rows, last
         run.flush()
@@ -234,8 +206,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         taken = np.zeros(observed.shape, dtype=bool)
         taken[observed.instances, observed.annotators] = True
         if hasattr(model, "annotations_expected"):
-            most = self.quota * (1 if self.reselect else rounds)
-            model.annotations_expected = observed.num_annotations + most
+            model.annotations_expected = observed.num_annotations + self.quota * rounds
         networks = self._networks
         with model.reused(networks) if hasattr(model, "reused") else contextlib.nullcontext():
             filler = self._filler(data, run)
@@ -244,17 +215,13 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
                 stage = run.stage(f"round-{number}")
                 model.fit(data.features, crowd, data.named_validation, run=stage)
                 self._record(result, model, crowd, data, run)
-                result.stopped = self._stopped(result, taken, last=number == rounds)
-                if result.stopped:
+                if number == rounds or taken.all():
                     break
-                chosen = self._select(filler or model, data.features, observed, taken, number)
-                result.add(*chosen, observed.num_classes)
-                if self.reselect:
-                    added = chosen[0]
-                else:
-                    taken[chosen[0][:, 0], chosen[0][:, 1]] = True
-                    added = np.concatenate(result.selections)
-                crowd = observed.with_generated(*added.T)
+                source = filler or model
+                selected, lost = self._select(source, data.features, observed, taken, number)
+                result.add(selected, lost, observed.num_classes)
+                taken[selected[:, 0], selected[:, 1]] = True
+                crowd = observed.with_generated(*np.concatenate(result.selections).T)
                 if not hasattr(model, "snapshot"):
                     model = clone(model)
         result.last = model
@@ -266,7 +233,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         """Adds what a round leaves: its model, its training annotations and its figures."""
         number = len(result.models)
         result.models.append(model.snapshot() if hasattr(model, "snapshot") else model)
-        result.training.append(crowd)
         counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
         figures: dict[str, Any] = {
             "round": number,
@@ -282,16 +248,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         figures |= {"lost": []}
         for name, value in figures.items():
             result.history.setdefault(name, []).append(value)
-
-    def _stopped(self, result: Rounds, taken: NDArray[np.bool_], *, last: bool) -> str:
-        """Returns why there is no further round, or nothing."""
-        scores = result.accuracies
-        if taken.all():
-            return "exhausted"
-        if last:
-            return "rounds"
-        waited = len(scores) - 1 - int(np.argmax(scores)) if scores else 0
-        return "validation" if self.patience is not None and waited >= self.patience else ""
 
     def _select(
         self,
@@ -313,8 +269,8 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         if self.selection in ("dasc", "equal"):
             lost = fill_lost_classes(labels, entropies, observed)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
-        generated = generated_counts(labels, observed)
-        candidates = Candidates.of(labels, entropies, taken, generated)
+        generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
+        candidates = Candidates(free, labels.ravel()[free], entropies.ravel()[free], generated)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
         cells = np.divmod(candidates.cells[places], annotators)
         codes = self._labels(filler, features, cells, candidates.labels[places], rng)
@@ -355,8 +311,39 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
             yield np.asarray(model.predict_proba(x))
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
-        """Returns how the rounds went, from the truth: see `round_scores`."""
-        return round_scores(self, dataset)
+        """Scores each round of a fit that was made in this process.
+
+        Args:
+            dataset: with test instances; without truth, selections are not scored.
+
+        Returns:
+            `rounds`, a dict of lists with an entry a round: `annotations` (in training),
+                `imbalance_ratio`, `val_accuracy`,
+            `test_accuracy`, and `precision_majority` and `recall_minority` of the selection that
+            the round trained on (round 0 has none); `best_round`; `start_accuracy` and
+            `last_round_accuracy`, on the test split.
+        """
+        crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
+        counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
+        truth = np.full(crowd.num_instances, -1) if truth is None else truth
+        quality = selection_quality(self.selections_, truth[self.rows_], counts)
+        labelled = np.flatnonzero(test.labels >= 0)
+        accuracies: list[float] = []
+        if len(labelled):
+            for probabilities in self.staged_predict_proba(test.features[labelled]):
+                right = probabilities.argmax(axis=1) == test.labels[labelled]
+                accuracies.append(float(right.mean()))
+        names = ("round", "annotations", "imbalance_ratio")
+        rounds: dict[str, list[Any]] = {name: list(self.history_[name]) for name in names}
+        rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
+        # A round's selection is what its training annotations were chosen by, so it stands beside
+        # the round that trains on it.
+        for name in ("precision_majority", "recall_minority"):
+            rounds[name] = [None, *(scores[name] for scores in quality)][: len(rounds["round"])]
+        figures: dict[str, Any] = {"rounds": rounds, "best_round": self.best_round_}
+        if accuracies:
+            figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+        return figures
 
     def inference_model(self) -> Any:
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
@@ -401,15 +388,14 @@ def seeded(model: Any, seed: int) -> Any:
     return model
 
 
-def latest_good(accuracies: list[float], size: int, tolerance: float) -> int:
-    """Returns the latest round whose accuracy is close to the best one.
+def latest_good(accuracies: list[float], size: int) -> int:
+    """Returns the latest round whose accuracy is within a standard error of the best one.
 
     Args:
         accuracies: of each round.
         size: instances that they were measured on.
-        tolerance: how far below the best one, in standard errors of that.
     """
     scores = np.asarray(accuracies)
     best = scores.max()
     error = np.sqrt(best * (1.0 - best) / size)
-    return int(np.flatnonzero(scores >= best - tolerance * error - 1e-12)[-1])
+    return int(np.flatnonzero(scores >= best - error - 1e-12)[-1])

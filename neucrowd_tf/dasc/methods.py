@@ -43,8 +43,7 @@ SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
 class SelfTrainedLayer(SelfTraining):
     """Self-training over a crowd layer, a subclass for each (see `self_trained`).
 
-    `seed` is self-training's, which sets the layer's; `validation_fraction` and `patience` are
-    self-training's too.
+    `seed` is self-training's, which sets the layer's; `validation_fraction` is self-training's too.
     """
 
     layer: ClassVar[type[AnnotatorEstimator]]
@@ -56,9 +55,9 @@ class SelfTrainedLayer(SelfTraining):
 
 def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
     """Returns the arguments that a layer has beside those of self-training."""
-    # `patience` counts rounds here, so that the epochs of a round have no `min_delta` either. They
-    # keep one rate.
-    shared = {field.name for field in declared(SelfTraining)} | {"min_delta", "schedule"}
+    # All rounds have the same number of epochs, and one rate.
+    fixed = {"patience", "min_delta", "schedule"}
+    shared = {field.name for field in declared(SelfTraining)} | fixed
     return [field for field in declared(layer) if field.name not in shared]
 
 

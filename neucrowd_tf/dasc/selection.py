@@ -113,18 +113,6 @@ class Candidates:
         """How many candidates each class has, `[C]`."""
         return np.bincount(self.labels, minlength=len(self.generated))
 
-    @classmethod
-    def of(
-        cls,
-        labels: NDArray[Any],
-        entropies: NDArray[np.float32],
-        taken: NDArray[np.bool_],
-        generated: NDArray[np.int64],
-    ) -> Candidates:
-        """Returns the cells of `[N, R]` predictions where `taken` is False."""
-        cells = np.flatnonzero(~taken)
-        return cls(cells, labels.ravel()[cells], entropies.ravel()[cells], generated)
-
 
 def _most_confident(
     entropies: NDArray[np.float32],

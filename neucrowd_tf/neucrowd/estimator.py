@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.special import logit
 
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, whole
 from neucrowd_tf.neucrowd.assurance import label_assurance
@@ -127,7 +126,7 @@ class NeuCrowd(TupletEstimator):
             `mislabelled`, the share of wrong consensus labels; `unsafe_precision` and
                 `unsafe_recall` of these among unsafe instances;
                 `safe_share` and `hardness_correlation` (of predicted hardness with the loss) in the
-                last epoch; `logit_linearity`, see `_linearity`.
+                last epoch.
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
@@ -138,25 +137,7 @@ class NeuCrowd(TupletEstimator):
         for name in ("safe_share", "hardness_correlation"):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
-        if len(self.classes_) == 2 and dataset.test is not None:
-            figures["logit_linearity"] = self._linearity(dataset)
         return {name: value if np.isfinite(value) else None for name, value in figures.items()}
-
-    def _linearity(self, dataset: CrowdDataset) -> float:
-        """Returns R2, on test instances, of a linear fit to the logits of all other instances.
-
-        Near 1, the embedding adds nothing that is not linear. With fewer instances than features it
-        is a lower bound.
-        """
-        from sklearn.linear_model import Ridge
-
-        others = [dataset.features]
-        if dataset.validation is not None:
-            others.append(dataset.validation.features)
-        splits = [np.concatenate(others), dataset.test.features]
-        flat = [self._scale(rows).reshape(len(rows), -1) for rows in splits]
-        logits = [logit(self.predict_proba(rows)[:, 1].clip(1e-6, 1 - 1e-6)) for rows in splits]
-        return float(Ridge().fit(flat[0], logits[0]).score(flat[1], logits[1]))
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""

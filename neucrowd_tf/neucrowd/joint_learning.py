@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
+from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplet_model import TupletModel
-
-if TYPE_CHECKING:
-    pass
 
 
 class NeuCrowdModel(TupletModel):
@@ -24,6 +21,9 @@ class NeuCrowdModel(TupletModel):
             are kept. Step 2: the embedding network learns from them. Step 3: the sampling network
             learns from the losses they had.
     """
+
+    # What the sampling network predicts is higher (1) or lower (-1) for harder tuplets.
+    harder: ClassVar[float] = 1.0
 
     def __init__(
         self,
@@ -45,10 +45,7 @@ class NeuCrowdModel(TupletModel):
             options: of `TupletModel`.
         """
         super().__init__(*arguments, **options)
-        self.sampler = sampler
-        self.robust_anchor = None
-        if anchor != "none":
-            self.robust_anchor = RobustAnchor(len(self.index.classes), anchor)
+        self.sampler, self.anchor = sampler, anchor
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
         self.trackers = [
@@ -63,10 +60,11 @@ class NeuCrowdModel(TupletModel):
 
     def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
         """Returns the robust anchor in place of each tuplet's own (definition 4)."""
-        if self.robust_anchor is None:
-            return embeddings[:, 0]
-        assurance = tf.gather(self.confidence, tuplets[:, 0])
-        return self.robust_anchor(embeddings[:, 0], assurance, classes)
+        anchors = embeddings[:, 0]
+        if self.anchor == "none":
+            return anchors
+        assurance, size = tf.gather(self.confidence, tuplets[:, 0]), len(self.index.classes)
+        return robust_anchor(anchors, assurance, classes, size, reduction=self.anchor)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Takes steps 1 to 3 of section 3.4 on a batch of uniform numbers `[pool, n]`."""
@@ -93,7 +91,7 @@ class NeuCrowdModel(TupletModel):
         # once the warm-up is over.
         if self.pool_factor == 1:
             return tuplets, classes
-        scores = self.hardness(sampler, tuplets, training=False)
+        scores = self.harder * self.hardness(sampler, tuplets, training=False)
         keep = tuplets.shape[0] // self.pool_factor
         rows = keep_hardest(scores, keep, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
@@ -148,9 +146,7 @@ class NeuCrowdModel(TupletModel):
 class ReleasedModel(NeuCrowdModel):
     """The released code's sampling network, which learns the probability of the positive."""
 
-    def pool_scores(self, sampler: SamplingNetwork, tuplets: Any, classes: Any) -> Any:
-        """Returns scores by which the least probable positive is the hardest."""
-        return -super().pool_scores(sampler, tuplets, classes)
+    harder = -1.0
 
     def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
         """Returns the predicted probability `[batch]` of the positives of tuplets `[batch, n]`."""

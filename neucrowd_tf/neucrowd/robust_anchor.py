@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 
@@ -28,12 +27,10 @@ def robust_anchor(
         `[batch, h]`: for each tuplet the robust anchor of its class.
 
     References:
-        NeuCrowd, definition 4.
+        NeuCrowd, definition 4 and section 3.3.2.
     """
     # Deviation: the sum grows with the batch and leaves the space that the other embeddings live
     # in; the weighted mean does not.
-    if reduction not in ("mean", "sum", "scaled"):
-        raise ValueError(f"reduction: expected 'mean', 'sum' or 'scaled', received {reduction!r}")
     strength = tf.cast(assurance, anchors.dtype)
     if reduction == "mean":
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean
@@ -47,37 +44,3 @@ def robust_anchor(
     if reduction != "sum":
         total = total / tf.maximum(weight, 1e-12)[:, None]
     return tf.gather(total, classes)
-
-
-@keras.saving.register_keras_serializable(package="neucrowd_tf")
-class RobustAnchor(keras.layers.Layer):
-    """Definition 4 as a layer.
-
-    Args:
-        num_classes: how many classes are positive in turn.
-        reduction: "mean", "sum" or "scaled", see `robust_anchor`.
-        options: of a Keras layer.
-
-    References:
-        NeuCrowd, section 3.3.2 and figure 1 (the robust anchor generation layer).
-    """
-
-    def __init__(self, num_classes: int = 1, reduction: str = "mean", **options: Any) -> None:
-        # Float32 also where other layers compute in less, as anchors are sums.
-        super().__init__(**{"dtype": "float32", **options})
-        self.num_classes, self.reduction = num_classes, reduction
-        self.built = True  # it has no weights
-
-    def call(self, anchors: Any, assurance: Any, classes: Any) -> Any:
-        """Returns robust anchors; all arguments have `batch` rows, see `robust_anchor`."""
-        return robust_anchor(
-            anchors, assurance, classes, self.num_classes, reduction=self.reduction
-        )
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments."""
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "reduction": self.reduction,
-        }

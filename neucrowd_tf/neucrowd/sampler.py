@@ -8,23 +8,20 @@ import keras
 import tensorflow as tf
 
 
-@keras.saving.register_keras_serializable(package="neucrowd_tf")
 class SamplingNetwork(keras.layers.Layer):
     """A weight-shared encoder whose n embeddings, concatenated, give one linear "hardness" score.
 
     A linear score of concatenated embeddings is a sum of one number for each slot, so `score_table`
     computes those numbers once for each distinct instance, and a whole pool of tuplets is scored by
-    looking them up. Called with tuplets of features `[batch, n, ...]` it gives their scores
-    `[batch]`.
+    looking them up.
 
     References:
         NeuCrowd, section 3.3.4. The square loss trains it towards the embedding network's loss.
     """
 
-    def __init__(self, encoder: keras.Model, n: int, seed: int = 0, **options: Any) -> None:
-        super().__init__(**options)
-        self.encoder = encoder
-        self.n, self.seed = n, seed
+    def __init__(self, encoder: keras.Model, n: int, seed: int = 0) -> None:
+        super().__init__()
+        self.encoder, self.n = encoder, n
         self.slots = self.add_weight(
             shape=(encoder.output_shape[-1], n),
             initializer=keras.initializers.GlorotUniform(seed=seed),
@@ -33,26 +30,6 @@ class SamplingNetwork(keras.layers.Layer):
         )
         self.bias = self.add_weight(shape=(), initializer="zeros", name="bias", autocast=False)
         self.built = True
-
-    def call(self, tuplets: Any, training: bool = False) -> Any:
-        """Returns the predicted hardness `[batch]` of tuplets `[batch, n, ...]` of features."""
-        flat = keras.ops.reshape(tuplets, (-1, *tuplets.shape[2:]))
-        each = keras.ops.matmul(
-            keras.ops.cast(self.encoder(flat, training=training), "float32"), self.slots
-        )
-        each = keras.ops.reshape(each, (-1, self.n, self.n))
-        return keras.ops.trace(each, axis1=1, axis2=2) + self.bias
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, the encoder serialised."""
-        encoder = keras.saving.serialize_keras_object(self.encoder)
-        return {**super().get_config(), "encoder": encoder, "n": self.n, "seed": self.seed}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SamplingNetwork:
-        """Returns a layer with an encoder from its configuration."""
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})
 
     def score_table(self, features: Any, training: bool) -> Any:
         """Returns `[N, n]` float32: what each instance adds to a tuplet's score in each slot."""

@@ -104,16 +104,12 @@ def test_rounds_are_filled_with_drawn_calibrated_labels() -> None:
         "pick": "last", "epochs": 3, "seed": 4,
     }  # fmt: skip
     drawn = FilledByGenerator(**fixed).fit(features, annotations)
-    assert drawn.temperatures_ is not None and drawn.temperatures_.shape == (8,)
+    assert drawn.temperatures_.shape == (8,)
     assert set(drawn.temperatures_) <= set(TEMPERATURES)
     assert [len(each) for each in drawn.selections_] == [60, 60]
-    plain = FilledByGenerator(**fixed, filling="likely", calibration=0.0)
-    plain.fit(features, annotations)
-    assert plain.temperatures_ is None
-    likely = plain.generator_.predict_annotators(features).argmax(axis=2)
-    for model, same in ((plain, True), (drawn, False)):
-        rows, columns, labels = np.concatenate(model.selections_).T
-        assert (likely[rows, columns] == labels).all() == same
+    likely = drawn.generator_.predict_annotators(features).argmax(axis=2)
+    rows, columns, labels = np.concatenate(drawn.selections_).T
+    assert (likely[rows, columns] != labels).any()
 
 
 def test_a_preset_is_one_that_a_method_has() -> None:

@@ -89,53 +89,30 @@ def test_any_model_that_predicts_annotators(crowd, centroids, selection):
 def test_exhaustion(crowd, centroids):
     features, _, annotations = crowd
     model = DASC(centroids, quota=10_000, rounds=5, pick="last").fit(features, annotations)
-    assert model.stopped_ == "exhausted" and model.history_["round"] == [0, 1]
-    assert model.annotations_.num_annotations == 90 * 8
-    full = DASC(centroids, rounds=5, pick="last").fit(features, model.annotations_.to_dense())
-    assert full.stopped_ == "exhausted" and full.selections_ == [] and full.history_["round"] == [0]
+    assert model.history_["round"] == [0, 1] and model.history_["annotations"][1] == 90 * 8
+    whole = annotations.with_generated(*model.selections_[0].T).to_dense()
+    full = DASC(centroids, rounds=5, pick="last").fit(features, whole)
+    assert full.selections_ == [] and full.history_["round"] == [0]
     # A first pass over held-out instances that used up its cells says how many rounds the second
-    # one has; it ends for the same reason.
-    for fixed, selected in (
-        (annotations, [90 * 8 - annotations.num_annotations, 0]),
-        (model.annotations_.to_dense(), [0]),
-    ):
+    # one has.
+    for fixed, selected in ((annotations, [90 * 8 - annotations.num_annotations, 0]), (whole, [0])):
         twice = DASC(centroids, quota=10_000, rounds=5).fit(features, fixed)
-        assert twice.stopped_ == "exhausted" and twice.history_["selected"] == selected
-
-
-def test_reselect_starts_from_observed_ones(crowd, centroids):
-    features, _, annotations = crowd
-    model = DASC(centroids, quota=50, rounds=3, reselect=True, pick="last").fit(
-        features, annotations
-    )
-    size = annotations.num_annotations
-    assert model.history_["annotations"] == [size, size + 50, size + 50, size + 50]
+        assert twice.history_["selected"] == selected
 
 
 def test_round_is_chosen_on_held_out_instances(crowd, centroids):
     features, _, annotations = crowd
     model = DASC(centroids, quota=50, rounds=2).fit(features, annotations)
     assert len(model.round_accuracy_) == 3 and "val_accuracy" not in model.history_
-    assert (
-        model.annotations_.num_annotations == annotations.num_annotations + 50 * model.best_round_
-    )
-
-
-def test_patience(crowd, centroids):
-    features, truth, annotations = crowd
-    model = DASC(centroids, quota=5, rounds=9, patience=2, tolerance=0).fit(
-        features, annotations, (features, truth)
-    )
-    waited = len(model.round_accuracy_) - 1 - int(np.argmax(model.round_accuracy_))
-    assert model.stopped_ == "validation" and waited == 2
+    assert model.estimator_.fits_ == annotations.num_annotations + 50 * model.best_round_
 
 
 def test_picked_round_by_hand():
     scores = [0.70, 0.80, 0.77, 0.75]
-    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 within 1.25
-    # of them.
-    assert [latest_good(scores, 100, k) for k in (0.0, 1.0, 1.3, 9.0)] == [1, 2, 3, 3]
-    assert latest_good(scores, 10_000, 1.0) == 1, "the error shrinks to .004"
+    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 is not. Over
+    # 25 instances it is .08.
+    assert [latest_good(scores, size) for size in (100, 25)] == [2, 3]
+    assert latest_good(scores, 10_000) == 1, "the error shrinks to .004"
 
 
 def test_a_model_without_annotators_is_an_error(crowd):

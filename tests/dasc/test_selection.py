@@ -119,19 +119,6 @@ def test_ties_are_decided_by_lot():
     assert 350 < chosen.mean() < 650, "equal entropies do not favour the first instances"
 
 
-def test_candidates_leave_out_taken_cells():
-    taken = np.array([[True, False], [False, True]])
-    candidates = Candidates.of(
-        np.array([[0, 1], [2, 0]]),
-        np.array([[0.1, 0.2], [0.3, 0.4]], np.float32),
-        taken,
-        np.array([2, 1, 1]),
-    )
-    assert candidates.cells.tolist() == [1, 2] and candidates.labels.tolist() == [1, 2]
-    np.testing.assert_array_equal(candidates.entropies, np.float32([0.2, 0.3]))
-    assert candidates.available.tolist() == [0, 1, 1]
-
-
 def test_all_generated_ones_set_the_fractions():
     # Four candidates of each class; of class 1 four were taken earlier: 4 and 8 generated give
     # tau = 2/3 and 1/3, so 4 and 2 of six. Candidates alone would give three of each.

@@ -11,13 +11,14 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 
 
-def new(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
+def new(
+    classes: int = 2, kind: type[NeuCrowd] = NeuCrowd, **options: Any
+) -> tuple[Any, Any, NeuCrowd, np.ndarray]:
     """A model that has not been trained, one batch of its tuplets with their classes, and the
     labels it was made with.
     """
@@ -31,7 +32,7 @@ def new(classes: int = 2, **options: Any) -> tuple[Any, Any, NeuCrowd, np.ndarra
         "steps_per_epoch": 3,
         "encoder": {"hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0},
     }
-    method = NeuCrowd(**{**sizes, "eta": 3.0, "seed": 1, **options})
+    method = kind(**{**sizes, "eta": 3.0, "seed": 1, **options})
     data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None, Run())
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
@@ -70,18 +71,6 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
                 else assurance[member] * np.exp(3.0 * relevance)
             )
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
-
-
-def test_the_robust_anchor_layer_is_what_trains(monkeypatch: pytest.MonkeyPatch) -> None:
-    # With a layer that says nothing but 0, every similarity is C minus the embedding's length.
-    model, (tuplets, which), method, _ = new(sampling_network=False)
-    assert isinstance(model.robust_anchor, RobustAnchor)
-    monkeypatch.setattr(RobustAnchor, "call", lambda self, anchors, *_: tf.zeros_like(anchors))
-    losses = model.tuplet_losses(tuplets, which, training=False).numpy()
-    members = tuplets.numpy()[:, 1:]
-    length = np.linalg.norm(model.embed_instances(), axis=1)[members]
-    terms = np.exp(3.0 * method.assurance_[members] * (method.offset - length))
-    np.testing.assert_allclose(losses, -np.log(terms[:, 0] / terms.sum(axis=1)), rtol=1e-3)
 
 
 def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.robust_anchor import RobustAnchor, robust_anchor
+from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.encoders import build_encoder
@@ -116,15 +115,6 @@ def test_robust_anchor_is_a_convex_combination_and_finite_for_ties() -> None:
     for assurance in (tf.zeros(8, tf.float64), tf.constant(np.linspace(0, 1, 8))):
         result = robust_anchor(anchors, assurance, classes, 1).numpy()
         assert np.isfinite(result).all() and result.min() >= 2 and result.max() <= 3
-
-
-def test_robust_anchor_layer_round_trip() -> None:
-    layer = RobustAnchor(num_classes=2, reduction="sum")
-    again = keras.layers.deserialize(keras.layers.serialize(layer))
-    arguments = (tf.ones([4, 3]), tf.constant([0.1, 0.2, 0.3, 0.4]), tf.constant([0, 1, 0, 1]))
-    np.testing.assert_array_equal(layer(*arguments), again(*arguments))
-    with pytest.raises(ValueError, match="reduction"):
-        robust_anchor(*arguments, 2, reduction="max")
 
 
 # ----------------------------------------------------------------- section 3.3.4

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy.special import expit
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
@@ -17,6 +16,7 @@ from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from tests.crowds import blobs
+from tests.neucrowd.test_objective import new
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -95,23 +95,6 @@ def test_evaluation_looks_at_the_rows_trained_on() -> None:
     }
 
 
-def test_linearity_of_a_linear_and_of_an_even_function() -> None:
-    rng = np.random.default_rng(0)
-    x, held = (rng.normal(size=(200, 3)).astype(np.float32) for _ in range(2))
-    split = SimpleNamespace(features=held)
-    data = SimpleNamespace(features=x, truth=None, validation=None, test=split)
-    for function, low, high in (
-        (lambda z: z[:, 0] - z[:, 1], 0.99, 1.0),
-        (lambda z: z[:, 0] ** 2, -1.0, 0.3),
-    ):
-        model = NeuCrowd()
-        model.classes_, model.history_, model.safe_ = np.arange(2), {}, None
-        model.mean_, model.scale_ = np.zeros(3), np.ones(3)
-        positive = lambda z, function=function: expit(function(z))  # noqa: E731
-        model.predict_proba = lambda z, of=positive: np.stack([1 - of(z), of(z)], axis=1)
-        assert low < model.evaluation(data)["logit_linearity"] <= high
-
-
 def test_an_example_may_be_its_own_neighbour() -> None:
     # Two of one class and one of another on a line; of row 1's two nearest, itself among them, one
     # is its own, and the sums are equal: safe with itself, unsafe among others alone.
@@ -148,6 +131,14 @@ def test_the_released_sampling_network_predicts_probabilities() -> None:
     assert 0.0 < model.history_["predicted_hardness"][-1] < 1.0
     shares = annotations.vote_counts().max(axis=1) / 5
     np.testing.assert_allclose(model.assurance_, shares[model.kept_], rtol=1e-6)
+
+
+def test_the_released_code_keeps_the_least_probable_positives() -> None:
+    model, (pool, which), method, _ = new(pool_factor=3, sampler_warmup=0, kind=ReleasedNeuCrowd)
+    probabilities = model.hardness(model.sampler, pool, training=False).numpy()
+    selected, _ = model.select(model.sampler, pool, which, tf.constant(0, tf.int64))
+    hardest = np.argsort(probabilities, kind="stable")[: method.batch_size]
+    np.testing.assert_array_equal(selected, pool.numpy()[hardest])
 
 
 def test_named_presets() -> None:
