@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,8 +13,6 @@ from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, whole
-from neucrowd_tf.arguments import network as a_model
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
@@ -172,24 +170,15 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     )
     warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
     autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
-    decoder_epochs: int = argument(
-        1, whole(0), "epochs of the decoder in each round, so that it fits the new encoder."
-    )
     tol: float | None = argument(
         None,
         number(least=0, most=1) | none,
         "stop if a round changes at most this share of the inferred labels; None runs all rounds.",
     )
-    decoder: Any = argument(
-        None,
-        none | a_model,
-        "a Keras model `[None, h] -> [None, ...]`; needed with `encoder` unless the default one for"
-        " `[h]` fits.",
-    )
     pretrained: bool = argument(
         False,
         flag,
-        "whether each fit starts from the networks' own trainable weights, and not from weights"
+        "whether each fit starts from the encoder's own trainable weights, and not from weights"
         " that the seed draws. Frozen weights and other state are always kept.",
     )
     batch_size: int = 32
@@ -236,15 +225,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
 
         learn(epochs=len(schedule), run=run.stage("warm-up"), epoch_start=start_warm_up)
 
-        generate = Generator(
-            crowd,
-            self.certainty_,
-            k=self.k,
-            annotation_neighbours=self.annotation_neighbours,
-            eta=self.eta,
-            interpolation=self.interpolation,
-            seed=self.seed,
-        )
+        generate = Generator(self, crowd, self.certainty_)
         history = RoundHistory(self._infer(generate.real, size))
 
         def start_round(index: int) -> dict[str, float]:
@@ -262,11 +243,16 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             rows = np.arange(len(targets))
             model.set_epoch(
                 classifier=order(rows, ROUNDS, 1, index, passes=self.epochs_per_round),
-                decoder=order(real, ROUNDS, 4, index, passes=self.decoder_epochs),
+                decoder=order(real, ROUNDS, 4, index),
             )
             smallest = float(np.bincount(candidates, minlength=size)[generate.used].min())
             added = float(synthetic.counts.sum())
             return {"changed": changed, "synthetic": added, "smallest_class": smallest}
+
+        def accuracy() -> dict[str, float]:  # it chooses nothing
+            features, codes = data.validation  # type: ignore[misc]
+            predicted = self._predict_proba(features).argmax(axis=1)
+            return {"accuracy": float(accuracy_score(codes, predicted))}
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
         self.history_ = learn(
@@ -274,11 +260,11 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             run=run.stage("rounds"),
             epoch_start=start_round,
             state=history,
-            evaluate=self._scoring(data.validation),
+            evaluate=None if data.validation is None else accuracy,
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         ).logs
         self._set_results(history)
-        for problem in shortages(history, generate.used, self.classes_, self.k):
+        for problem in shortages(history, generate.used, self.classes_):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
         run.flush()
 
@@ -291,7 +277,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         shape, classes = features.shape[1:], len(self.classes_)
         config = configuration("encoder", self.encoder, ICED_ENCODERS)
         networks = build_networks(
-            shape, classes, config, self.decoder, seed=self.seed, pretrained=self.pretrained
+            shape, classes, config, seed=self.seed, pretrained=self.pretrained
         )
         scaled, size = (features - mean) / scale, self.batch_size
         make = functools.partial(make_optimizer, self.optimizer, self.learning_rate)
@@ -310,17 +296,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             max_iter=self.em_iterations,
             seed=self.seed,
         )
-
-    def _scoring(
-        self, validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
-    ) -> Callable[[], dict[str, float]] | None:
-        """Returns what scores validation data after each round; it chooses nothing."""
-        if validation is None:
-            return None
-        features, codes = validation
-        return lambda: {
-            "accuracy": float(accuracy_score(codes, self._predict_proba(features).argmax(axis=1)))
-        }
 
     def _set_results(self, history: RoundHistory) -> None:
         self.labels_history_, self.candidates_history_ = history.labels, history.candidates
@@ -387,19 +362,10 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         their candidates belong to them), and for each class `candidates_<class>`,
         `synthetic_<class>`, `inferred_<class>` counts. What round 0 has not is NaN.
 
-    Raises:
-        DataError: truth is too short.
-
     References:
         ICED, section 3.3 and figure 2.
     """
-    codes = np.asarray(truth)
-    if codes.ndim != 1 or len(codes) <= int(model.rows_.max(initial=-1)):
-        raise DataError(
-            f"truth: expected a class code for each instance of fit, received shape {codes.shape}"
-        )
-    codes = codes[model.rows_]
-    records = []
+    codes, records = np.asarray(truth)[model.rows_], []
     for index, inferred in enumerate(model.labels_history_):
         right = inferred == codes
         candidates = model.candidates_history_[index - 1] if index else inferred[:0]
@@ -491,45 +457,25 @@ def settled(changed: Sequence[float], tol: float | None) -> bool:
     return tol is not None and len(changed) > 1 and changed[-1] <= tol
 
 
-def shortages(
-    history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any], k: int
-) -> list[str]:
-    """Returns sentences about unused, small and permuted classes.
+def shortages(history: RoundHistory, used: NDArray[np.bool_], names: NDArray[Any]) -> list[str]:
+    """Returns sentences about unused classes and classes that were too small to synthesise.
 
     Args:
         history: of all rounds.
         used: `[C]` whether any annotator gave the class.
         names: `[C]` of the classes.
-        k: neighbours that were asked for.
     """
-    rounds, size = len(history.candidates), len(names)
-    counts = (history.candidates[:, :, None] == np.arange(size)).sum(axis=1)
-    shown = [repr(name) for name in names.tolist()]
-
-    def classes(cases: NDArray[np.bool_]) -> str:
-        return ", ".join(
-            f"{shown[c]} in {n} of {rounds} rounds"
-            for c, n in enumerate(cases.sum(axis=0))
-            if n and used[c]
-        )
-
-    sentences = []
-    if not used.all():
-        unused = ", ".join(shown[c] for c in np.flatnonzero(~used))
-        sentences.append(f"no annotator used class {unused}: it is never synthesised or inferred")
-    if few := classes(counts < 2):
-        sentences.append(f"fewer than two candidates, too few to synthesise from: class {few}")
-    if short := classes((counts >= 2) & (counts <= k)):
-        sentences.append(
-            f"fewer than k = {k} neighbours among the candidates, so k was reduced: class {short}"
-        )
-    permuted = int((history.permutations != np.arange(size)).any(axis=1).sum())
-    if permuted:
-        sentences.append(
-            f"the inference permuted the classes in {permuted} of {rounds + 1} runs; the votes put"
-            " them back in place"
-        )
-    return sentences
+    sizes = (history.candidates[:, :, None] == np.arange(len(names))).sum(axis=1)
+    small = used & (sizes < 2).any(axis=0)
+    problems = {
+        "no annotator used this class, which is never synthesised or inferred": ~used,
+        "fewer than two candidates in a round, too few to synthesise from, of class": small,
+    }
+    return [
+        f"{problem}: {', '.join(map(repr, names[classes].tolist()))}"
+        for problem, classes in problems.items()
+        if classes.any()
+    ]
 
 
 # --------------------------------------------------------------------- the warm-up
@@ -546,8 +492,6 @@ def certainty_groups(certainty: NDArray[Any], top: int = TOP_GROUPS) -> NDArray[
         published).
     """
     values = np.asarray(certainty, dtype=np.float64)
-    if not values.size:
-        return np.zeros(0, dtype=np.int64)
     ordered = np.sort(np.unique(values))[::-1]
     # Values that differ by rounding alone are one level.
     breaks = np.concatenate([[False], ordered[1:] < ordered[:-1] * (1 - 1e-9)])

@@ -14,7 +14,6 @@ from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_sha
 from neucrowd_tf.aggregation.dawid_skene import Confusion, dawid_skene_em
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit
-from neucrowd_tf.errors import UsageError
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")
@@ -34,15 +33,10 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
     Returns:
         `[N]`.
 
-    Raises:
-        UsageError: epsilon is not above 0.
-
     References:
         ICED, definition 2 and equation 2.4.
     """
     # Deviation: the variance is that of one-hot labels, so that it means the same for C classes.
-    if not epsilon > 0:
-        raise UsageError(f"epsilon: expected a number above 0, received {epsilon!r}")
     shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
     return np.asarray(1.0 / (variance + epsilon))
@@ -68,11 +62,6 @@ class Inference:
     def labels(self) -> NDArray[np.int64]:
         """`[N]` the most probable class; the lowest code among equals."""
         return self.probas.argmax(axis=1)
-
-    @property
-    def permuted(self) -> bool:
-        """Whether EM's classes were permuted."""
-        return bool((self.permutation != np.arange(len(self.permutation))).any())
 
 
 def find_permutation(probas: NDArray[np.float64], votes: NDArray[np.float64]) -> NDArray[np.int64]:

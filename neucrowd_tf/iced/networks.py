@@ -307,18 +307,12 @@ def _check_image(shape: tuple[int, ...]) -> None:
     if len(shape) != 3 or shape[0] % _FACTOR or shape[1] % _FACTOR:
         raise DataError(
             "features: expected vectors, or images [height, width, channels] with sides that"
-            f" divide by {_FACTOR}, received {tuple(shape)} per row; pass encoder= and decoder="
+            f" divide by {_FACTOR}, received {tuple(shape)} per row; resize or pad the images"
         )
 
 
 def build_networks(
-    shape: tuple[int, ...],
-    num_classes: int,
-    encoder: Any,
-    decoder: Any,
-    *,
-    seed: int,
-    pretrained: bool = False,
+    shape: tuple[int, ...], num_classes: int, encoder: Any, *, seed: int, pretrained: bool = False
 ) -> Networks:
     """Returns feature extractor, classifier and decoder.
 
@@ -326,12 +320,11 @@ def build_networks(
         shape: of an instance, as the encoder takes it.
         num_classes: C.
         encoder: its configuration, or the user's, which is copied.
-        decoder: the user's, which is copied, or None for the default one.
         seed: draws their weights.
-        pretrained: whether the user's networks keep their trainable weights.
+        pretrained: whether the user's encoder keeps its trainable weights.
 
     Raises:
-        DataError: a network does not fit the features, the classes or the others.
+        DataError: the user's encoder does not make a vector of each instance.
 
     References:
         ICED, section 2.2 and figure 1.
@@ -339,27 +332,18 @@ def build_networks(
     config = ICEDEncoder()
     if callable(encoder):
         encoder = user_network(encoder, seed, shape, pretrained=pretrained)
+        if tuple(encoder.input_shape[1:]) != shape or len(encoder.output_shape) != 2:
+            raise DataError(
+                f"encoder: expected a network from {shape} to a vector, received one from"
+                f" {encoder.input_shape[1:]} to {encoder.output_shape[1:]}"
+            )
     else:
         config, encoder = encoder, default_encoder(shape, encoder, seed)
     units = (*config.hidden_units[:-1], int(encoder.output_shape[-1]))
-    far = seed + _DECODER
-    if decoder is None:
-        decoder = default_decoder(shape, units, activation=config.activation, seed=far)
-    else:
-        decoder = user_network(decoder, far, pretrained=pretrained, argument="decoder")
+    decoder = default_decoder(shape, units, activation=config.activation, seed=seed + _DECODER)
     kernel = _glorot(seed, _CLASSIFIER)
     logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
     classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
-    for name, network, expected in (
-        ("encoder", encoder, (shape, units[-1:])),
-        ("decoder", decoder, (units[-1:], shape)),
-    ):
-        shapes = (tuple(network.input_shape[1:]), tuple(network.output_shape[1:]))
-        if shapes != expected:
-            raise DataError(
-                f"{name}: expected a network from {expected[0]} to {expected[1]}, received one from"
-                f" {shapes[0]} to {shapes[1]}"
-            )
     return encoder, classifier, decoder
 
 

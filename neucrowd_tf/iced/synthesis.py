@@ -257,11 +257,10 @@ class Generator:
     """The synthetic data generation module of one crowd.
 
     Args:
+        settings: an `ICED`, whose `k`, `eta`, `interpolation` (see `synthesise`),
+            `annotation_neighbours` and `seed` are read.
         annotations: of the N real instances.
         certainty: `[N]`.
-        k, eta, interpolation: see `synthesise`.
-        annotation_neighbours: how many real neighbours annotators are copied from.
-        seed: draws are functions of it, the round and the class.
 
     Attributes:
         used: `[C]` whether any annotator gave the class.
@@ -272,19 +271,10 @@ class Generator:
     """
 
     def __init__(
-        self,
-        annotations: Annotations,
-        certainty: NDArray[np.float64],
-        *,
-        k: int,
-        annotation_neighbours: int,
-        eta: float,
-        interpolation: str,
-        seed: int,
+        self, settings: Any, annotations: Annotations, certainty: NDArray[np.float64]
     ) -> None:
-        self.certainty, self.annotation_neighbours = certainty, annotation_neighbours
-        self.options: dict[str, Any] = {"k": k, "eta": eta, "interpolation": interpolation}
-        self.num_classes, self.seed = annotations.num_classes, seed
+        self.settings, self.certainty = settings, certainty
+        self.num_classes = annotations.num_classes
         self.used = annotations.vote_counts().sum(axis=0) > 0
         self.real, self.labels = annotations.one_hot(), annotations.to_sparse()
 
@@ -298,20 +288,25 @@ class Generator:
             candidates: `[N]` the class that each real instance is a candidate of.
             index: of the round.
         """
-        counts = balancing_counts(candidates, self.num_classes)
-
-        def of_class(code: int) -> NDArray[np.float32]:
-            rows, size = np.flatnonzero(candidates == code), int(counts[code])
-            rng = np.random.default_rng([self.seed, ROUNDS, 2, index, code])
-            new = synthesise(embeddings, rows, size, self.certainty, rng, **self.options)
-            return new.embeddings
-
-        by_class = [of_class(code) for code in np.flatnonzero(counts).tolist()]
+        settings, counts = self.settings, balancing_counts(candidates, self.num_classes)
+        by_class = []
+        for code in np.flatnonzero(counts).tolist():
+            new = synthesise(
+                embeddings,
+                np.flatnonzero(candidates == code),
+                int(counts[code]),
+                self.certainty,
+                np.random.default_rng([settings.seed, ROUNDS, 2, index, code]),
+                k=settings.k,
+                eta=settings.eta,
+                interpolation=settings.interpolation,
+            )
+            by_class.append(new.embeddings)
         if not by_class:
             return Generated(embeddings[:0], counts, self.real)
         points = np.concatenate(by_class)
-        near = nearest(embeddings, points, self.annotation_neighbours)
-        rng = np.random.default_rng([self.seed, ROUNDS, 3, index])
+        near = nearest(embeddings, points, settings.annotation_neighbours)
+        rng = np.random.default_rng([settings.seed, ROUNDS, 3, index])
         rows, annotators, labels = copy_annotations(self.labels, near, rng)
         cells = (np.ones(len(labels)), (rows, annotators * self.num_classes + labels))
         added = sparse.csr_matrix(cells, shape=(len(points), self.real.shape[1]))

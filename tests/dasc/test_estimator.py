@@ -109,8 +109,8 @@ def test_round_is_chosen_on_held_out_instances(crowd, centroids):
 
 def test_picked_round_by_hand():
     scores = [0.70, 0.80, 0.77, 0.75]
-    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 is not. Over
-    # 25 instances it is .08.
+    # The standard error of .8 over 100 instances is .04: round 2 is within one, round 3 is not.
+    # Over 25 instances it is .08.
     assert [latest_good(scores, size) for size in (100, 25)] == [2, 3]
     assert latest_good(scores, 10_000) == 1, "the error shrinks to .004"
 

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.iced import ICED
 from neucrowd_tf.iced.estimator import RoundHistory, shortages
 from neucrowd_tf.iced.inference import infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import Generator, choose_candidates
@@ -69,15 +70,8 @@ def test_rounds_on_any_crowd(
     classes, votes = crowd.num_classes, crowd.vote_counts()
     unused = votes.sum(axis=0) == 0
     rng = np.random.default_rng(seed)
-    generate = Generator(
-        crowd,
-        label_certainty(votes),
-        k=5,
-        annotation_neighbours=9,
-        eta=0.1,
-        interpolation=interpolation,
-        seed=seed,
-    )
+    options = ICED(annotation_neighbours=9, interpolation=interpolation, seed=seed)
+    generate = Generator(options, crowd, label_certainty(votes))
 
     def infer(one_hot: object) -> object:
         return infer_labels(one_hot, classes, prior=prior, max_iter=30)  # type: ignore[arg-type]
@@ -105,5 +99,5 @@ def test_rounds_on_any_crowd(
     assert again.get_state().keys() == state.keys()
     for name, value in again.get_state().items():
         assert np.array_equal(value, state[name])
-    messages = shortages(history, ~unused, crowd.class_names, 5)
+    messages = shortages(history, ~unused, crowd.class_names)
     assert any("no annotator used" in text for text in messages) == unused.any()

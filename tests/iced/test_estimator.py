@@ -79,11 +79,6 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
-def test_truth_for_scores_is_checked(fitted: Any) -> None:
-    with pytest.raises(DataError, match="truth"):
-        score_rounds(fitted[0], fitted[3][:10])
-
-
 def test_names_and_partial_annotation_three_classes_and_validation() -> None:
     x, crowd, truth = task((90, 30, 12), rate=0.5)
     names = np.array(["a", "b", "c"], dtype=object)
@@ -122,8 +117,8 @@ def test_images_and_a_user_network() -> None:
     model = ICED(**{**SMALL, "rounds": 1, "encoder": mine}).fit(x, crowd)
     assert model.transform(x).shape == (48, 5)
     assert all(np.array_equal(a, b) for a, b in zip(before, mine.get_weights(), strict=True))
-    with pytest.raises(DataError, match="decoder: expected a network from"):
-        ICED(**{**SMALL, "encoder": mine}, decoder=lambda shape: mine).fit(x, crowd)
+    with pytest.raises(DataError, match="encoder: expected a network from"):
+        ICED(**{**SMALL, "encoder": keras.Sequential([inputs])}).fit(x, crowd)
 
 
 @pytest.mark.parametrize("side", [16, 32])

@@ -32,15 +32,8 @@ def annotations() -> Annotations:
 
 
 def generated(seed: int = 4, index: int = 0, candidates: np.ndarray = CANDIDATES) -> Generated:
-    generate = Generator(
-        annotations(),
-        np.linspace(1, 9, N),
-        k=3,
-        annotation_neighbours=4,
-        eta=0.1,
-        interpolation="certainty",
-        seed=seed,
-    )
+    settings = ICED(k=3, annotation_neighbours=4, seed=seed)
+    generate = Generator(settings, annotations(), np.linspace(1, 9, N))
     return generate(EMBEDDINGS, candidates, index)
 
 
