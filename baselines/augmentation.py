@@ -10,23 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import (
-    argument,
-    declared,
-    estimator,
-    fitted,
-    flag,
-    nested_names,
-    none,
-    number,
-    one_of,
-    share,
-    whole,
-)
+from neucrowd_tf.arguments import argument, estimator, fitted, flag, none, number, one_of, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
-from neucrowd_tf.crowding.variants import PRESETS
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -39,35 +26,16 @@ if TYPE_CHECKING:
 
     from neucrowd_tf.annotations import Annotations
 
-_COMMON = (
-    *(field.name for field in declared(ClassifierArguments)),
-    *nested_names(ClassifierArguments),
-)
-_PRETRAINING = {
-    "pretrain_epochs": "epochs",
-    "pretrain_batch": "batch_size",
-    "pretrain_learning_rate": "learning_rate",
-}
-
-
 # DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
+_CNN = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20}
 DL_CL_PRESETS: dict[str, dict[str, Any]] = {
-    dataset: {
-        _PRETRAINING.get(name, name): value
-        for name, value in preset.items()
-        if name in _COMMON or name in _PRETRAINING
-    }
-    for dataset, preset in PRESETS.items()
+    "labelme": {"standardise": "square_root"},
+    "music": {"dropout": 0.0, "batch_norm": True, "epochs": 80},
+    "cifar10n": _CNN,
+    "cifar10h": _CNN,
 }
-# DL-CL+InG trains CrowdInG as it is trained on the dataset by itself: without label correlation on
-# Music.
-ING_PRESETS = {
-    dataset: {
-        **preset,
-        **{name: value for name, value in PRESETS[dataset].items() if name == "label_correlation"},
-    }
-    for dataset, preset in DL_CL_PRESETS.items()
-}
+# As in CrowdInG's own preset.
+ING_PRESETS = {**DL_CL_PRESETS, "music": {**DL_CL_PRESETS["music"], "label_correlation": False}}
 # As many steps of the graph as DL-CL has: 15 epochs of 16 batches, 80 of 11.
 GCN_PRESETS = {
     **DL_CL_PRESETS,
@@ -207,12 +175,6 @@ class DLCLGCN(AugmentedDLCL):
     graph_epochs: int = argument(
         100, whole(1), "steps of the graph's training, each on the whole graph."
     )
-    edge_dropout: float = argument(
-        0.3,
-        share,
-        "the share of annotations that are left out of the graph in a step, and are what it"
-        " predicts.",
-    )
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
@@ -222,9 +184,7 @@ class DLCLGCN(AugmentedDLCL):
         features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
             len(data.features), -1
         )
-        graph = GraphCompletion(
-            features, data.annotations, edge_dropout=self.edge_dropout, seed=self.seed
-        )
+        graph = GraphCompletion(features, data.annotations, seed=self.seed)
         epochs = self.graph_epochs
         train(graph, step_numbers, epochs=epochs, steps_per_epoch=1, run=run.stage("graph"))
         return completed(data.annotations, graph.most_probable())

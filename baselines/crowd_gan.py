@@ -38,14 +38,9 @@ class DLCLGAN(AugmentedDLCL):
         CrowdInG, section 4.4.1; Wang et al. (2017), IRGAN, section 2.
     """
 
-    gan_epochs: int = argument(10, whole(0), "of the game; 0 stops after DL-CL.")
+    gan_epochs: int = argument(10, whole(1), "of the game.")
     gan_learning_rate: float = argument(
         1e-4, number(above=0), "of the generator, that is of the classifier and its crowd layer."
-    )
-    discriminator_learning_rate: float = argument(
-        1e-3,
-        number(above=0),
-        "of the discriminator: CrowdInG's without label correlation and auxiliary network.",
     )
     passes: int = argument(5, whole(1), "of each of the two in an epoch.")
 
@@ -54,7 +49,7 @@ class DLCLGAN(AugmentedDLCL):
     def _fit(self, data: TrainingData, run: Run) -> None:
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
-        if self.gan_epochs and data.validation is None:
+        if data.validation is None:
             labels = consensus_labels(data.annotations, self.seed)
             rest, _ = hold_out(data, labels, HELD_OUT, self.seed)
             self._play(rest, run.stage("choice"), self.gan_epochs)
@@ -78,10 +73,10 @@ class DLCLGAN(AugmentedDLCL):
             chosen_by = None if self.monitor is None else data.named_validation
             classifier.fit(data.features, data.annotations, chosen_by, run=run.stage("observed"))
             self._keep(classifier, data)
-            if not epochs:
-                return
-            model = CrowdGANModel(classifier.model_, data, passes=self.passes, seed=self.seed)
-            model.compile_networks(self.gan_learning_rate, self.discriminator_learning_rate)
+            rate = self.gan_learning_rate
+            model = CrowdGANModel(
+                classifier.model_, data, passes=self.passes, learning_rate=rate, seed=self.seed
+            )
             before = read_variables(model.variables)
             start = None if data.validation is None else _accuracy(classifier, data)["accuracy"]
             history = train(

@@ -25,6 +25,7 @@ from neucrowd_tf.training.estimator import TrainingData
 _BATCH_ROWS = 100
 _BATCH_PAIRS = 512  # of the discriminator
 _EMBEDDING = 32  # of the discriminator
+_DISCRIMINATOR_RATE = 1e-3
 _SURVEY, _SELECT, _PAIRS, _ROWS, _POLICY = range(5)
 
 
@@ -45,21 +46,20 @@ def policy_loss(logits: Any, labels: Any, rewards: Any) -> Any:
     return tf.reduce_mean(advantage * cross_entropies(labels, logits))
 
 
-def passes_over(passes: int, count: Any, width: int, step: Callable[[Any, Any], Any]) -> Any:
-    """Makes passes over batches and returns the sums `[width]` over the last one.
+def passes_over(passes: int, count: Any, step: Callable[[Any, Any], Any]) -> Any:
+    """Makes passes over batches and returns the sum over the last one.
 
     Args:
         passes: number of passes.
         count: number of batches in each.
-        width: of the sums.
-        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sums.
+        step: `step(turn, index)` trains on a batch of a pass and returns its part of the sum.
     """
 
-    def body(number: Any, sums: Any) -> tuple[Any, Any]:
+    def body(number: Any, total: Any) -> tuple[Any, Any]:
         turn, index = number // count, number % count
-        return number + 1, tf.where(index == 0, 0.0, sums) + step(turn, index)
+        return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
 
-    return repeated(passes * count, body, tf.zeros([width]))
+    return repeated(passes * count, body, 0.0)
 
 
 class CrowdGANModel(keras.Model):
@@ -72,6 +72,7 @@ class CrowdGANModel(keras.Model):
             mode.
         data: what it was trained on.
         passes: of the turns.
+        learning_rate: Adam's for the classifier.
         seed: draws weights and labels.
 
     Attributes:
@@ -82,7 +83,13 @@ class CrowdGANModel(keras.Model):
     """
 
     def __init__(
-        self, classifier: keras.Model, data: TrainingData, *, passes: int, seed: int
+        self,
+        classifier: keras.Model,
+        data: TrainingData,
+        *,
+        passes: int,
+        learning_rate: float,
+        seed: int,
     ) -> None:
         super().__init__()
         annotations = data.annotations
@@ -102,14 +109,11 @@ class CrowdGANModel(keras.Model):
         self.passes = passes
         self.feature_shape = features.shape[1:]
         self.built = True
-
-    def compile_networks(self, generator: float, discriminator: float) -> None:
-        """Gives both an Adam optimizer, and compiles the step."""
-        self.generator_optimizer = FusedAdam(generator)
+        self.generator_optimizer = FusedAdam(learning_rate)
         self.generator_optimizer.build(
             [*self.base.trainable_variables, *self.head.trainable_variables]
         )
-        optimizer = FusedAdam(discriminator)
+        optimizer = FusedAdam(_DISCRIMINATOR_RATE)
         optimizer.build(self.discriminator.trainable_variables)
         self.compile(
             optimizer=optimizer, steps_per_execution=1, jit_compile=False, auto_scale_loss=False
@@ -122,12 +126,10 @@ class CrowdGANModel(keras.Model):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         epoch = tf.cast(tf.reshape(data, []), tf.int32)
-        logs = self.discriminator_turn(epoch)
-        reward = self.generator_turn(epoch)
-        return {"loss": logs["discriminator_loss"], **logs, "reward": reward}
+        return {"loss": self.discriminator_turn(epoch), "reward": self.generator_turn(epoch)}
 
-    def discriminator_turn(self, epoch: Any) -> dict[str, Any]:
-        """Trains the discriminator on authentic and generated annotations.
+    def discriminator_turn(self, epoch: Any) -> Any:
+        """Trains the discriminator on authentic and generated annotations; returns the mean loss.
 
         As many generated annotations of each annotator are drawn at random.
         """
@@ -167,19 +169,12 @@ class CrowdGANModel(keras.Model):
                 v = tf.gather(encoded[0], places)
                 logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
                 losses = discriminator_losses(logits, labels, real)
-                penalty = output_penalty(logits)
-                loss = tf.reduce_mean(losses) + penalty
+                loss = tf.reduce_mean(losses) + output_penalty(logits)
             take_step(self.optimizer, gradients(tape, loss, variables), variables)
-            size = tf.cast(tf.size(losses), tf.float32)
-            return tf.stack([tf.reduce_sum(losses), penalty * size])
+            return tf.reduce_sum(losses)
 
         count = batches_in(total, _BATCH_PAIRS)
-        losses, penalties = tf.unstack(passes_over(self.passes, count, 2, step))
-        pairs_trained = tf.cast(total, tf.float32)
-        return {
-            "discriminator_loss": losses / pairs_trained,
-            "output_penalty": penalties / pairs_trained,
-        }
+        return passes_over(self.passes, count, step) / tf.cast(total, tf.float32)
 
     def generator_turn(self, epoch: Any) -> Any:
         """Makes policy-gradient steps on all pairs; returns the mean reward of the last pass."""
@@ -201,7 +196,7 @@ class CrowdGANModel(keras.Model):
                 rewards = tf.nn.softplus(tf.gather(scores, labels, axis=2, batch_dims=2))
                 loss = policy_loss(logits, labels, rewards)
             take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
-            return tf.stack([tf.reduce_sum(rewards), tf.cast(tf.size(rewards), tf.float32)])
+            return tf.reduce_sum(rewards)
 
-        sums = passes_over(self.passes, batches_in(size, _BATCH_ROWS), 2, step)
-        return sums[0] / sums[1]
+        total = passes_over(self.passes, batches_in(size, _BATCH_ROWS), step)
+        return total / tf.size(crowd.observed, tf.float32)

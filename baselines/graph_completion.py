@@ -47,9 +47,9 @@ class GraphCompletion(keras.Model):
         features: NDArray[np.float32],
         annotations: Annotations,
         *,
-        edge_dropout: float,
         seed: int,
         units: int = 32,
+        edge_dropout: float = 0.3,
     ) -> None:
         super().__init__()
         self.size, self.annotators, self.classes = *annotations.shape, annotations.num_classes

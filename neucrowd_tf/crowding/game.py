@@ -137,14 +137,16 @@ class Logged(NamedTuple):
     Attributes:
         rows: `[n]` instances.
         latent: `[n, C]` z-hat of the instances.
-        drawn: labels and their probabilities G_0(y).
+        labels: `[n, R]` class codes.
+        probabilities: `[n, R]` G_0(y) of the labels.
         authenticity: `[n, R]` L_G of the labels.
         delta: `[n, R]` delta of the labels.
     """
 
     rows: Any
     latent: Any
-    drawn: Drawn
+    labels: Any
+    probabilities: Any
     authenticity: Any
     delta: Any
 
@@ -155,8 +157,8 @@ _scalar, _count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
 _matrix, _labels = tf.TensorSpec([None, None]), tf.TensorSpec([None, None], tf.int32)
 _cube, _inputs = tf.TensorSpec([None, None, None]), (_matrix, _matrix)
 _pairs = Pairs(_codes, _codes, _codes, tf.TensorSpec([None], tf.bool), _matrix)
-_drawn = Drawn(_labels, _matrix, _matrix, _cube)
-_logged = Logged(_codes, _matrix, _drawn, _matrix, _matrix)
+_drawn = Drawn(_labels, _matrix, _matrix)
+_logged = Logged(_codes, _matrix, _labels, _matrix, _matrix, _matrix)
 
 
 def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -520,7 +522,7 @@ class Game(keras.Model):
             CrowdInG, section 3.3.1.
         """
         crowd, seed = self.crowd, self.crowd.draw(epoch, _SURVEY)
-        labels, _, entropies, _ = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
+        labels, _, entropies = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
         rows, codes = select_annotations(
             entropies,
             crowd.observed,
@@ -584,22 +586,18 @@ class Game(keras.Model):
     def generator_passes(self, inputs: Any, logged: Logged, seed: Any, mu: Any) -> Any:
         """Updates the generator batch by batch by eq. 5; returns the loss expected afterwards."""
         (features, annotators), variables = inputs, self.generator.trainable_variables
-        count = self._batches(logged.rows)
-        noise = self._remembered(count, self._noise(logged, seed))
+        noise = self._remembered(logged, self._noise(logged, seed))
 
-        def step(number: Any, sums: Any) -> tuple[Any, Any]:
-            index = number % count
-            batch = self._batch(logged, index)
+        def update(index: Any, batch: Logged) -> tuple[Any, Any]:
             x = tf.gather(features, batch.rows)
             with tf.GradientTape() as tape:
                 hidden = self.generator.hidden(x, annotators, noise(index))
                 ratios = self.ratios(batch, hidden, batch.latent)
                 risk = counterfactual_risk(batch.delta, ratios, mu)
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
-            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
+            return batch.delta, ratios
 
-        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
-        return self_normalised_estimate(sums)
+        return self._passes(logged, update)
 
     # ----------------------------------------------------------------- classifier (eq. 6)
 
@@ -635,27 +633,24 @@ class Game(keras.Model):
             CrowdInG, eq. 6.
         """
         (features, annotators), variables = inputs, self.classifier.trainable_variables
-        count, noise = self._batches(logged.rows), self._noise(logged, seed)
+        noise = self._noise(logged, seed)
 
         def still(index: Any) -> Any:
             """Returns the part of the generator's hidden layer that z-hat does not change."""
             x = tf.gather(features, self._batch(logged.rows, index))
             return self.generator.hidden(x, annotators, noise(index))
 
-        hidden = self._remembered(count, still)
+        hidden = self._remembered(logged, still)
 
-        def step(number: Any, sums: Any) -> tuple[Any, Any]:
-            index = number % count
-            batch = self._batch(logged, index)
-            losses, x = batch.authenticity, tf.gather(features, batch.rows)
+        def update(index: Any, batch: Logged) -> tuple[Any, Any]:
+            x = tf.gather(features, batch.rows)
             with tf.GradientTape() as tape:
                 ratios = self.ratios(batch, hidden(index), self.classify(x))
-                risk = counterfactual_risk(losses, ratios, mu)
+                risk = counterfactual_risk(batch.authenticity, ratios, mu)
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
-            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(losses, ratios)
+            return batch.authenticity, ratios
 
-        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
-        return self_normalised_estimate(sums)
+        return self._passes(logged, update)
 
     # ----------------------------------------------------------------- both in one step
 
@@ -682,13 +677,11 @@ class Game(keras.Model):
         References:
             CrowdInG, eqs. 5 and 6, figure 2b.
         """
-        (features, annotators), count = inputs, self._batches(logged.rows)
-        noise = self._remembered(count, self._noise(logged, seed))
+        features, annotators = inputs
+        noise = self._remembered(logged, self._noise(logged, seed))
         g, c = self.generator.trainable_variables, self.classifier.trainable_variables
 
-        def step(number: Any, sums: Any) -> tuple[Any, Any]:
-            index = number % count
-            batch = self._batch(logged, index)
+        def update(index: Any, batch: Logged) -> tuple[Any, Any]:
             x = tf.gather(features, batch.rows)
             with tf.GradientTape(persistent=True) as tape:
                 hidden = self.generator.hidden(x, annotators, noise(index))
@@ -698,12 +691,28 @@ class Game(keras.Model):
             both = gradients(tape, risk, g), gradients(tape, classifier_risk, c)
             take_step(self.generator_optimizer, both[0], g)
             take_step(self.classifier_optimizer, both[1], c)
-            return number + 1, tf.where(index == 0, 0.0, sums) + ratio_sums(batch.delta, ratios)
+            return batch.delta, ratios
+
+        return self._passes(logged, update)
+
+    # ----------------------------------------------------------------- logged annotations
+
+    def _passes(self, logged: Logged, update: Callable[[Any, Logged], tuple[Any, Any]]) -> Any:
+        """Returns the loss expected after all passes over batches of logged annotations.
+
+        Args:
+            logged: the annotations.
+            update: `update(index, batch)` updates a network, and returns losses and ratios.
+        """
+        count = self._batches(logged.rows)
+
+        def step(number: Any, sums: Any) -> tuple[Any, Any]:
+            index = number % count
+            added = ratio_sums(*update(index, self._batch(logged, index)))
+            return number + 1, tf.where(index == 0, 0.0, sums) + added
 
         sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
         return self_normalised_estimate(sums)
-
-    # ----------------------------------------------------------------- logged annotations
 
     def log_annotations(
         self, epoch: Any, rows: Any, latent: Any, purposes: tuple[int, int]
@@ -736,8 +745,8 @@ class Game(keras.Model):
         def compute(index: Any) -> Logged:
             chosen, z = self._batch((rows, latent), index)
             x = tf.gather(inputs[0], chosen), inputs[1]
-            drawn = self.generator.draw(x[0], z, x[1], fold(seed, index))
-            return Logged(chosen, z, drawn, *self.reward(x, z, drawn))
+            labels, probabilities, _ = self.generator.draw(x[0], z, x[1], fold(seed, index))
+            return Logged(chosen, z, labels, probabilities, *self.reward(x, z, labels))
 
         return gathered(self._batches(rows), _logged, compute)
 
@@ -752,23 +761,23 @@ class Game(keras.Model):
 
         return gathered(self._batches(rows), _drawn, compute)
 
-    def reward(self, inputs: Any, latent: Any, drawn: Drawn) -> tuple[Any, Any]:
+    def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
         """Returns L_G and delta = L_G - lambda log Q(z-hat | y) of drawn labels, both `[B, R]`.
 
         Args:
             inputs: features of the instances `[B, d]` and of the annotators `[R, e]`.
             latent: `[B, C]` z-hat.
-            drawn: the labels.
+            labels: `[B, R]`.
 
         References:
             CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
         """
         encoded, information = self.discriminator.encode(*inputs), self.settings.information
-        authenticity = authenticity_loss(self.discriminator.all_pairs(*encoded), drawn.labels)
+        authenticity = authenticity_loss(self.discriminator.all_pairs(*encoded), labels)
         if not information:
             return authenticity, authenticity
-        log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
-        likelihood = latent_log_likelihood(drawn.latent, log_q)
+        log_q = self.auxiliary.all_pairs(*encoded, labels)
+        likelihood = latent_log_likelihood(latent[:, None, :], log_q)
         return authenticity, generator_delta(authenticity, likelihood, information)
 
     def ratios(self, batch: Logged, hidden: Any, latent: Any) -> Any:
@@ -782,9 +791,9 @@ class Game(keras.Model):
         References:
             CrowdInG, eqs. 5 and 6 (G / G_0).
         """
-        current = self.generator.probabilities(hidden, latent, batch.drawn)
+        current = self.generator.probabilities(hidden, latent, batch.labels)
         bounds = {"cap": self.ratio_cap, "floor": self.ratio_floor}
-        return importance_ratios(current, batch.drawn.probabilities, **bounds)
+        return importance_ratios(current, batch.probabilities, **bounds)
 
     def multipliers(self, losses: Sequence[Any], passes: Callable[..., Any]) -> list[Any]:
         """Returns mu of a turn, one for each network that learns in it.
@@ -829,11 +838,11 @@ class Game(keras.Model):
 
         return noise
 
-    def _remembered(self, count: Any, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns `compute` of a batch's number, or what it returned for each batch at once."""
         if not self.remember:
             return compute
-        whole = gathered(count, _cube, compute)
+        whole = gathered(self._batches(logged.rows), _cube, compute)
         return lambda index: self._batch(whole, index)
 
     # ----------------------------------------------------------------- after the game

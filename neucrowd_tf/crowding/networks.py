@@ -71,14 +71,11 @@ class Drawn(NamedTuple):
         labels: `[B, R]` class codes.
         probabilities: `[B, R]` of the labels when they were drawn, G_0(y).
         entropies: `[B, R]` of the distributions that they were drawn from.
-        latent: z-hat as the generator's input, `[B, 1, C]` for all annotators of an instance or
-            `[B, R, C]`.
     """
 
     labels: Any
     probabilities: Any
     entropies: Any
-    latent: Any
 
 
 class Generator(keras.layers.Layer):
@@ -159,18 +156,18 @@ class Generator(keras.layers.Layer):
         from_classifier = of_pairs(self.from_classifier, latent)
         return of_pairs(self.scores, tf.nn.relu(hidden + from_classifier))
 
-    def probabilities(self, hidden: Any, latent: Any, drawn: Drawn) -> Any:
+    def probabilities(self, hidden: Any, latent: Any, labels: Any) -> Any:
         """Returns G(y) of drawn labels under the present generative module, `[B, R]`.
 
         Args:
             hidden: `[B, R, h]` from `hidden`.
             latent: `[B, C]` z-hat of the present classifier; gradients go through it.
-            drawn: the labels, and the input that they were drawn for.
+            labels: `[B, R]`.
 
         References:
             CrowdInG, eqs. 5 and 6 (G).
         """
-        return label_probabilities(self.logits(hidden, latent[:, None, :]), drawn.labels)
+        return label_probabilities(self.logits(hidden, latent[:, None, :]), labels)
 
     def draw(self, features: Any, latent: Any, annotators: Any, seed: Any) -> Drawn:
         """Draws a label of each instance by each annotator.
@@ -186,7 +183,7 @@ class Generator(keras.layers.Layer):
         logits = self.logits(hidden, latent[:, None, :])
         labels = draw_labels(logits, fold(seed, 1))
         probabilities = label_probabilities(logits, labels)
-        return Drawn(labels, probabilities, entropy(tf.nn.softmax(logits)), latent[:, None, :])
+        return Drawn(labels, probabilities, entropy(tf.nn.softmax(logits)))
 
     def answers(self, features: Any, latent: Any, annotators: Any) -> Any:
         """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.

@@ -76,9 +76,11 @@ class ControlledCrowdInG(CrowdInG):
 
     def _game_class(self) -> type[Game]:
         from neucrowd_tf.crowding.game import Game
-        from reproduction.controls.crowding_released import GAMES
+        from reproduction.controls import crowding_released
 
-        bases = [game for name, game in GAMES.items() if name in self.factors]
+        # The game of "same_draws" is `SameDraws`; in the order of FACTORS they override each other.
+        names = [name.title().replace("_", "") for name in FACTORS if name in self.factors]
+        bases = [getattr(crowding_released, name) for name in names if name != "ReleasedStart"]
         return type("ControlledGame", (*bases, Game), {})
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:

@@ -6,6 +6,7 @@ docs/research/crowding_sources.md compares them with the paper and with ours.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,7 @@ class ReleasedLoss(Game):
         return _weights(authentic) * printed_discriminator_losses(logits, labels, authentic)
 
 
-class AbsoluteOutputs(Game):
+class L1Outputs(Game):
     """The discriminator's outputs have an L1 penalty."""
 
     def penalty(self, logits: Any, authentic: Any) -> Any:
@@ -118,20 +119,20 @@ class Unpretrained(Game):
 # ----------------------------------------------------------------- the generative module
 
 
-class Reward(Game):
+class ReleasedReward(Game):
     """The reward is -log D; Q's term has a sum of importance-weighted losses of its own.
 
     Each sum has the same constant mu, so that eq. 5's is (1 + lambda) mu; taken off Q's term it
     need not be known elsewhere.
     """
 
-    def reward(self, inputs: Any, latent: Any, drawn: Any) -> tuple[Any, Any]:
+    def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
         """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
         encoded, settings = self.discriminator.encode(*inputs), self.settings
-        d = tf.sigmoid(at_labels(self.discriminator.all_pairs(*encoded), drawn.labels))
+        d = tf.sigmoid(at_labels(self.discriminator.all_pairs(*encoded), labels))
         loss = -tf.math.log((d + REWARD_SHIFT) / (1.0 + REWARD_SHIFT))
-        log_q = self.auxiliary.all_pairs(*encoded, drawn.labels)
-        likelihood = latent_log_likelihood(drawn.latent, log_q)
+        log_q = self.auxiliary.all_pairs(*encoded, labels)
+        likelihood = latent_log_likelihood(latent[:, None, :], log_q)
         constant = 0.0 if isinstance(settings.multiplier, str) else float(settings.multiplier)
         return loss, loss - settings.information * (likelihood + constant)
 
@@ -209,14 +210,13 @@ def part_of(crowd: Crowd, rows: Any) -> Crowd:
     places[rows] = np.arange(len(rows))
     instances = places[crowd.instances.numpy()]
     inside = np.flatnonzero(instances >= 0)
-    return Crowd(
-        tf.gather(crowd.features, rows),
-        crowd.annotators,
-        tf.constant(instances[inside]),
-        tf.gather(crowd.codes, inside),
-        tf.gather(crowd.labels, inside),
-        crowd.observed[rows],
-        crowd.seed,
+    return dataclasses.replace(
+        crowd,
+        features=tf.gather(crowd.features, rows),
+        instances=tf.constant(instances[inside]),
+        codes=tf.gather(crowd.codes, inside),
+        labels=tf.gather(crowd.labels, inside),
+        observed=crowd.observed[rows],
     )
 
 
@@ -349,7 +349,7 @@ class ReleasedAuxiliary(Auxiliary):
         return self._answers(instance + annotator + self._embedded(matrices, labels))
 
 
-class Networks(Game):
+class ReleasedNetworks(Game):
     """Generator, discriminator and auxiliary network of the released code."""
 
     generator_class, discriminator_class = ReleasedGenerator, ReleasedDiscriminator
@@ -370,7 +370,7 @@ class Networks(Game):
             graph /= graph.sum(axis=1, keepdims=True)
             self.discriminator.correlation.assign(graph.astype(np.float32))
 
-    def _remembered(self, count: Any, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         # A pass has dropout of its own.
         return compute
 
@@ -416,21 +416,3 @@ def released_start(settings: Any, judged: Any) -> ReleasedStart:
     )
     classifier.judged = judged
     return classifier
-
-
-# Each factor's game, in the order in which they override each other.
-GAMES: dict[str, type[Game]] = {
-    "printed_loss": PrintedLoss,
-    "released_loss": ReleasedLoss,
-    "released_reward": Reward,
-    "released_networks": Networks,
-    "l1_outputs": AbsoluteOutputs,
-    "weight_decay": WeightDecay,
-    "informed_by_both": InformedByBoth,
-    "unpretrained": Unpretrained,
-    "uncapped": Uncapped,
-    "nats": Nats,
-    "same_draws": SameDraws,
-    "dropout": Dropout,
-    "batches": Batches,
-}

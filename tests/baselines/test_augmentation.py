@@ -139,3 +139,5 @@ def test_presets_are_those_with_which_crowding_starts() -> None:
         assert estimator.batch_size == crowding.pretrain_batch
         assert (estimator.base, estimator.standardise) == (crowding.base, crowding.standardise)
         assert preset
+        ing = registry.method("dl_cl_ing").make(dataset=dataset)
+        assert ing.label_correlation == crowding.label_correlation

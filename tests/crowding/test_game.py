@@ -122,8 +122,7 @@ def test_rewards_equal_a_naive_loop() -> None:
     encoded = game.discriminator.encode(features, annotators)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
     log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
-    drawn = Drawn(labels, None, None, latent[:, None])
-    authenticity, delta = game.reward((features, annotators), latent, drawn)
+    authenticity, delta = game.reward((features, annotators), latent, labels)
     for n in range(3):
         for r in range(R):
             loss = np.log(1 - d[n, r, labels[n, r]])
@@ -131,7 +130,7 @@ def test_rewards_equal_a_naive_loop() -> None:
             expected = loss - LAMBDA * (latent[n] * log_q[n, r]).sum()
             assert float(delta[n, r]) == pytest.approx(expected, rel=1e-4)
     game.settings.information = 0.0
-    alone = game.reward((features, annotators), latent, drawn)
+    alone = game.reward((features, annotators), latent, labels)
     np.testing.assert_array_equal(alone[1], authenticity)
 
 
@@ -204,7 +203,7 @@ def test_logged_annotations_are_the_present_modules_draw() -> None:
     np.testing.assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
     features = tf.gather(game.crowd.features, logged.rows)
     z = tf.gather(latent, logged.rows)
-    expected = game.reward((features, game.crowd.annotators), z, logged.drawn)
+    expected = game.reward((features, game.crowd.annotators), z, logged.labels)
     for values, wanted in zip((logged.authenticity, logged.delta), expected, strict=True):
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
     assert not np.allclose(logged.authenticity, logged.delta)
