@@ -432,8 +432,9 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
             nothing = np.zeros(0, np.int32)
             sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
             annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
-        theirs = annotations.num_instances, annotations.annotator_names, annotations.class_names
-        if not all(map(np.array_equal, theirs, (len(x), names, classes))):
+        theirs = annotations.annotator_names, annotations.class_names
+        same = np.array_equal(theirs[0], names) and np.array_equal(theirs[1], classes)
+        if annotations.num_instances != len(x) or not same:
             raise DataError(
                 f"generate: expected annotations of {len(x)} instances, by the annotators and with"
                 " the classes that fit was given, received others"

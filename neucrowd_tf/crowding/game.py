@@ -4,7 +4,7 @@
 selected generated annotations (`discriminator_turn`), the generator by eq. 5 on the instances of
 which the classifier is sure (`generator_turn`), the classifier by eq. 6 on the others
 (`classifier_turn`). A turn draws its annotations, and then makes several passes over batches of
-them; `step` in `..._passes` is the update on one batch.
+them (`passes_over`); `update` in `..._passes` is the update on one batch.
 """
 
 from __future__ import annotations
@@ -102,8 +102,9 @@ class Crowd:
         triple = authentic.instances, authentic.annotators, authentic.labels
         observed = np.zeros(authentic.shape, dtype=bool)
         observed[authentic.instances, authentic.annotators] = True
-        columns = (tf.constant(column, tf.int32) for column in triple)
-        return cls(flat, tf.eye(authentic.num_annotators), *columns, observed, seed % 2**31)
+        instances, codes, labels = (tf.constant(column, tf.int32) for column in triple)
+        inputs = flat, tf.eye(authentic.num_annotators)
+        return cls(*inputs, instances, codes, labels, observed, seed % 2**31)
 
     @property
     def inputs(self) -> tuple[Any, Any]:
@@ -597,7 +598,7 @@ class Game(keras.Model):
             take_step(self.generator_optimizer, gradients(tape, risk, variables), variables)
             return batch.delta, ratios
 
-        return self._passes(logged, update)
+        return self.passes_over(logged, update)
 
     # ----------------------------------------------------------------- classifier (eq. 6)
 
@@ -650,7 +651,7 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, gradients(tape, risk, variables), variables)
             return batch.authenticity, ratios
 
-        return self._passes(logged, update)
+        return self.passes_over(logged, update)
 
     # ----------------------------------------------------------------- both in one step
 
@@ -693,11 +694,11 @@ class Game(keras.Model):
             take_step(self.classifier_optimizer, both[1], c)
             return batch.delta, ratios
 
-        return self._passes(logged, update)
+        return self.passes_over(logged, update)
 
     # ----------------------------------------------------------------- logged annotations
 
-    def _passes(self, logged: Logged, update: Callable[[Any, Logged], tuple[Any, Any]]) -> Any:
+    def passes_over(self, logged: Logged, update: Callable[[Any, Logged], tuple[Any, Any]]) -> Any:
         """Returns the loss expected after all passes over batches of logged annotations.
 
         Args:
