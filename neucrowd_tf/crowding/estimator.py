@@ -71,8 +71,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     Attributes:
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_: a dict with a list for each logged value of the game, one entry per epoch;
-            `pretraining_history_` has DL-CL's.
+        history_: a dict with a list for each logged value of the game, one entry per epoch.
         n_iter_: epochs of the game; `best_epoch_` (from 0) is the selected one, None if the start
             is at least as good.
         start_: validation figures of the start, or None without validation data.
@@ -164,7 +163,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
-    pretraining_history_: dict[str, list[float]] = fitted()
     start_: dict[str, float] | None = fitted()
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
@@ -238,7 +236,6 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         with classifier.reused(self._caches["classifier"]):
             classifier.fit(data.features, data.annotations, run=run)
             network = classifier.network
-        self.pretraining_history_ = classifier.history_
         self.confusion_matrices_ = classifier.confusion_matrices_
         self.generator_weights_ = []
         return network

@@ -222,8 +222,8 @@ class Game(keras.Model):
     Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
     (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
     (`annotation_losses`, `penalty`, `judges_penalty`), the auxiliary network's
-    (`auxiliary_loss`), the reward (`reward`), the split of the instances (`split`) or the schedule
-    of turns (`play_epoch`, `early_draws`).
+    (`auxiliary_loss`), the labels' graph (`label_graph`), the reward (`reward`), the split of the
+    instances (`split`) or the schedule of turns (`play_epoch`, `early_draws`).
 
     Args:
         settings: a `CrowdInG`, whose arguments are read.
@@ -323,8 +323,7 @@ class Game(keras.Model):
         for model in (self.classifier, self.averaged):
             write_variables(model.variables, read_variables(classifier.variables))
         if self.discriminator.aggregate_labels:
-            correlation = label_correlation(label_cooccurrence(annotations))
-            self.discriminator.correlation.assign(correlation)
+            self.discriminator.correlation.assign(self.label_graph(annotations))
         self.crowd = Crowd.of(features, annotations, settings.seed)
         self.counts = selection_counts(self.crowd.observed)
 
@@ -340,9 +339,9 @@ class Game(keras.Model):
             reset_optimizer(optimizer)
             optimizer.learning_rate.assign(rate)
 
-    def call(self, features: Any, training: bool = False) -> Any:
-        """Returns class probabilities `[B, C]` of standardised features."""
-        return self.averaged(features, training=False)
+    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+        """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
+        return label_correlation(label_cooccurrence(annotations))
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Makes an epoch of the present stage; the data is its number."""
@@ -712,7 +711,10 @@ class Game(keras.Model):
             added = ratio_sums(*update(index, self._batch(logged, index)))
             return number + 1, tf.where(index == 0, 0.0, sums) + added
 
-        sums = repeated(self.settings.passes * count, step, tf.zeros([2]))
+        times = self.settings.passes * count
+        _, sums = tf.while_loop(
+            lambda number, _: number < times, step, (0, tf.zeros([2])), parallel_iterations=1
+        )
         return self_normalised_estimate(sums)
 
     def log_annotations(

@@ -8,6 +8,7 @@ auto-encoder and every round run the same compiled function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,9 +27,6 @@ from neucrowd_tf.training.state import user_network
 Networks = tuple[keras.Model, keras.Model, keras.Model]
 
 ROWS_AT_ONCE = 4096
-FILTERS = (16, 32)
-# Each convolution halves both sides of an image.
-_FACTOR = 2 ** len(FILTERS)
 # Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
 _DECODER, _CLASSIFIER = 7919, 104729
 
@@ -235,37 +233,16 @@ def epoch_order(
 def default_encoder(
     input_shape: tuple[int, ...], config: DenseEncoder, seed: int = 0
 ) -> keras.Model:
-    """Returns the default feature extractor of vectors or images.
-
-    It has fully connected layers for flat features; for images `[height, width, channels]` two
-    strided 3 x 3 convolutions and a dense layer (meant for 16 x 16 and 32 x 32).
-
-    Raises:
-        DataError: neither of the two, or images whose sides do not divide by 4.
+    """Returns the default feature extractor: fully connected layers, of flattened images too.
 
     References:
         ICED, figure 1 and section 2.2 (the feature extractor G).
     """
+    dense = build_encoder(config, math.prod(input_shape), seed)
     if len(input_shape) == 1:
-        return build_encoder(config, input_shape[0], seed)
-    _check_image(input_shape)
-    shared: dict[str, Any] = {
-        "activation": config.activation,
-        "kernel_regularizer": keras.regularizers.L2(config.l2) if config.l2 else None,
-    }
+        return dense
     inputs = keras.Input(input_shape, name="features")
-    x = inputs
-    for index, count in enumerate(FILTERS):
-        kernel, name = _glorot(seed, index), f"conv_{index}"
-        x = keras.layers.Conv2D(
-            count, 3, 2, "same", kernel_initializer=kernel, name=name, **shared
-        )(x)
-    x = keras.layers.Flatten()(x)
-    if config.dropout:
-        x = keras.layers.Dropout(config.dropout, seed=seed * 1009 + 1)(x)
-    width, kernel = config.hidden_units[-1], _glorot(seed, 98)
-    dense = keras.layers.Dense(width, kernel_initializer=kernel, name="dense", **shared)
-    return keras.Model(inputs, dense(x), name="encoder")
+    return keras.Model(inputs, dense(keras.layers.Flatten()(inputs)), name="encoder")
 
 
 def default_decoder(
@@ -278,37 +255,17 @@ def default_decoder(
     """
     inputs = keras.Input((hidden_units[-1],), name="embedding")
     x = inputs
-    if len(output_shape) == 1:
-        for index, width in enumerate(hidden_units[-2::-1]):
-            kernel = _glorot(seed, index)
-            x = keras.layers.Dense(width, activation, kernel_initializer=kernel)(x)
-        last = keras.layers.Dense(output_shape[0], kernel_initializer=_glorot(seed, 99))
-        return keras.Model(inputs, last(x), name="decoder")
-    _check_image(output_shape)
-    height, width, channels = output_shape
-    narrow, wide = FILTERS
-    small = (height // _FACTOR, width // _FACTOR, wide)
-    kernel = _glorot(seed, 97)
-    x = keras.layers.Dense(small[0] * small[1] * wide, activation, kernel_initializer=kernel)(x)
-    x = keras.layers.Reshape(small)(x)
-    for count, function, stream in ((narrow, activation, 0), (channels, None, 99)):
-        kernel = _glorot(seed, stream)
-        x = keras.layers.Conv2DTranspose(
-            count, 3, 2, "same", activation=function, kernel_initializer=kernel
-        )(x)
+    for index, width in enumerate(hidden_units[-2::-1]):
+        x = keras.layers.Dense(width, activation, kernel_initializer=_glorot(seed, index))(x)
+    size, kernel = math.prod(output_shape), _glorot(seed, 99)
+    x = keras.layers.Dense(size, kernel_initializer=kernel)(x)
+    if len(output_shape) > 1:
+        x = keras.layers.Reshape(output_shape)(x)
     return keras.Model(inputs, x, name="decoder")
 
 
 def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
     return keras.initializers.GlorotUniform(seed * 1013 + index)
-
-
-def _check_image(shape: tuple[int, ...]) -> None:
-    if len(shape) != 3 or shape[0] % _FACTOR or shape[1] % _FACTOR:
-        raise DataError(
-            "features: expected vectors, or images [height, width, channels] with sides that"
-            f" divide by {_FACTOR}, received {tuple(shape)} per row; resize or pad the images"
-        )
 
 
 def build_networks(

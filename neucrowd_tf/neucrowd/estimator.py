@@ -70,9 +70,9 @@ class NeuCrowd(TupletEstimator):
     safety_margin: float = argument(0.0, number(), "delta of definition 3.")
     anchor: str = argument(
         "mean",
-        one_of("mean", "sum", "none"),
-        'the robust anchor: "mean" (assurance-weighted mean), "sum" (definition 4 as published) or'
-        ' "none" (-RA).',
+        one_of("mean", "sum", "scaled", "none"),
+        'the robust anchor: "mean" (assurance-weighted mean), "sum" (definition 4 as published),'
+        ' "scaled" (the sum over the number of tuplets, as released) or "none" (-RA).',
     )
     sampling_network: bool = argument(True, flag, "section 3.3.4; False leaves it out (-SN).")
     pool_factor: int = argument(

@@ -59,12 +59,7 @@ class ReleasedNeuCrowd(NeuCrowd):
     raw_head: ClassVar[bool] = True
     safety_start: ClassVar[int] = 1
 
-    anchor: str = argument(
-        "scaled",
-        one_of("scaled", "none"),
-        'the robust anchor: "scaled" (the sum over the number of tuplets) or "none".',
-    )
-
+    anchor: str = "scaled"
     monitor: str = argument(
         "loss",
         one_of("loss", "auc", "accuracy", "log_loss"),

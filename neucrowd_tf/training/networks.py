@@ -121,11 +121,7 @@ class DenseEncoder:
 
 @estimator
 class ICEDEncoder(DenseEncoder):
-    """ICED's feature extractor, whose mirror is the default decoder.
-
-    For images `[height, width, channels]` it is convolutional, with an embedding of
-    `hidden_units[-1]`, and has no `initializer`, `normal_biases` and `embedding_dropout`.
-    """
+    """ICED's feature extractor, whose mirror is the decoder; images are flattened."""
 
     hidden_units: Sequence[int] = (128, 64)
     activation: Any = "relu"

@@ -34,7 +34,7 @@ from neucrowd_tf.crowding.objectives import (
 from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.training.estimator import TrainingData
@@ -359,16 +359,11 @@ class ReleasedNetworks(Game):
         super().__init__(*args, **options)
         self.generator.playing = True
 
-    def restart(
-        self, settings: Any, classifier: keras.Model, features: Any, annotations: Annotations
-    ) -> None:
-        """Takes a fit's data; the graph is the row-normalised co-occurrence with loops."""
-        super().restart(settings, classifier, features, annotations)
-        if self.discriminator.aggregate_labels:
-            counts = label_cooccurrence(annotations)
-            graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))
-            graph /= graph.sum(axis=1, keepdims=True)
-            self.discriminator.correlation.assign(graph.astype(np.float32))
+    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+        """Returns the row-normalised co-occurrence with loops."""
+        counts = label_cooccurrence(annotations)
+        graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))
+        return (graph / graph.sum(axis=1, keepdims=True)).astype(np.float32)
 
     def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
         # A pass has dropout of its own.
