@@ -12,16 +12,7 @@ from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.arguments import (
-    Constraint,
-    argument,
-    estimator,
-    fitted,
-    none,
-    one_of,
-    share,
-    whole,
-)
+from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, one_of, whole
 from neucrowd_tf.dasc.quality import selection_quality
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import (
@@ -44,6 +35,7 @@ if TYPE_CHECKING:
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
 # base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
 ROUND_SEEDS = 7919
+HELD_OUT = 0.2  # share of the instances that choose the round if `fit` gets no validation data
 
 
 @dataclasses.dataclass
@@ -81,6 +73,9 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     Each round fits the model again on the observed and the selected pseudo-annotations, predicts
     the labels that annotators did not give, and selects some of them: with "dasc" the most
     confident of each class, fewer of classes that are predicted often.
+
+    Without validation data, a first pass holds out a fifth of the instances to choose the round by
+    their majority votes. A second pass runs as many rounds on all instances.
 
     Attributes:
         estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
@@ -125,12 +120,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         '"last" predicts with the last round, as published. "validation" predicts with the latest'
         " round whose validation accuracy is within a standard error of the best one.",
     )
-    validation_fraction: float = argument(
-        0.2,
-        share,
-        "without validation data, a first pass holds out this share of the instances to choose the"
-        " round by their majority votes. A second pass runs as many rounds on all instances.",
-    )
     seed: int = argument(
         0,
         whole(0),
@@ -174,7 +163,7 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         validation = data.validation
         if by_validation and validation is None:
             labels = consensus_labels(data.annotations, self.seed)
-            rest, _ = hold_out(data, labels, self.validation_fraction, self.seed)
+            rest, _ = hold_out(data, labels, HELD_OUT, self.seed)
             first, validation = self._self_train(rest, rounds, run.stage("choose")), rest.validation
             rounds = len(first.models) - 1
         result = self._self_train(data, rounds, run)

@@ -43,7 +43,7 @@ SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
 class SelfTrainedLayer(SelfTraining):
     """Self-training over a crowd layer, a subclass for each (see `self_trained`).
 
-    `seed` is self-training's, which sets the layer's; `validation_fraction` is self-training's too.
+    `seed` is self-training's, which sets the layer's.
     """
 
     layer: ClassVar[type[AnnotatorEstimator]]
@@ -55,8 +55,8 @@ class SelfTrainedLayer(SelfTraining):
 
 def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
     """Returns the arguments that a layer has beside those of self-training."""
-    # All rounds have the same number of epochs, and one rate.
-    fixed = {"patience", "min_delta", "schedule"}
+    # All rounds have the same number of epochs, and one rate; what chooses the round is fixed.
+    fixed = {"patience", "min_delta", "schedule", "validation_fraction"}
     shared = {field.name for field in declared(SelfTraining)} | fixed
     return [field for field in declared(layer) if field.name not in shared]
 

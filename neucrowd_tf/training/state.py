@@ -231,22 +231,20 @@ def user_network(
     input_shape: Sequence[int] | None = None,
     *,
     pretrained: bool = False,
-    argument: str = "encoder",
 ) -> keras.Model:
-    """Returns a copy of a user's network for one fit.
+    """Returns a copy of a user's encoder for one fit.
 
     Args:
         network: a Keras model, or a function of the input shape that makes one.
         seed: draws the trainable weights, and dropout masks.
         input_shape: of an instance.
         pretrained: whether trainable weights start from the network's, too.
-        argument: its name in errors and warnings.
     """
     if isinstance(network, keras.Model):
-        warn_redrawn(network, argument, pretrained)
+        warn_redrawn(network, "encoder", pretrained)
     else:
         network = network(tuple(input_shape or ()))
-    copy = copy_network(network, argument, input_shape)
+    copy = copy_network(network, "encoder", input_shape)
     start = starting_values(copy, pretrained)
     before = {id(variable): variable.numpy() for variable in copy.trainable_variables}
     undrawn = reinitialise(copy, seed)

@@ -109,7 +109,7 @@ def test_a_draw_is_of_the_generators_own_distribution() -> None:
     generator, seed = make_generator(), [5, 6]
     drawn = generator.draw(X, Z, E, seed)
     hidden = generator.hidden(X, E, pair_noise(seed, [6, 4, 3]))
-    again = generator.probabilities(hidden, tf.constant(Z), drawn)
+    again = generator.probabilities(hidden, tf.constant(Z), drawn.labels)
     np.testing.assert_allclose(again, drawn.probabilities, rtol=1e-5)
     p = np.asarray(tf.nn.softmax(generator.logits(hidden, Z[:, None])), np.float64)
     np.testing.assert_allclose(drawn.entropies, -(p * np.log(p)).sum(axis=2), rtol=1e-4)
