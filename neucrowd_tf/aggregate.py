@@ -19,7 +19,6 @@ from neucrowd_tf.commands.command_line import (
     check_outputs,
     model_names,
     run_command,
-    table_options,
     write_outputs,
 )
 from neucrowd_tf.errors import (
@@ -107,13 +106,12 @@ def aggregate(flags: Flags) -> list[str]:
 
     method = flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
-    options = table_options(flags)
-    reading = read_annotations(path, options)
+    reading = read_annotations(path, flags)
     crowd = reading.annotations
     models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
+        gold = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
@@ -188,7 +186,7 @@ def _fit(flags: Flags) -> None:
         flags.max_iter,
         flags.tol,
         flags.resume,
-        table_options(flags),
+        flags,
         lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
     )
     with contextlib.closing(engine):

@@ -6,13 +6,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
-from neucrowd_tf.commands.command_line import (
-    STDOUT,
-    check_outputs,
-    run_command,
-    table_options,
-    write_outputs,
-)
+from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.importers import TOOLS
@@ -54,8 +48,7 @@ def convert(flags: Flags) -> list[str]:
         {"--output": flags.output, "--tasks": flags.tasks, "--gold": flags.gold},
         {"--input": flags.input},
     )
-    options = table_options(flags)
-    reading = read_annotations(flags.input, options, tool=flags.tool)
+    reading = read_annotations(flags.input, flags, tool=flags.tool)
     crowd, texts = reading.annotations, dict(reading.texts)
     if not crowd.has_identities:
         raise DataError(f"{flags.input}: vote counts do not name annotators. Convert labels.")

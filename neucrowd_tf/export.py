@@ -49,7 +49,10 @@ def export_saved_model(
     import keras
     import tensorflow as tf
 
-    target = _free(Path(path))
+    target = Path(path)
+    saved = (target / "saved_model.pb").exists()
+    if target.exists() and not saved and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{target}: not a SavedModel. Remove it or choose another place.")
     model = estimator.inference_model()
     vectors: Any = estimator.text_layer() if hasattr(estimator, "text_layer") else None
 
@@ -86,17 +89,4 @@ def export_saved_model(
     with atomic_folder(target) as temporary:
         archive.write_out(str(temporary), verbose=False)
         write_json(temporary / NAMES, names)
-    return target
-
-
-def _free(target: Path) -> Path:
-    """Returns a folder in whose place a SavedModel may be written; raises DataError for another."""
-    if (
-        target.exists()
-        and not (target / "saved_model.pb").exists()
-        and (not target.is_dir() or any(target.iterdir()))
-    ):
-        raise DataError(
-            f"{target}: not a folder with a SavedModel. Remove it or choose another place."
-        )
     return target

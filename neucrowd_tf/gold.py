@@ -8,13 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import (
-    STDOUT,
-    check_outputs,
-    run_command,
-    table_options,
-    write_outputs,
-)
+from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
@@ -62,9 +56,8 @@ def gold(flags: Flags) -> list[str]:
     # Errors in the flags are reported before slow imports.
     from neucrowd_tf.certainty.inference import infer
 
-    options = table_options(flags)
-    crowd = read_annotations(flags.annotations, options).annotations
-    labels = None if flags.gold is None else read_gold(flags.gold, crowd, options)
+    crowd = read_annotations(flags.annotations, flags).annotations
+    labels = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
     result = infer(crowd, gold=labels, seed=flags.seed)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):

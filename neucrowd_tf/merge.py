@@ -6,13 +6,7 @@ import dataclasses
 import functools
 from pathlib import Path
 
-from neucrowd_tf.commands.command_line import (
-    STDOUT,
-    check_outputs,
-    run_command,
-    table_options,
-    write_outputs,
-)
+from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
@@ -49,13 +43,11 @@ def merge(flags: Flags) -> list[str]:
     """
     inputs = {"--annotations": flags.annotations, "--labels": flags.labels}
     check_outputs({"--output": flags.output}, inputs)
-    options = table_options(flags)
-    table = _triples(flags.annotations, options)
+    table = _triples(flags.annotations, flags)
     size, items = len(table), {item for item, _ in table}
     classes, annotators = set(table.values()), {annotator for _, annotator in table}
-    if ending(flags.labels) in TABLES:
-        options = options_beside(flags.labels, options)
-    new = _triples(flags.labels, options)
+    beside = ending(flags.labels) in TABLES
+    new = _triples(flags.labels, options_beside(flags.labels, flags) if beside else flags)
     changed = sum(table.get(pair, label) != label for pair, label in new.items())
     repeated = sum(pair in table for pair in new)
     table.update(new)

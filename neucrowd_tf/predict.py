@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 from collections.abc import Sequence
@@ -11,14 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import (
-    STDOUT,
-    check_outputs,
-    run_command,
-    say,
-    table_options,
-    write_outputs,
-)
+from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, say, write_outputs
 from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.commands.run_files import ExportedNames
 from neucrowd_tf.encoders import SentenceEncoder
@@ -26,7 +18,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
-from neucrowd_tf.io.files.reading import check_regular, ending
+from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
@@ -65,16 +57,11 @@ class Scorer:
         """
         if not (folder / "saved_model.pb").is_file():
             raise DataError(f"{folder}: no SavedModel here. Runs write one with --export.")
-        for file in folder.rglob("*"):
-            check_regular(file)  # TensorFlow would wait for a pipe
         import_tensorflow()
         import tensorflow as tf
 
         str(folder).encode()  # TensorFlow accepts only paths in UTF-8
         try:
-            # Of a damaged fingerprint TensorFlow prints a traceback when it loads the model.
-            with contextlib.suppress(FileNotFoundError):
-                tf.saved_model.experimental.read_fingerprint(str(folder))
             self._model = tf.saved_model.load(str(folder))
             self._serve = self._model.signatures["serving_default"]
             ((self._name, spec),) = self._serve.structured_input_signature[1].items()
@@ -126,11 +113,8 @@ def arrange(
     wanted = scorer.feature_names
     if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
         position = {name: place for place, name in enumerate(names)}
-        for name in wanted:
-            if name not in position:
-                raise DataError(
-                    f"{source}: column {name!r} is missing. The model was trained on it."
-                )
+        if lost := [name for name in wanted if name not in position]:
+            raise DataError(f"{source}: column {lost[0]!r} is missing; the model needs it.")
         if extra := [name for name in names if name not in set(wanted)]:
             raise DataError(
                 f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"
@@ -232,9 +216,9 @@ def predict(flags: Flags) -> list[str]:
 
 def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, the items' names, and their texts or features."""
-    scorer, options = Scorer(flags.model), table_options(flags)
+    scorer = Scorer(flags.model)
     if flags.texts is not None:
-        tasks, rows = read_texts(flags.texts, options)
+        tasks, rows = read_texts(flags.texts, flags)
         if not scorer.takes_texts:
             rows = encoded(rows, scorer, flags.model, flags.encoder)
         return scorer, tasks, rows
@@ -246,7 +230,7 @@ def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
         tasks, rows = read_images(flags.images, size)
         return scorer, tasks, arrange(rows, [], scorer, flags.images)
     source = Path(flags.features or "")
-    table = read_features(source, options, flags.ignore_columns)
+    table = read_features(source, flags, flags.ignore_columns)
     return scorer, table.items, arrange(table.rows, table.names, scorer, source)
 
 

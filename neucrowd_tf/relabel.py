@@ -16,7 +16,6 @@ from neucrowd_tf.commands.command_line import (
     check_outputs,
     model_names,
     run_command,
-    table_options,
     write_outputs,
 )
 from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
@@ -171,13 +170,12 @@ def _accuracy(
 
 def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
     """Returns the file of labels, how it is read, and which annotators are models."""
-    options = table_options(flags)
     if flags.annotations is not None and flags.run is None:
-        return flags.annotations, options, flags.model_annotator
+        return flags.annotations, flags, flags.model_annotator
     if flags.run is None or flags.annotations is not None:
         raise UsageError("--annotations or --run: name one of them.")
-    if options.changed():
-        raise UsageError(f"--{next(iter(options.changed()))}: not with --run, which has its own.")
+    if flags.changed():
+        raise UsageError(f"--{next(iter(flags.changed()))}: not with --run, which has its own.")
     settings = read_config(flags.run).settings
     path, models = settings.get("annotations"), settings.get("model_annotator") or []
     if not isinstance(path, str) or not path or not isinstance(models, list):

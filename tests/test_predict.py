@@ -205,7 +205,6 @@ def test_a_damaged_model_is_a_line(
 ) -> None:
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
     damages: tuple[tuple[str, bytes], ...] = (
-        ("fingerprint.pb", b"\0"),
         ("variables/variables.index", b"a,b\n" * 50),
         ("variables/variables.data-00000-of-00001", b"a,b"),
         ("saved_model.pb", b""),

@@ -40,12 +40,6 @@ class LabelFlags(TableOptions):
     model_annotator: str | None = flag(None, help=MODEL_ANNOTATOR)
 
 
-def table_options(flags: TableOptions) -> TableOptions:
-    """Returns the options of tables alone, of flags that contain others too."""
-    names = [field.name for field in dataclasses.fields(TableOptions)]
-    return TableOptions(**{name: getattr(flags, name) for name in names})
-
-
 def run_command(
     kind: type[Flags],
     command: Callable[[Flags], Iterable[str]],

@@ -207,7 +207,7 @@ class _Execution:
             progress=self.work.progress,
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            table_options=options.table_options,
+            table_options=options,
             encoder=self.encoder,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
@@ -270,7 +270,7 @@ class _Execution:
         if self.work.options.gold is None:
             return None
         crowd = whole_crowd(self.dataset).observed()
-        return gold_codes(self.work.options.gold, crowd, self.work.options.table_options)
+        return gold_codes(self.work.options.gold, crowd, self.work.options)
 
     def _report(self, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.commands.command_line import LabelFlags, table_options
+from neucrowd_tf.commands.command_line import LabelFlags
 from neucrowd_tf.commands.run_files import TABLES
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.errors import UsageError
@@ -140,11 +140,6 @@ class Options(TableFiles, LabelFlags):
         """How the files of --dataset=table are read: the flags that are not at their default."""
         values = {name: getattr(self, name) for name in (*LAYOUT, *NAMES)}
         return {name: value for name, value in values.items() if value != DEFAULTS[name]}
-
-    @property
-    def table_options(self) -> TableOptions:
-        """How the tables are read."""
-        return table_options(self)
 
 
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}

@@ -49,14 +49,9 @@ def start(options: Options) -> Any:
     tf.get_logger().setLevel("ERROR")
     # Held for the process's life: limits end when the object is collected.
     limits = threadpoolctl.threadpool_limits(limits=options.threads)
-    try:
-        tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-        tf.config.threading.set_inter_op_parallelism_threads(options.threads)
-        _choose_device(tf, options)
-    except RuntimeError as error:
-        raise UsageError(
-            f"--threads, --device: TensorFlow has computed already ({error})"
-        ) from None
+    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(options.threads)
+    _choose_device(tf, options)
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
     strategy = _strategy(tf, options)

@@ -202,12 +202,14 @@ class Work:
 
     def settings(self) -> dict[str, Any]:
         """Returns everything but the code that the result depends on."""
-        options = self.options
+        options, method = self.options, registry.method(self.key.method)
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
             "space": bool(options.space),
             "model_annotator": options.model_annotator,
+            "encoder": options.encoder,
+            "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }
         values: dict[str, Any] = {"hparams": self.hparams, "data_seed": self.key.seed}
         values |= {name: getattr(options, name) for name in counts if counts[name]}
@@ -216,11 +218,6 @@ class Work:
         if self.key.dataset == "table":
             tables = {name: str(path.resolve()) for name, path in options.tables.items()}
             values |= options.layout | tables
-        stronger = registry.method(self.key.method).stronger
-        if options.bases == "stronger" and self.key.dataset in stronger:
-            values["bases"] = options.bases
-        if options.encoder is not None:
-            values["encoder"] = options.encoder
         if options.gold is not None:
             values["gold"] = str(options.gold.resolve())
         if files := self.files():

@@ -124,7 +124,7 @@ class TableOptions:
 
     def changed(self) -> dict[str, Any]:
         """Returns the options that differ from their defaults, by name."""
-        values = {field: getattr(self, field.name) for field in dataclasses.fields(self)}
+        values = {field: getattr(self, field.name) for field in dataclasses.fields(TableOptions)}
         return {field.name: x for field, x in values.items() if x != field.default}
 
 

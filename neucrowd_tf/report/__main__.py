@@ -14,7 +14,6 @@ from neucrowd_tf.commands.command_line import (
     model_names,
     run_command,
     say,
-    table_options,
     write_outputs,
 )
 from neucrowd_tf.flags import flag
@@ -50,14 +49,13 @@ def write(flags: Flags) -> list[str]:
 
     inputs = {f"--{name}": getattr(flags, name) for name in ("annotations", "gold", "features")}
     check_outputs({"--output": flags.output}, inputs)
-    options = table_options(flags)
     items = None
     if flags.features is not None:
-        items = read_features(flags.features, options).items.tolist()
-    crowd = read_annotations(flags.annotations, options, items=items).annotations
+        items = read_features(flags.features, flags).items.tolist()
+    crowd = read_annotations(flags.annotations, flags, items=items).annotations
     gold = None
     if flags.gold is not None:
-        gold = gold_codes(read_gold(flags.gold, crowd, options), crowd)
+        gold = gold_codes(read_gold(flags.gold, crowd, flags), crowd)
     page = build_report(
         crowd,
         title=f"Crowd report: {flags.annotations.name}",
