@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
+    check_models,
     check_outputs,
-    model_names,
     run_command,
     write_outputs,
 )
@@ -108,7 +108,8 @@ def aggregate(flags: Flags) -> list[str]:
     make_aggregator(method)  # an unknown name is an error before the file is read
     reading = read_annotations(path, flags)
     crowd = reading.annotations
-    models = model_names(flags.model_annotator, crowd.annotator_names.tolist())
+    models = flags.model_annotator
+    check_models(models, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         gold = None if flags.gold is None else read_gold(flags.gold, crowd, flags)

@@ -13,8 +13,8 @@ import numpy as np
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
+    check_models,
     check_outputs,
-    model_names,
     run_command,
     write_outputs,
 )
@@ -80,7 +80,7 @@ def relabel(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    path, options, model_annotators = _source(flags)
+    path, options, models = _source(flags)
     inputs = {f"--{name}": getattr(flags, name) for name in ("gold", "probabilities", "cost")}
     check_outputs({"--output": flags.output}, {"--annotations": path, **inputs})
     # Errors in the flags are reported before slow imports.
@@ -94,7 +94,7 @@ def relabel(flags: Flags) -> list[str]:
         raise DataError(
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
         )
-    models = model_names(model_annotators, crowd.annotator_names.tolist())
+    check_models(models, crowd.annotator_names.tolist())
     gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
     inference = infer(crowd, gold=gold, seed=flags.seed)
     size = crowd.num_annotators
@@ -168,7 +168,7 @@ def _accuracy(
     return Estimate.of(float(belief.probas[rows].max(axis=1).mean()), means)
 
 
-def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
+def _source(flags: Flags) -> tuple[Path, TableOptions, tuple[str, ...]]:
     """Returns the file of labels, how it is read, and which annotators are models."""
     if flags.annotations is not None and flags.run is None:
         return flags.annotations, flags, flags.model_annotator
@@ -187,7 +187,7 @@ def _source(flags: Flags) -> tuple[Path, TableOptions, str | None]:
         options = TableOptions.of(**{name: settings[name] for name in names})
     except UsageError as error:
         raise DataError(f"{flags.run / CONFIG}: {error}") from None
-    return Path(path), options, flags.model_annotator or ",".join(map(str, models))
+    return Path(path), options, flags.model_annotator or tuple(map(str, models))
 
 
 def _rows(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.commands.command_line import check_outputs, model_names, run, say, write_outputs
+from neucrowd_tf.commands.command_line import check_models, check_outputs, run, say, write_outputs
 from neucrowd_tf.commands.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -52,11 +52,10 @@ def test_only_plain_text_is_written(name: str, tmp_path: Path) -> None:
     check_outputs({"--output": tmp_path / name}, {}, folders=True)
 
 
-def test_model_names() -> None:
-    assert model_names('"Smith, A.",7', ["Smith, A.", 7]) == ["Smith, A.", "7"]
-    assert model_names(None, []) == []
+def test_models_are_annotators() -> None:
+    check_models(("Smith, A.", "7"), ["Smith, A.", 7])
     with pytest.raises(UsageError, match="no annotator is named 'bot'"):
-        model_names("bot", ["ann"])
+        check_models(("bot",), ["ann"])
 
 
 def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest, flag, parse, split_list
+from neucrowd_tf.flags import HelpRequest, flag, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
 
@@ -37,7 +37,7 @@ class LabelFlags(TableOptions):
         help="CSV task,label: true labels of some items. They are kept, and calibrate the"
         " probabilities; --method=auto also chooses by them.",
     )
-    model_annotator: str | None = flag(None, help=MODEL_ANNOTATOR)
+    model_annotator: tuple[str, ...] = flag((), help=MODEL_ANNOTATOR)
 
 
 def run_command(
@@ -68,13 +68,12 @@ def run(command: Callable[[], Iterable[str] | int | None]) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
-            try:
-                notes = command()
-            except HelpRequest as shown:
-                say(str(shown))
-                return 0
+            notes = command()
             with standard_output():
                 pass  # an error in writing what was printed so far belongs to this command
+    except HelpRequest as shown:
+        sys.stdout.write(f"{shown}\n")
+        return 0
     except DataError as error:
         first, *rest = str(error).split("\n")  # further lines are commands to paste
         return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
@@ -144,13 +143,8 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
-    """Returns the names in `--model_annotator`.
-
-    Raises:
-        UsageError: a name that no annotator has.
-    """
-    names = [name for name in split_list(text or "") if name]
+def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:
+    """Raises UsageError for a name in `--model_annotator` that no annotator has."""
     everyone = set(map(str, annotators))
     for name in names:
         if name not in everyone:
@@ -158,7 +152,6 @@ def model_names(text: str | None, annotators: Iterable[object]) -> list[str]:
                 f"--model_annotator: no annotator is named {name!r}. Quote a name that contains a"
                 " comma."
             )
-    return names
 
 
 @contextlib.contextmanager

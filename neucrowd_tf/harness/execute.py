@@ -16,7 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.auto import gold_codes
 from neucrowd_tf.commands import run_files
-from neucrowd_tf.commands.command_line import model_names
+from neucrowd_tf.commands.command_line import check_models
 from neucrowd_tf.commands.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder
@@ -75,8 +75,8 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     """
     crowd = dataset.annotations
     annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
-    models = model_names(work.options.model_annotator, annotators)
-    execution = _Execution(work, dataset, models, strategy)
+    check_models(work.options.model_annotator, annotators)
+    execution = _Execution(work, dataset, strategy)
     with locked(work.folder):  # another command may share the output folder
         if work.options.resume and work.complete():
             return Outcome(OK, work.metrics().content)
@@ -99,7 +99,7 @@ def accompany(work: Work, dataset: CrowdDataset, strategy: Any) -> Outcome:
     Raises:
         UsageError: a hyper-parameter that cannot be used.
     """
-    execution = _Execution(dataclasses.replace(work, progress=False), dataset, [], strategy)
+    execution = _Execution(dataclasses.replace(work, progress=False), dataset, strategy)
     try:
         check_supported(execution.method, dataset)
         estimator = execution.estimator(work.hparams)
@@ -161,10 +161,8 @@ def _failure(error: Exception, hparams: dict[str, Any]) -> Outcome:
 class _Execution:
     """Fits the method of a run and writes its files."""
 
-    def __init__(
-        self, work: Work, dataset: CrowdDataset, models: list[str], strategy: Any = None
-    ) -> None:
-        self.work, self.dataset, self.models, self.strategy = work, dataset, models, strategy
+    def __init__(self, work: Work, dataset: CrowdDataset, strategy: Any = None) -> None:
+        self.work, self.dataset, self.strategy = work, dataset, strategy
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
@@ -278,7 +276,11 @@ class _Execution:
 
         try:
             write_report(
-                self.folder, self.dataset, metrics, model_annotators=self.models, gold=self._gold()
+                self.folder,
+                self.dataset,
+                metrics,
+                model_annotators=self.work.options.model_annotator,
+                gold=self._gold(),
             )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:

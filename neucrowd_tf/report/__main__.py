@@ -10,8 +10,8 @@ from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
+    check_models,
     check_outputs,
-    model_names,
     run_command,
     say,
     write_outputs,
@@ -56,10 +56,11 @@ def write(flags: Flags) -> list[str]:
     gold = None
     if flags.gold is not None:
         gold = gold_codes(read_gold(flags.gold, crowd, flags), crowd)
+    check_models(flags.model_annotator, crowd.annotator_names.tolist())
     page = build_report(
         crowd,
         title=f"Crowd report: {flags.annotations.name}",
-        model_annotators=model_names(flags.model_annotator, crowd.annotator_names.tolist()),
+        model_annotators=flags.model_annotator,
         gold=gold,
         scale=flags.scale,  # type: ignore[arg-type]  # one of the choices
     )

@@ -99,7 +99,7 @@ def test_space_and_grid(
         ]
     )
     assert options.space == (("a", (1, "x", 0.5)), ("m.b", ([8, 4], [2])), ("c", ("sgd",)))
-    for wrong in ("--tune=all", "--tune=-1", "--space=a=1"):
+    for wrong in ("--tune=all", "--tune=-1"):
         with pytest.raises(UsageError, match=wrong.partition("=")[0]):
             flags.parse(["--dataset=d", "--method=m", wrong])
     base = ["--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}"]
