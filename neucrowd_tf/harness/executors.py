@@ -1,4 +1,4 @@
-"""Where runs are made: in this process, in other processes, or by the workers of a Dask scheduler.
+"""Where runs are made besides this process: in other processes, or by Dask workers.
 
 A run is a task that can be pickled: `runner.make_run` and a `Work`. A process that dies costs its
 own run and no other.
@@ -34,24 +34,6 @@ class WorkerDied(RuntimeError):
 def died(error: Exception) -> bool:
     """Whether an error means that the processes that made a run ended without a result."""
     return isinstance(error, WorkerDied) or type(error).__name__ == "KilledWorker"  # Dask's
-
-
-class Here:
-    """Makes each task in this process and thread, before `submit` returns."""
-
-    width = 1
-
-    def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
-        """Makes a task and returns its finished future."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(task))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-    def close(self) -> None:
-        """Does nothing."""
 
 
 class Processes:

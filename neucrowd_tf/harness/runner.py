@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, wait
 from itertools import islice, product
 from typing import Any
 
@@ -62,8 +63,8 @@ def dataset_options(options: Options, name: str) -> dict[str, Any]:
     return flags | dict(options.dataset_option)
 
 
-# This process's last dataset and last fold, which all methods of a seed share, with their keys.
-_loaded: dict[str, tuple[Any, CrowdDataset]] = {}
+# This process's last dataset, which all methods of a seed share, with its key.
+_loaded: list[tuple[Any, CrowdDataset]] = []
 
 
 def load(work: Work) -> CrowdDataset:
@@ -71,16 +72,13 @@ def load(work: Work) -> CrowdDataset:
     options, key, seed = work.options, work.key, work.key.seed
     drawn = registry.dataset(key.dataset).simulated or options.keep_annotations is not None
     which = (options, key.dataset, seed if drawn else 0)
-    if "dataset" not in _loaded or _loaded["dataset"][0] != which:
+    if not _loaded or _loaded[0][0] != which:
         _loaded.clear()  # before the new one is read
-        _loaded["dataset"] = which, _read(*which)
+        _loaded.append((which, _read(*which)))
+    whole = _loaded[0][1]
     if key.fold is None or key.repeat is None:
-        return _loaded["dataset"][1]
-    fold = {"repeat": key.repeat, "fold": key.fold, "folds": options.folds, "seed": seed}
-    if "fold" not in _loaded or _loaded["fold"][0] != fold:
-        _loaded.pop("fold", None)
-        _loaded["fold"] = fold, fold_dataset(_loaded["dataset"][1], **fold)
-    return _loaded["fold"][1]
+        return whole
+    return fold_dataset(whole, repeat=key.repeat, fold=key.fold, folds=options.folds, seed=seed)
 
 
 def _read(options: Options, name: str, seed: int) -> CrowdDataset:
@@ -182,14 +180,14 @@ def make_all(
     if not works:
         return
     _loaded.clear()
-    executor: Any = executors.Here()
+    executor: Any = None  # this process
     if options.scheduler is not None:
         executor = executors.Cluster(options.scheduler, modules)
         works = [work.begun() for work in works]
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
     began = time.monotonic()
-    with contextlib.closing(executor):
+    with contextlib.closing(executor) if executor else contextlib.nullcontext():
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
             if outcome.status != OK and outcome.fixable and alone:
                 raise UsageError(outcome.reason)
@@ -205,7 +203,11 @@ def make_all(
 def _ended(
     works: Iterable[Work], executor: Any, keep_going: bool
 ) -> Iterator[tuple[Work, Outcome]]:
-    """Keeps the executor busy and yields each run as it ends."""
+    """Keeps the executor busy, or makes runs in this process, and yields each as it ends."""
+    if executor is None:
+        for work in works:
+            yield work, _outcome(functools.partial(make_run, work), keep_going)
+        return
     waiting = iter(works)
     running: dict[Any, Work] = {}
     while True:
@@ -214,12 +216,12 @@ def _ended(
         if not running:
             return
         for future in wait(running, return_when=FIRST_COMPLETED).done:
-            yield running.pop(future), _outcome(future, keep_going)
+            yield running.pop(future), _outcome(future.result, keep_going)
 
 
-def _outcome(future: Future[Outcome], keep_going: bool) -> Outcome:
+def _outcome(result: Callable[[], Outcome], keep_going: bool) -> Outcome:
     try:
-        return future.result()
+        return result()
     except Exception as error:
         fatal = isinstance(error, OSError) and error.errno in FATAL
         fixable = isinstance(error, DataError | UsageError | OSError) and not fatal
