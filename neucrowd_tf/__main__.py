@@ -5,7 +5,6 @@ The module of a command is imported when it is called: those for labels alone st
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import sys
 from importlib.metadata import version
@@ -55,9 +54,7 @@ def main(argv: list[str]) -> int:
     if first in ("--help", "-h", "-help", "help"):
         return run(lambda: say(overview()))
     if not first.startswith("-") and first not in COMMANDS:
-        close = difflib.get_close_matches(first, COMMANDS, n=1)
-        hint = f"Did you mean {close[0]}?" if close else f"Commands: {', '.join(COMMANDS)}."
-        sys.stderr.write(f"error: no command {first!r}. {hint}\n")
+        sys.stderr.write(f"error: no command {first!r}. Commands: {', '.join(COMMANDS)}.\n")
         return PROBLEM
     if first.startswith("-") or first == RUN:
         from neucrowd_tf.harness.cli import main as run_main

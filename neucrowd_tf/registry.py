@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.arguments import nest, nested_names
+from neucrowd_tf.arguments import nest, nested_names, whole
 from neucrowd_tf.datasets.core import CrowdDataset
 from neucrowd_tf.errors import UsageError
 
@@ -57,8 +57,7 @@ class Method:
         presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
         arguments = nest(self.factory, hparams, presets)
         size = arguments.pop("ensemble", 1)
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise UsageError(f"ensemble: expected a whole number from 1, received {size!r}")
+        whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
         if size == 1 or not _ENSEMBLES:
             return estimator
@@ -159,8 +158,7 @@ def _add(table: dict[str, Any], entry: Any, function: str) -> None:
 
 def register_suite(suite: Suite) -> None:
     """Registers what `--suite` with its name makes."""
-    if _SUITES.setdefault(suite.name, suite) != suite:
-        raise ValueError(f"suite {suite.name!r} is registered already")
+    _add(_SUITES, suite, "make")
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:

@@ -118,7 +118,7 @@ def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Pat
         (["predict", "--help"], 0, "usage: neucrowd predict"),
         (["report", "--help"], 0, "usage: neucrowd report"),
         (["predict"], 2, "error: --model is missing: "),
-        (["preditc"], 2, "error: no command 'preditc'. Did you mean predict?"),
+        (["preditc"], 2, "error: no command 'preditc'. Commands: report, aggregate"),
         (["zzz"], 2, "Commands: report, aggregate, relabel, merge, gold, convert, run, predict."),
         ([], 0, "relabel    list the labels to collect next"),
         (["--help"], 0, "neucrowd run --list"),

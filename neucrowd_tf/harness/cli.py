@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -12,9 +11,9 @@ from neucrowd_tf import registry
 from neucrowd_tf.commands.command_line import run as run_to_exit_code
 from neucrowd_tf.commands.command_line import say
 from neucrowd_tf.commands.quiet import quiet
-from neucrowd_tf.errors import UsageError, one_line, printable
+from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.harness import flags, plugins, process
-from neucrowd_tf.harness.execute import FATAL, Outcome
+from neucrowd_tf.harness.execute import Outcome
 from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
@@ -81,17 +80,12 @@ def _run(options: flags.Options, modules: tuple[str, ...]) -> int:
 
 
 def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
-    """Runs suites one after the other; the others run even if one fails."""
-    failures: list[str] = []
-    for suite in registry.chosen_suites(options.suite):
-        try:
-            lines = suite.make(options, _print, modules)
-        except Exception as error:
-            if isinstance(error, OSError) and error.errno in FATAL:
-                raise
-            _print("".join(traceback.format_exception(error)))
-            lines = [f"{type(error).__name__}: {one_line(error)}"]
-        failures += [f"{suite.name}: {line}" for line in lines]
+    """Runs suites one after the other."""
+    failures = [
+        f"{suite.name}: {line}"
+        for suite in registry.chosen_suites(options.suite)
+        for line in suite.make(options, _print, modules)
+    ]
     if failures:
         _print("\n".join([f"{len(failures)} failed:", *failures]))
     return 1 if failures else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.metadata
 import importlib.util
@@ -104,10 +103,10 @@ def hyper_parameters(
         users = [method for method in takers if name in (names[method] or [name])]
         if not users:
             every = {item for method in takers for item in names[method] or ()} - {"seed"}
-            close = difflib.get_close_matches(name, every, n=1)
-            has = f"{', '.join(takers)}: {', '.join(sorted(every)) or 'no hyper-parameters'}"
-            hint = f"Did you mean {close[0]}?" if close else f"These exist for {has}."
-            raise UsageError(f"--{flag}={name}: no method of this command has it. {hint}")
+            names_of = f"{', '.join(takers)}: {', '.join(sorted(every)) or 'no hyper-parameters'}"
+            raise UsageError(
+                f"--{flag}={name}: no method of this command has it. These exist for {names_of}."
+            )
         for method in users:
             result[method][name] = value
     return result
@@ -117,6 +116,4 @@ def check_dataset_options(dataset: registry.Dataset, names: Iterable[str]) -> No
     """Raises UsageError for an option that this dataset's loader does not take."""
     for name in names:
         if name not in dataset.options:
-            others = ", ".join(other.name for other in registry.datasets() if name in other.options)
-            hint = f" Datasets with it: {others}." if others else ""
-            raise UsageError(f"--dataset_option={name}: not an option of {dataset.name}.{hint}")
+            raise UsageError(f"--dataset_option={name}: not an option of {dataset.name}.")

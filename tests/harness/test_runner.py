@@ -193,7 +193,7 @@ def test_a_method_that_cannot_run_is_skipped_among_several(
         (["--method=idz"], "Did you mean needs_ids?"),
         (["--method=zzzzz"], "'zzzzz'. --list shows all names.\n"),
         (["--hparam=zzzzz=1"], "These exist for mean: ensemble, fail, shift."),
-        (["--hparam=shif=1"], "Did you mean shift?"),
+        (["--hparam=shif=1"], "These exist for mean: ensemble, fail, shift."),
         (["--hparam=seed=1"], "use --seed"),
         (["--hparam=oracle.shift=1"], "oracle is not among --method"),
         (["--dataset_option=rate=1"], "--dataset_option=rate: not an option of tiny"),
