@@ -32,11 +32,6 @@ _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def _is_keras_model(value: Any) -> bool:
-    keras = sys.modules.get("keras")
-    return keras is not None and isinstance(value, keras.Model)
-
-
 class Persistent:
     """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `load`.
 
@@ -85,12 +80,6 @@ class Persistent:
         params = nest(cls, {}, params)
         accepted = inspect.signature(cls).parameters
         params = {name: x for name, x in params.items() if name in accepted or x is not None}
-        removed = sorted(set(params) - set(accepted))
-        if removed:
-            raise TypeError(
-                f"{cls.__name__} no longer has the arguments {', '.join(removed)}; CHANGELOG.md has"
-                " their replacements"
-            )
         restored = cls(**params)
         for name, value in attributes.items():
             setattr(restored, name, value)
@@ -130,7 +119,8 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
         item.mkdir()
         value._write(item)
         return {"object": key}
-    if _is_keras_model(value):
+    keras = sys.modules.get("keras")
+    if keras is not None and isinstance(value, keras.Model):
         value.save(folder / f"{key}.keras")
         return {"keras": f"{key}.keras"}
     raise TypeError(f"{key}: a {type(value).__name__} cannot be saved")
@@ -204,8 +194,6 @@ def load(folder: str | os.PathLike[str]) -> Any:
         DataError: no saved estimator, or one of another format, version or unknown class.
     """
     source = Path(folder)
-    if not (source / "estimator.json").exists():
-        raise DataError(f"{source}: no saved estimator here (estimator.json is missing)")
     record = SavedEstimator.read(source / "estimator.json")
     name = str(record.content.get("class"))
     if record.format != FORMAT:

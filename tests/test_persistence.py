@@ -28,7 +28,10 @@ def saved(tmp_path: Path) -> Path:
     [
         (lambda record: record.update(format=0), "format 0, not 1"),
         (lambda record: record.pop("params"), "params: missing or of another type"),
-        (lambda record: record["params"].update(removed=1), "no longer has the arguments removed"),
+        (
+            lambda record: record["params"].update(removed=1),
+            "unexpected keyword argument 'removed'.*CHANGELOG",
+        ),
         (lambda record: record.update({"class": "neucrowd_tf.gone:Old"}), "by another version"),
         (lambda record: record.update({"class": "neucrowd_tf.errors:Old"}), "no class neucrowd"),
         (lambda record: record.update({"class": "os:system"}), "no class os:system"),
@@ -47,7 +50,7 @@ def test_other_versions_and_damaged_files(change: Change, message: str, saved: P
 
 
 def test_another_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no saved estimator here"):
+    with pytest.raises(DataError, match="no such file"):
         neucrowd_tf.load(tmp_path)
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError):

@@ -121,7 +121,7 @@ def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Pat
         (["preditc"], 2, "error: no command 'preditc'. Commands: report, aggregate"),
         (["zzz"], 2, "Commands: report, aggregate, relabel, merge, gold, convert, run, predict."),
         ([], 0, "relabel    list the labels to collect next"),
-        (["--help"], 0, "neucrowd run --list"),
+        (["--help"], 0, "Flags without a command are those of `run`"),
     ],
 )
 def test_sub_commands(

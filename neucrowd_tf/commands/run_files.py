@@ -140,7 +140,7 @@ class ExportedNames(Record):
 class SavedEstimator(Record):
     """estimator.json of a saved estimator; see `neucrowd_tf.persistence`."""
 
-    REMEDY = "Fit and save the estimator again."
+    REMEDY = "Fit and save it again; CHANGELOG.md has replacements of removed arguments."
 
     format: int
     params: dict[str, Any]
