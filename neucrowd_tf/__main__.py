@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
     if first.startswith("-") or first == RUN:
         from neucrowd_tf.harness.cli import main as run_main
 
-        return run_main(argv[first == RUN :], installed=True)
+        return run_main(argv[first == RUN :])
     module = importlib.import_module(f"neucrowd_tf.{COMMANDS[first][0]}")
     return int(module.main(argv[1:]))
 

@@ -19,26 +19,24 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
 
 
-def start(modules: Sequence[str] = (), *, installed: bool = False) -> NoReturn:
+def start(modules: Sequence[str] = ()) -> NoReturn:
     """Runs the command line of this process and exits; see `main`."""
     end_at_signals()
-    raise SystemExit(main(sys.argv[1:], modules, installed=installed))
+    raise SystemExit(main(sys.argv[1:], modules))
 
 
-def main(argv: Sequence[str], modules: Sequence[str] = (), *, installed: bool = False) -> int:
+def main(argv: Sequence[str], modules: Sequence[str] = ()) -> int:
     """Makes the runs that the flags ask for.
 
     Args:
         argv: the flags.
         modules: what to import besides the library and installed plug-ins: methods, datasets and
             suites register when their modules are imported.
-        installed: whether this is the wheel's command, for the help.
 
     Returns:
         the exit code: 0, 1 if a run failed, 2 for flags, data or folders that cannot be used.
     """
-    name = "neucrowd run" if installed else "python run_experiment.py"
-    return run_to_exit_code(lambda: run(flags.parse(argv, name), tuple(modules)))
+    return run_to_exit_code(lambda: run(flags.parse(argv), tuple(modules)))
 
 
 def run(options: flags.Options, modules: tuple[str, ...] = ()) -> int:
@@ -93,7 +91,7 @@ def _run_suites(options: flags.Options, modules: tuple[str, ...]) -> int:
 
 def _notes(outcomes: Mapping[RunKey, Outcome]) -> list[str]:
     """Returns what the test labels of each dataset are, if they are not true labels."""
-    by_dataset = {key.dataset: outcome.metrics or {} for key, outcome in outcomes.items()}
+    by_dataset = {key.dataset: each.metrics for key, each in outcomes.items() if each.metrics}
     voted = {name for name, m in by_dataset.items() if m.get("test_labels") == "majority vote"}
     meanings = {name: m["test_meaning"] for name, m in by_dataset.items() if "test_meaning" in m}
     notes = [f"{name}: {meaning}" for name, meaning in sorted(meanings.items())]

@@ -145,14 +145,14 @@ class Options(TableFiles, LabelFlags):
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Options)}
 
 
-def parse(argv: Sequence[str], command: str = "python run_experiment.py") -> Options:
+def parse(argv: Sequence[str]) -> Options:
     """Returns the checked options of a command line.
 
     Raises:
         UsageError: a flag that cannot be used; one line.
         HelpRequest: `--help` is among the arguments.
     """
-    return check(parse_flags(Options, argv, command))
+    return check(parse_flags(Options, argv, "neucrowd run"))
 
 
 def check(options: Options) -> Options:
