@@ -85,20 +85,11 @@ class Config(Record):
     Attributes:
         settings: everything but the code that the result depends on; under `digests` the SHA-256
             of the input files by the names of their flags.
-        parameters: the estimator's parameters.
     """
 
     REMEDY = "Remove the folder to make the run again."
 
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
-    method: str = ""
-
-    @property
-    def digests(self) -> dict[str, str]:
-        """The SHA-256 of the input files by the names of their flags."""
-        digests = self.settings.get("digests")
-        return digests if isinstance(digests, dict) else {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -108,15 +99,12 @@ class Metrics(Record):
     Attributes:
         test: metrics of the test instances.
         timings: seconds and megabytes.
-        digests: the SHA-256 of result files by name; none in runs of earlier versions.
     """
 
     REMEDY = "Remove it to make the run again."
 
     test: dict[str, Any]
     timings: dict[str, Any] = dataclasses.field(default_factory=dict)
-    digests: dict[str, str] = dataclasses.field(default_factory=dict)
-    method: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

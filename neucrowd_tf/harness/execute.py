@@ -41,7 +41,6 @@ from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
-from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 
@@ -295,7 +294,6 @@ class _Execution:
         labels, scored = score_test(dataset, probabilities, estimator, gold)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
-        written = [run_files.PREDICTIONS, run_files.ANNOTATORS]
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":
             inference, predicted = inferred(dataset.annotations.observed()), training.argmax(axis=1)
@@ -303,11 +301,11 @@ class _Execution:
             labels_of = infer_labels(dataset, estimator, training, gold)
             inference, predicted = inferred(labels_of.crowd, gold), labels_of.model.argmax(axis=1)
             write_text(folder / run_files.LABELS, labels_of.csv())
-            written.append(run_files.LABELS)
             if getattr(estimator, "held_out_probas_", None) is not None:
                 write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())
-                written.append(run_files.OUT_OF_FOLD)
-        write_text(folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator))
+            write_text(
+                folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator)
+            )
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
         evaluation = evaluate(dataset, estimator, training, key.seed)
@@ -316,7 +314,6 @@ class _Execution:
         if dataset.truth is not None and (rows := dataset.truth >= 0).any():
             right = training.argmax(axis=1)[rows] == dataset.truth[rows]
             metrics[TRAIN_ACCURACY] = float(right.mean())
-        metrics["digests"] = {name: digest(folder / name) for name in written}
         # Runs with equal digests were tested on the same instances.
         metrics["test_digest"] = array_digest(dataset.test.features)
         if dataset.validation is not None:

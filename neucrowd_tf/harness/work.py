@@ -154,16 +154,16 @@ class Work:
         """Raises UsageError if the run in the folder has other settings; names the first."""
         now = jsonable(self.settings())
         path = self.folder / CONFIG
-        config = Config.read(path)
-        before = dict(config.settings)
+        before = dict(Config.read(path).settings)
+        digests = before.get("digests") or {}
         for name, digest in now.get("digests", {}).items():
-            if config.digests.get(name, digest) != digest:
+            if digests.get(name, digest) != digest:
                 raise UsageError(
                     f"--{name}: the file has changed since the run in {self.folder} began."
                     f" {OTHER_FOLDER}"
                 )
             for settings in (before, before.get("hparams"), now, now.get("hparams")):
-                if isinstance(settings, dict) and name in config.digests:
+                if isinstance(settings, dict) and name in digests:
                     settings.pop(name, None)  # the same file may be in another folder now
         for name in sorted({*before, *now} - {"digests"}):
             # A flag that an earlier version did not have was off, which versions spell differently.
