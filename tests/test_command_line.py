@@ -135,6 +135,7 @@ def test_output_is_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
         (Config.read, "{", "Remove the folder"),
         (Config.read, "[]", "not an object"),
         (Config.read, '{"settings": 3}', "settings: missing or of another type"),
+        (Config.read, '{"settings": {}, "parameters": []}', "parameters: missing or of another"),
         (Metrics.read, "{}", "test: missing or of another type. Remove it"),
         (Metrics.read, '{"test": {}, "timings": []}', "timings: missing"),
         (ExportedNames.read, '{"classes": [1], "features": {}}', "features: .*Export the model"),

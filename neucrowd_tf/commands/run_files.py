@@ -85,11 +85,13 @@ class Config(Record):
     Attributes:
         settings: everything but the code that the result depends on; under `digests` the SHA-256
             of the input files by the names of their flags.
+        parameters: the estimator's parameters.
     """
 
     REMEDY = "Remove the folder to make the run again."
 
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    parameters: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -303,9 +303,7 @@ class _Execution:
             write_text(folder / run_files.LABELS, labels_of.csv())
             if getattr(estimator, "held_out_probas_", None) is not None:
                 write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())
-            write_text(
-                folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator)
-            )
+        write_text(folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
         evaluation = evaluate(dataset, estimator, training, key.seed)

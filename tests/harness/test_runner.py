@@ -99,7 +99,7 @@ def test_runs_of_earlier_versions_are_resumed(
     """They lack flags, and have null for others that have other defaults now."""
     assert run("--resume") == 0
     folder = tmp_path / "tiny" / "mean" / "seed-0"
-    config, metrics = json_of(folder / "config.json"), json_of(folder / "metrics.json")
+    config = json_of(folder / "config.json")
     del config["settings"]["keep_annotations"]
     config["settings"] |= {"classes": None, "image_size": None, "model_annotator": []}
     (folder / "config.json").write_text(json.dumps(config))
