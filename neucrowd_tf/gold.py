@@ -18,9 +18,9 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 HEADER = ("task", "label", "consensus", "probability")
 USES = {
-    "random": "They estimate accuracy and class shares (aggregate --gold) and calibrate.",
-    "doubt": "Their gold labels correct the most errors. Do not estimate accuracy or class shares"
-    " from them: use --by=random for that.",
+    "random": "at random. They estimate accuracy and class shares (aggregate --gold) and calibrate.",
+    "doubt": "with the most doubtful labels. Their gold labels correct the most errors. Do not"
+    " estimate accuracy or class shares from them: use --by=random for that.",
 }
 
 
@@ -78,9 +78,8 @@ def gold(flags: Flags) -> list[str]:
         for row in drawn.tolist()
     )
     write_outputs({flags.output: to_csv(HEADER, cells)})
-    way = {"random": "at random", "doubt": "with the most doubtful labels"}[flags.by]
     return [
-        f"{len(drawn):,} of {len(rows):,} items {way}. {USES[flags.by]}",
+        f"{len(drawn):,} of {len(rows):,} items {USES[flags.by]}",
         "Fill in the column label, if possible without looking at the column consensus.",
     ]
 

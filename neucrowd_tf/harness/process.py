@@ -54,20 +54,13 @@ def start(options: Options) -> Any:
     _choose_device(tf, options)
     tf.config.experimental.enable_op_determinism()
     keras.config.set_dtype_policy("mixed_bfloat16" if options.mixed_precision else "float32")
-    strategy = _strategy(tf, options)
+    strategy = None
+    if options.distribute == "mirrored":
+        strategy = tf.distribute.MirroredStrategy()
+    elif options.distribute == "multi_worker":
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
     _started.update(settings=settings, strategy=strategy, limits=limits)
     return strategy
-
-
-def _strategy(tf: Any, options: Options) -> Any:
-    if options.distribute == "multi_worker":
-        _tf_config()
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    if options.distribute == "none":
-        return None
-    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-    devices = tf.config.list_logical_devices(kind)
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
 
 
 def workers() -> int:
