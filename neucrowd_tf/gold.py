@@ -18,7 +18,8 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 HEADER = ("task", "label", "consensus", "probability")
 USES = {
-    "random": "at random. They estimate accuracy and class shares (aggregate --gold) and calibrate.",
+    "random": "at random. They estimate accuracy and class shares (aggregate --gold) and"
+    " calibrate.",
     "doubt": "with the most doubtful labels. Their gold labels correct the most errors. Do not"
     " estimate accuracy or class shares from them: use --by=random for that.",
 }
