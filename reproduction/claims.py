@@ -6,16 +6,17 @@ of claims.toml is a `Claim`.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import math
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
@@ -30,7 +31,6 @@ READING = "a reading"
 NEW_SEEDS = 20000
 _GENERATED = ("ours", "verdict")
 _GAINS = ("gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high")
-_EXCHANGED = dict(zip(_GAINS, (_GAINS[i] for i in (0, 2, 1, 4, 3)), strict=True))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,106 +129,91 @@ def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
     """
     if not claim.suite:
         return dataclasses.replace(claim, ours=None, verdict=READING)
-    row = _row(results, claim)
-    seeds = _by_seed(results, claim, claim.row)
+    row, seeds = _row(results, claim), _by_seed(results, claim, claim.row)
     runs = int(row["runs"])
-    if not runs:
-        raise DataError(f"claims.toml: {claim.name}: results/{claim.suite}.csv has no run of it")
-    if seeds and (
-        len(seeds) != runs or abs(np.mean(list(seeds.values())) - float(row["mean"])) > 1e-5
-    ):
+    if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - row["mean"]) > 1e-5):
         raise DataError(
             f"claims.toml: {claim.name}: {claim.suite}_seeds.csv differs from its table"
         )
     if claim.control:
-        interval, gains = _gain(claim, row, seeds, results)
-        seeds, runs = gains, len(gains) or runs
+        interval, seeds = _gain(claim, seeds, results)
+        runs = len(seeds) or runs
         verdict = gain_verdict(interval, runs)
     else:
-        deviation = float(row["sd"] or math.nan)
-        interval = prediction_interval(float(row["mean"]), deviation, runs)
+        interval = prediction_interval(float(row["mean"]), float(row["sd"]), runs)
         verdict = value_verdict(claim.printed, interval, runs)
     low, high = (None if math.isnan(x) else round(x, 4) for x in (interval.low, interval.high))
-    worst = round(min(seeds.values()), 4) if seeds else None
-    ours = Ours(round(interval.estimate, 4), low, high, runs, _span(seeds), worst)
+    worst = round(float(seeds.min()), 4) if len(seeds) else None
+    ours = Ours(round(interval.estimate, 4), low, high, runs, _span(seeds.index), worst)
     return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 
-def _gain(
-    claim: Claim, row: Mapping[str, str], seeds: Mapping[int, float], results: Path
-) -> tuple[Interval, dict[int, float]]:
-    """Returns the gain over the control, and its values by seed where the table has them."""
-    others = _by_seed(results, claim, claim.control)
-    gains = {seed: value - others[seed] for seed, value in seeds.items() if seed in others}
-    tabled = _tabled(claim, row, results)
-    if gains:
-        interval = paired_interval(list(gains.values()), np.zeros(len(gains)))
-    elif "gain_low" in tabled:
-        interval = Interval(tabled["gain"], tabled["gain_low"], tabled["gain_high"])
-    else:
+def _gain(claim: Claim, seeds: pd.Series, results: Path) -> tuple[Interval, pd.Series]:
+    """Returns the gain over the control, and its values by seed where the table has them.
+
+    The interval is the wider of those over seeds and over seeds and instances.
+    """
+    gains = (seeds - _by_seed(results, claim, claim.control)).dropna()
+    gain, low, high, *wider = _tabled(claim, results)
+    if len(gains):
+        gain, low, high = dataclasses.astuple(paired_interval(gains, np.zeros(len(gains))))
+    if math.isnan(gain):
         raise DataError(
             f"claims.toml: {claim.name}: results/{claim.suite}.csv has no gain over"
             f" {claim.control}, and no values by seed"
         )
-    if "gain_instances_low" in tabled:  # the wider of the two
-        interval = Interval(
-            interval.estimate,
-            min(tabled["gain_instances_low"], interval.low),
-            max(tabled["gain_instances_high"], interval.high),
-        )
-    return interval, gains
+    bounds = np.fmin(low, wider[0]), np.fmax(high, wider[1])
+    return Interval(*map(float, (gain, *bounds))), gains
 
 
-def _tabled(claim: Claim, row: Mapping[str, str], results: Path) -> dict[str, float]:
-    """Returns the table's gain columns, where it has them for this claim.
+def _tabled(claim: Claim, results: Path) -> NDArray[np.float64]:
+    """Returns the table's gain columns `[5]`; NaN where it has none for this claim.
 
     A table has the gain in its first metric over its baseline. With the row and the baseline
     exchanged it is the opposite.
     """
     suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
-    if suite is None or claim.metric != suite.metrics[0]:
-        return {}
-    if suite.baseline_of(claim.row) == claim.control:
-        return {name: float(row[name]) for name in _GAINS if row[name]}
-    if suite.baseline_of(claim.control) != claim.row:
-        return {}
-    exchanged = dataclasses.replace(claim, row=claim.control, control=claim.row)
-    opposite = _tabled(exchanged, _row(results, exchanged), results)
-    return {_EXCHANGED[name]: -value for name, value in opposite.items()}
+    if suite is not None and claim.metric == suite.metrics[0]:
+        if suite.baseline_of(claim.row) == claim.control:
+            return _row(results, claim)[list(_GAINS)].to_numpy(float)
+        if suite.baseline_of(claim.control) == claim.row:
+            exchanged = dataclasses.replace(claim, row=claim.control, control=claim.row)
+            return -_tabled(exchanged, results)[[0, 2, 1, 4, 3]]
+    return np.full(len(_GAINS), math.nan)
 
 
-def _row(results: Path, claim: Claim) -> dict[str, str]:
-    rows = _rows_of(claim, claim.row, _rows(results / f"{claim.suite}.csv"))
-    if not rows:
+def _row(results: Path, claim: Claim) -> pd.Series:
+    """Returns the claim's row of its table."""
+    rows = _rows_of(claim, claim.row, _table(results / f"{claim.suite}.csv"))
+    if not len(rows) or not rows["runs"].iloc[0]:
         raise DataError(
-            f"claims.toml: {claim.name}: results/{claim.suite}.csv has no row"
+            f"claims.toml: {claim.name}: results/{claim.suite}.csv has no row with runs of"
             f" {claim.data}/{claim.row}, {claim.metric}"
         )
-    return rows[0]
+    return rows.iloc[0]
 
 
-def _by_seed(results: Path, claim: Claim, method: str) -> dict[int, float]:
+def _by_seed(results: Path, claim: Claim, method: str) -> pd.Series:
     """Returns the values of a row by seed; nothing where the table was made without them."""
     rows = _rows_of(claim, method, seed_rows(results, claim.suite))
-    return {int(row["seed"]): float(row["value"]) for row in rows}
+    return rows.set_index("seed")["value"].astype(float)
 
 
-def _rows_of(claim: Claim, method: str, rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
-    key = (claim.data, method, claim.metric)
-    return [row for row in rows if (row["dataset"], row["method"], row["metric"]) == key]
+def _rows_of(claim: Claim, method: str, table: pd.DataFrame) -> pd.DataFrame:
+    key = [claim.data, method, claim.metric]
+    return table[(table[["dataset", "method", "metric"]] == key).all(axis=1)]
 
 
-def seed_rows(results: Path, suite: str) -> list[dict[str, str]]:
+def seed_rows(results: Path, suite: str) -> pd.DataFrame:
     """Returns a table's values by seed; nothing if it was made without them."""
-    rows = _rows(results / f"{suite}_seeds.csv")
-    return rows if rows and "value" in rows[0] else []  # or another table of that name
+    return _table(results / f"{suite}_seeds.csv")
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def _table(path: Path) -> pd.DataFrame:
+    """Returns a table of a suite; no rows without the file, or for another table of that name."""
+    columns = ["dataset", "method", "metric", "seed", "value"]
+    table = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
+    return table if set(columns[:3]) <= set(table) else pd.DataFrame(columns=columns)
 
 
 def _span(seeds: Iterable[int]) -> str:

@@ -115,8 +115,7 @@ def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str
 
 def _seeds(suite: Suite, results: Path) -> str:
     """Returns a sentence on a table's seeds, and on whether it is older than its suite."""
-    rows = claims.seed_rows(results, suite.name)
-    seeds = sorted({int(row["seed"]) for row in rows})
+    seeds = sorted(claims.seed_rows(results, suite.name)["seed"].unique())
     shown = f"Seeds {seeds[0]} to {seeds[-1]}." if seeds else "Values by seed are not stored."
     planned = min(case.first_seed for case in suite.cases)
     if planned >= claims.NEW_SEEDS and not (seeds and seeds[0] >= claims.NEW_SEEDS):
