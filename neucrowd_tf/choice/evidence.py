@@ -113,14 +113,6 @@ def pooled(counts: Array) -> Array:
     return np.asarray(POOLING * mean / mean.sum(axis=1, keepdims=True))
 
 
-def joint_table(probabilities: Array, evidence: Evidence) -> Array:
-    """Returns the joint table `[C, C]` of predicted classes and labels."""
-    size = evidence.num_classes
-    guesses = probabilities.argmax(axis=1)[evidence.instances]
-    table = np.bincount(guesses * size + evidence.labels, evidence.weights, size * size)
-    return np.asarray(table.reshape(size, size) / table.sum())
-
-
 def determinant(probabilities: Array, evidence: Evidence) -> float:
     """Returns the log absolute determinant of the table of predicted classes and labels.
 
@@ -130,7 +122,10 @@ def determinant(probabilities: Array, evidence: Evidence) -> float:
     References:
         Kong (2020), Dominantly truthful multi-task peer prediction with a constant number of tasks.
     """
-    joint = joint_table(probabilities, evidence) + 0.5 / evidence.weights.sum()
+    size = evidence.num_classes
+    guesses = probabilities.argmax(axis=1)[evidence.instances]
+    table = np.bincount(guesses * size + evidence.labels, evidence.weights, size * size)
+    joint = table.reshape(size, size) / table.sum() + 0.5 / evidence.weights.sum()
     return float(np.linalg.slogdet(joint / joint.sum())[1])
 
 

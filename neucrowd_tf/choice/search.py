@@ -87,12 +87,10 @@ class Task:
         """Returns the `Run` of the task's fits."""
         return Run(checkpoints=self.folder, progress=False, stop=self.stop, owner=self.owner)
 
-    def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[None]:
+    def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[Any]:
         """Returns a context in which the estimator's fits use the task's compiled networks."""
-        if not hasattr(estimator, "reused"):
-            return contextlib.nullcontext()
-        shared: contextlib.AbstractContextManager[None] = estimator.reused(self.networks)
-        return shared
+        context: Any = getattr(estimator, "reused", contextlib.nullcontext)
+        return context(self.networks)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Array, Codes
-from neucrowd_tf.errors import UsageError
 
 
 def instance_values(metric: str, truth: Codes, probabilities: Array) -> Array:
@@ -24,14 +23,9 @@ def instance_values(metric: str, truth: Codes, probabilities: Array) -> Array:
         truth: `[M]` class codes.
         probabilities: `[M, C]`.
 
-    Raises:
-        UsageError: another metric.
-
     References:
         DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
     """
-    if metric not in VALUES:
-        raise UsageError(f"metric: expected one of {', '.join(VALUES)}, received {metric!r}")
     return VALUES[metric](np.asarray(truth), np.asarray(probabilities, dtype=np.float64))
 
 

@@ -85,21 +85,14 @@ def crossed_interval(differences: ArrayLike) -> Interval:
 
     Args:
         differences: `[S, M]` differences of two methods (1, 0 or -1 for right and wrong) for S
-            seeds on M test instances. One seed gives an interval over instances alone.
-
-    Raises:
-        DataError: not a table, or fewer than two instances.
+            seeds on M test instances, at least two. One seed gives an interval over instances
+            alone.
 
     References:
         Searle, Casella and McCulloch (1992), Variance components, section 4.3; Satterthwaite
         (1946).
     """
     table = np.asarray(differences, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
-        raise DataError(
-            "interval: expected a table of seeds by two instances or more, received shape"
-            f" {table.shape}"
-        )
     seeds, instances = table.shape
     mean, by_seed, by_instance = table.mean(), table.mean(axis=1), table.mean(axis=0)
     of_instances = seeds * by_instance.var(ddof=1)

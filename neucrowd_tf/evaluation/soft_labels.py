@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import jensenshannon
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
 
 LEAST = 1e-12
 
@@ -25,16 +24,11 @@ def soft_label_scores(votes: ArrayLike, probabilities: ArrayLike) -> dict[str, f
         `soft_cross_entropy` (nats), `soft_manhattan` (0 to 2) and `soft_jensen_shannon` (the
         square root of the divergence in bits, 0 to 1); nothing if no instance has two labels.
 
-    Raises:
-        DataError: the shapes differ.
-
     References:
         Leonardelli et al. (2023), SemEval-2023 task 11 (cross-entropy); the 2025 edition
         (Manhattan distance).
     """
     counts, p = np.asarray(votes, dtype=np.float64), np.asarray(probabilities, dtype=np.float64)
-    if counts.shape != p.shape:
-        raise DataError(f"soft labels: votes {counts.shape} and probabilities {p.shape} differ.")
     several = counts.sum(axis=1) >= 2
     if not several.any():
         return {}

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.metrics import confusion_matrix
 
 from neucrowd_tf.commands.predictions import read_predictions
-from neucrowd_tf.commands.run_files import PREDICTIONS, read_config
+from neucrowd_tf.commands.run_files import PREDICTIONS
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.report.text import shown
@@ -35,14 +35,13 @@ def model_sections(
     """Returns the template's values for a run.
 
     Args:
-        folder: of the run, with config.json and predictions.csv.
+        folder: of the run, with predictions.csv.
         metrics: the content of metrics.json.
         class_names: `[C]`; the file quotes those that begin like a formula.
     """
     table = read_predictions(folder / PREDICTIONS)
     rows = np.flatnonzero(table.labels >= 0)
     classes = [shown(name) for name in class_names.tolist()]
-    parameters = read_config(folder).parameters
     values: dict[str, Any] = {
         "method": metrics["method"],
         "labels_are": metrics["test_labels"],
@@ -50,8 +49,6 @@ def model_sections(
         "classes": classes,
         "meaning": metrics.get("test_meaning", ""),
         "recommendation": None,
-        "settings": [(name, shown(value, 60)) for name, value in parameters.items()],
-        "seed": metrics["seed"],
     }
     if (recommendation := metrics.get("recommendation")) is not None:
         tried = recommendation["methods"]

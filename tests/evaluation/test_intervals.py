@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation import mean_interval, paired_interval
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
@@ -36,13 +36,8 @@ def test_one_value_no_value_and_gaps() -> None:
     one = mean_interval([0.5])
     assert one.estimate == 0.5 and math.isnan(one.low)
     assert mean_interval([1.0, math.nan, 3.0]) == mean_interval([1.0, 3.0])
-    for call, error, message in (
-        (lambda: mean_interval([math.nan]), DataError, "at least one value"),
-        (lambda: crossed_interval([1.0, 2.0]), DataError, "a table of seeds by two instances"),
-        (lambda: instance_values("ece", np.arange(2), np.eye(2)), UsageError, "one of accuracy"),
-    ):
-        with pytest.raises(error, match=message):
-            call()
+    with pytest.raises(DataError, match="at least one value"):
+        mean_interval([math.nan])
 
 
 def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> None:

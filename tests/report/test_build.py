@@ -172,7 +172,7 @@ def test_a_run_s_page(run_folder: Path, dataset: CrowdDataset) -> None:
     result = _check_harmless(path.read_text(encoding="utf-8"))
     text = " ".join(result.text)
     assert path.name == "report.html"
-    for piece in ("mine, which chose ds_lr", "Confusion matrix", "Parameters", "needs <b>more</b>"):
+    for piece in ("mine, which chose ds_lr", "Confusion matrix", "needs <b>more</b>"):
         assert piece in text
     assert "Recommended: ds_lr." in text and "10.0 [5.0, 15.0]" in text
     assert result.links == dict(result.headings)
