@@ -16,8 +16,8 @@ from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from neucrowd_tf.arguments import argument, estimator, number, share, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import in_blocks
 
 if TYPE_CHECKING:
     import keras

@@ -20,8 +20,8 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.errors import UnsupportedDataError
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import LinearHead
-from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:

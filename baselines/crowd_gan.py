@@ -88,7 +88,7 @@ class DLCLGAN(AugmentedDLCL):
                 evaluate=None if start is None else lambda: _accuracy(classifier, data),
                 monitor=None if start is None else "accuracy",
             )
-            if start is not None and (history.best_value is None or history.best_value <= start):
+            if start is not None and history.best_value <= start:
                 write_variables(model.variables, before)
             elif start is not None:
                 self.best_epoch_ = history.best_epoch

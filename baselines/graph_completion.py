@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.crowd_layers.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
-from neucrowd_tf.training.standardise import in_blocks
+from neucrowd_tf.training.features import in_blocks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,6 +8,7 @@ downstream classifier.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from neucrowd_tf.training.representation import (
     EmbeddingData,
     RepresentationEstimator,
 )
-from neucrowd_tf.two_stage.labels_first import AGGREGATORS, make_aggregator
+from neucrowd_tf.two_stage.labels_first import AGGREGATORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,7 +95,7 @@ class MetricLearning(RepresentationEstimator):
     )
 
     def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
-        aggregator = make_aggregator(self.labels, self.seed, "random").fit(annotations)
+        aggregator = AGGREGATORS[self.labels](seed=self.seed).fit(annotations)
         return np.asarray(aggregator.labels_, dtype=np.int64)
 
     def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> Any:
@@ -126,14 +127,14 @@ class MetricLearning(RepresentationEstimator):
         if self.objective == "relation_net":
             return RelationModel(encoder, data.features, shots=self.shots, seed=seed), batches
         kinds = {
-            "triplet_semi": losses.SemiHardTripletLoss,
-            "lifted": losses.LiftedStructuredLoss,
-            "center": losses.TripletCenterLoss,
+            "triplet_semi": losses.semihard_triplet_loss,
+            "lifted": losses.lifted_structured_loss,
+            "center": losses.triplet_center_loss,
         }
-        loss = kinds[self.objective](margin=self.margin, reduction="none")
-        classes = len(self.classes_)
+        loss = functools.partial(kinds[self.objective], margin=self.margin)
+        centers = len(self.classes_) if self.objective == "center" else 0
         model = BatchModel(
-            encoder, data.features, data.labels, loss=loss, num_classes=classes, seed=seed
+            encoder, data.features, data.labels, loss=loss, centers=centers, seed=seed
         )
         return model, batches
 

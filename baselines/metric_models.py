@@ -5,14 +5,14 @@ A model defines which instances a step takes, and which loss it computes on them
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.nn.losses import ClassCenters, TripletCenterLoss, contrastive_loss, triplet_loss
-from neucrowd_tf.training.tuplet_model import EncoderModel
-from neucrowd_tf.training.tuplets import TupletIndex
+from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
+from neucrowd_tf.training.tuplets import EncoderModel, TupletIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,9 +64,8 @@ class BatchModel(EncoderModel):
 
     Args:
         labels: `[N]` class codes.
-        loss: a Keras loss of labels and embeddings without reduction, or of labels and distances to
-            centers.
-        num_classes: how many centers a triplet-center loss has.
+        loss: of labels and embeddings, or of labels and distances to centers, `[B]`.
+        centers: how many centers there are; 0 for a loss of embeddings.
     """
 
     def __init__(
@@ -75,16 +74,16 @@ class BatchModel(EncoderModel):
         features: NDArray[np.float32],
         labels: NDArray[np.int64],
         *,
-        loss: keras.losses.Loss,
-        num_classes: int,
+        loss: Callable[[Any, Any], Any],
+        centers: int,
         seed: int,
     ) -> None:
         super().__init__(encoder, features)
         self.batch_loss = loss
         self._labels = tf.constant(labels)
         self.centers = None
-        if isinstance(loss, TripletCenterLoss):
-            self.centers = ClassCenters(num_classes, seed=seed)
+        if centers:
+            self.centers = ClassCenters(centers, seed=seed)
             self.centers.build((None, encoder.output_shape[-1]))
         self.built = True
 

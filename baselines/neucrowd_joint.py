@@ -21,11 +21,11 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import soft_path
 from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,7 +125,6 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         kernel, bias = next(soft_path(x, self.posterior_, [self.regularisation_]))
         self.residual_share_ = self._share(members, x, left_out, parts, held, (kernel, bias))
         self.model_ = self._inference(members, mean, scale, kernel, bias)
-        run.flush()
 
     # ------------------------------------------------------------- the residual
 

@@ -10,8 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
-from neucrowd_tf.training.tuplet_model import TupletModel
-from neucrowd_tf.training.tuplets import TupletIndex
+from neucrowd_tf.training.tuplets import TupletIndex, TupletModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

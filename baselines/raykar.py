@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_lik
 from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.linear import ABSENT, LinearHead, fit_logistic
+from neucrowd_tf.training.linear import ABSENT, LinearHead
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
@@ -137,21 +137,11 @@ class Raykar(LinearClassifier):
     history_: list[float] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        x, validation = self._flat(data)
+        x = data.features.reshape(len(data.features), -1)
         crowd, num_classes = data.annotations, len(self.classes_)
         votes = crowd.vote_counts().astype(np.float64)
         probas = votes / votes.sum(axis=1, keepdims=True)
-        rows, codes = np.nonzero(probas)
-        start = fit_logistic(
-            x[rows],
-            codes,
-            num_classes,
-            self.Cs,
-            validation,
-            probas[rows, codes],
-            self.seed,
-            groups=rows,
-        )
+        start = self._regression(data, probas)
         classifier = _SoftRegression(x, np.flatnonzero(votes.sum(axis=0)), num_classes, start)
         one_hot = crowd.one_hot()
         self.history_, self.converged_ = [], False

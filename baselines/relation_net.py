@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.training.tuplet_model import EncoderModel
+from neucrowd_tf.training.tuplets import EncoderModel
 
 if TYPE_CHECKING:
     import numpy as np

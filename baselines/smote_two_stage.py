@@ -108,7 +108,7 @@ class SmoteTwoStage(LabelsFirst):
     )
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        self._infer(data.annotations, "SMOTE")
+        self._infer(data.annotations)
         self._warn()
         flat = data.features.reshape(len(data.features), -1)
         mean, scale = np.float32(0), np.float32(1)

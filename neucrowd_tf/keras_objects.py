@@ -28,12 +28,8 @@ CLASSES = {
     "crowd_layers.heads.unionnet": ("UnionHead",),
     "crowd_layers.layers": ("Standardise",),
     "crowd_layers.parts": ("AnnotationLoss", "OneAnnotator"),
-    "nn.losses": (
-        *("ContrastiveLoss", "TripletLoss", "SemiHardTripletLoss", "LiftedStructuredLoss"),
-        *("TripletCenterLoss", "ClassCenters"),
-    ),
+    "nn.losses": ("ClassCenters",),
     "nn.optimizers": ("FusedAdam",),
-    "nn.tuplet_loss": ("TupletLoss",),
 }
 
 

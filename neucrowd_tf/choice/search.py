@@ -22,7 +22,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
-from neucrowd_tf.training.network_cache import NetworkCache
+from neucrowd_tf.training.estimator import NetworkCache
 from neucrowd_tf.training.run import Run
 
 Rows = NDArray[np.int64]

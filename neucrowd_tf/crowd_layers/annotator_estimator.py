@@ -16,12 +16,10 @@ from neucrowd_tf.crowd_layers.classifier import (
     class_weight_of,
 )
 from neucrowd_tf.crowd_layers.imbalance import IMBALANCE, class_weights, resampled_multiplicities
-from neucrowd_tf.training.dataset_features import DatasetFeatures
-from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.network_cache import Snapshots
+from neucrowd_tf.training.estimator import Snapshots, TrainingData
+from neucrowd_tf.training.features import DatasetFeatures, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import in_blocks
 
 if TYPE_CHECKING:
     import keras

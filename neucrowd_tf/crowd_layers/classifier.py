@@ -26,12 +26,10 @@ from neucrowd_tf.arguments import (
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.dataset_features import DatasetFeatures
-from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.network_cache import NetworkCache, ReusesNetworks
+from neucrowd_tf.training.estimator import NetworkCache, ReusesNetworks, TrainingData
+from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
 from neucrowd_tf.training.networks import BASES, ChoosesEpoch, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import in_blocks, standardise
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:
@@ -252,7 +250,6 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_, self.rows_ = history.best_epoch, data.rows
         self._finish(network, data)
-        run.flush()
 
     @property
     def network(self) -> Any:
@@ -370,7 +367,6 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
             run=run,
             evaluate=evaluate if wanted and data.validation is not None else None,
             monitor=self.monitor,
-            mode="min" if self.monitor in ("log_loss", "loss") else "max",
             patience=self.patience,
             min_delta=self.min_delta,
             epoch_start=start,

@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.standardise import blocks_of
+from neucrowd_tf.training.features import blocks_of
 
 if TYPE_CHECKING:
     import keras

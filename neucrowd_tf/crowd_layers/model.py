@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.steps import replicas, take_step
-from neucrowd_tf.training.tuplets import prefetch, step_numbers
+from neucrowd_tf.training.tuplets import step_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,7 +49,7 @@ def position_batches(
 
             # Another thread's element a step would cost more than all of this does.
             blocks = step_numbers(first_step, _STEPS_AT_ONCE).map(positions).unbatch()
-            pipelines[first_step] = blocks if on_host else prefetch(blocks)
+            pipelines[first_step] = blocks if on_host else blocks.prefetch(tf.data.AUTOTUNE)
         return pipelines[first_step]
 
     return make, steps

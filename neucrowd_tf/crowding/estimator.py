@@ -15,11 +15,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.network_cache import NetworkCache, Snapshots
+from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
+from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import ROWS, in_blocks
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:

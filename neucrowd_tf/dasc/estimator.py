@@ -22,8 +22,7 @@ from neucrowd_tf.dasc.selection import (
     SelectionName,
     pseudo_annotations,
 )
-from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.network_cache import ReusesNetworks
+from neucrowd_tf.training.estimator import CrowdEstimator, ReusesNetworks, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
@@ -179,7 +178,6 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         self.estimator_ = result.last if self.best_round_ == last else self._model(self.best_round_)
         self.confusion_matrices_ = getattr(self.estimator_, "confusion_matrices_", None)
         self.rows_, self.n_iter_ = data.rows, last
-        run.flush()
 
     def _self_train(self, data: TrainingData, rounds: int, run: Run) -> Rounds:
         """Fits the model, predicts the labels that nobody gave, adds some of them and fits again.

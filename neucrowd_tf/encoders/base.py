@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from neucrowd_tf.encoders.store import Store
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-STORED_AT_ONCE = 256
+AT_ONCE = 256  # vectors that are stored, or looked up, together
 
 
 class Encoder(Persistent, BaseEstimator):
@@ -58,12 +60,39 @@ class Encoder(Persistent, BaseEstimator):
         vectors = self._vectors
         new = {key: one for key, one in zip(keys, items, strict=True) if key not in vectors}
         if new:
-            store = Store(self.digest_)
-            vectors |= store.read(new)
+            vectors |= self._stored(list(new))
             missing = [key for key in new if key not in vectors]
             fresh = self._encoded([new[key] for key in missing]) if missing else iter(())
             pairs = ((key, next(fresh).tobytes()) for key in missing)
-            while block := dict(itertools.islice(pairs, STORED_AT_ONCE)):
-                store.write(block)
+            while block := dict(itertools.islice(pairs, AT_ONCE)):
+                self._store(block)
                 vectors |= block
         return np.stack([np.frombuffer(vectors[key], np.float32) for key in keys])
+
+    # A file that cannot be read or written is treated as empty: vectors are then computed again.
+
+    def _stored(self, keys: list[bytes]) -> dict[bytes, bytes]:
+        """Returns the vectors on disk among those with these keys."""
+        rows: dict[bytes, bytes] = {}
+        with contextlib.suppress(sqlite3.Error, OSError), self._database() as database:
+            for start in range(0, len(keys), AT_ONCE):
+                block = keys[start : start + AT_ONCE]
+                marks = ",".join("?" * len(block))
+                query = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"
+                rows |= dict(database.execute(query, block))
+        return rows
+
+    def _store(self, vectors: Mapping[bytes, bytes]) -> None:
+        with contextlib.suppress(sqlite3.Error, OSError), self._database() as database:
+            database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", vectors.items())
+
+    @contextlib.contextmanager
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Opens the encoder's file in the cache folder; several processes may use it."""
+        path = cache_dir() / "encoders" / f"{self.digest_}.sqlite"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path, timeout=30)) as database, database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB)"
+            )
+            yield database

@@ -60,8 +60,7 @@ class SentenceEncoder(Encoder):
         """Finds the network and takes its digest; nothing is learned.
 
         Raises:
-            UsageError: no such folder, or a package that is not installed.
-            DataError: a file is missing.
+            UsageError: no such folder or file, or a package that is not installed.
         """
         check_arguments(self)
         self._vectors: dict[bytes, bytes] = {}
@@ -70,14 +69,12 @@ class SentenceEncoder(Encoder):
             self._encode, self.digest_ = _of_package(self.source.removeprefix(PACKAGE))
             return self
         folder = Path(self.source)
-        if not folder.is_dir():
-            raise UsageError(
-                f"--encoder={self.source}: no such folder. Name a folder with {MODEL} and"
-                f" {TOKENIZER}, or {PACKAGE}NAME."
-            )
         for name in (MODEL, TOKENIZER):
             if not (folder / name).is_file():
-                raise DataError(f"{folder}: {name} is missing. Export the encoder again.")
+                raise UsageError(
+                    f"--encoder={self.source}: {name} is missing. Name a folder with {MODEL} and"
+                    f" {TOKENIZER}, or {PACKAGE}NAME."
+                )
         files = [folder / name for name in (MODEL, TOKENIZER, *CONFIGS)]
         parts = "".join(digest(path) if path.is_file() else "-" for path in files)
         self.digest_ = hashlib.sha256(parts.encode()).hexdigest()

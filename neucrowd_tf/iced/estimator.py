@@ -17,10 +17,10 @@ from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, labe
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration
 from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import standardise
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -266,7 +266,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         self._set_results(history)
         for problem in shortages(history, generate.used, self.classes_):
             warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
-        run.flush()
 
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""

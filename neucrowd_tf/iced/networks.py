@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import build_encoder, embedding_model
 from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
-from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.state import user_network
 
 Networks = tuple[keras.Model, keras.Model, keras.Model]

@@ -107,7 +107,7 @@ class NeuCrowd(TupletEstimator):
             return None
         # Deviation: once an epoch instead of once an iteration; embeddings move little within 20
         # steps.
-        self.safe_ = self._safe_examples(model.embed_instances(), data.labels)
+        self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}

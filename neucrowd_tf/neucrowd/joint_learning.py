@@ -10,7 +10,7 @@ import tensorflow as tf
 from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.steps import take_step
-from neucrowd_tf.training.tuplet_model import TupletModel
+from neucrowd_tf.training.tuplets import TupletModel
 
 
 class NeuCrowdModel(TupletModel):

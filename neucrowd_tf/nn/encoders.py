@@ -31,43 +31,34 @@ def make_optimizer(
     Raises:
         UsageError: a name or a configuration that Keras does not know.
     """
-    if isinstance(learning_rate, Mapping):
-        learning_rate = _from_config("learning_rate", learning_rate)
-    if isinstance(learning_rate, int):
-        learning_rate = float(learning_rate)
     try:
+        rate = _schedule(learning_rate)
         if optimizer == "adam":
-            return FusedAdam(learning_rate)
+            return FusedAdam(rate)
         if isinstance(optimizer, str):
-            config = {"learning_rate": learning_rate}
-            return keras.optimizers.get({"class_name": optimizer, "config": config})
+            config = {"class_name": optimizer, "config": {"learning_rate": rate}}
+            return keras.optimizers.get(config)
         if isinstance(optimizer, Mapping):
-            optimizer = _from_config("optimizer", optimizer)
+            config = dict(optimizer.get("config", {}))
+            if "learning_rate" in config:
+                config["learning_rate"] = _schedule(config["learning_rate"])
+            optimizer = keras.optimizers.get({**optimizer, "config": config})
         elif not isinstance(optimizer, keras.optimizers.Optimizer):
             optimizer = optimizer()
-        replaced = {"learning_rate": learning_rate} if always else {}
+        replaced = {"learning_rate": rate} if always else {}
         return type(optimizer).from_config({**optimizer.get_config(), **replaced})
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
         raise UsageError(
-            f"optimizer: expected the name of a Keras optimizer, received {optimizer!r}"
+            "optimizer: expected the name or the configuration of a Keras optimizer, received"
+            f" {optimizer!r} with learning_rate {learning_rate!r}: {str(error).splitlines()[0]}"
         ) from None
 
 
-def _from_config(argument: str, config: Mapping[str, Any]) -> Any:
-    """Returns the optimizer or schedule of a configuration with "class_name" and "config"."""
-    name, options = config.get("class_name"), dict(config.get("config", {}))
-    homes = (keras.optimizers, keras.optimizers.schedules)
-    kind = next((getattr(home, str(name)) for home in homes if hasattr(home, str(name))), None)
-    if kind is None:
-        raise UsageError(
-            f"{argument}: expected the class_name of a Keras {argument}, received {name!r}"
-        )
-    if isinstance(options.get("learning_rate"), Mapping):
-        options["learning_rate"] = _from_config("learning_rate", options["learning_rate"])
-    try:
-        return kind.from_config(options)
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{argument}: {str(error).splitlines()[0]}") from None
+def _schedule(rate: Any) -> Any:
+    """Returns a learning rate as Keras takes it; of a configuration the schedule."""
+    if isinstance(rate, Mapping):
+        return keras.optimizers.schedules.deserialize({"config": {}, **rate})
+    return float(rate) if isinstance(rate, int) else rate
 
 
 def check_activation(name: str) -> None:

@@ -25,9 +25,7 @@ class TextVectors(keras.layers.Layer):
 
     def __init__(
         self,
-        table: Sequence[int],
-        last: int,
-        longest: int,
+        table: NDArray[np.int32],
         kinds: Sequence[Terms],
         components: NDArray[np.float32],
         **options: Any,
@@ -35,18 +33,15 @@ class TextVectors(keras.layers.Layer):
         """Makes the tables of n-grams.
 
         Args:
-            table: what each code point up to its length becomes; 32 parts words.
-            last: code points from the table's length up to here stay, others part words.
-            longest: so many code points of a text count, from its beginning.
+            table: what each code point up to its length becomes; 32 and others part words.
             kinds: of words and of characters: the shortest and longest n-gram, the n-grams, and
                 their weights.
             components: `[V, k]` for the n-grams of all kinds in their order.
             **options: of a Keras layer.
         """
         super().__init__(trainable=False, **options)
-        self.last, self.longest = last, longest
-        self.folded = tf.constant(np.asarray(table, dtype=np.int32))
-        self.lengths = [lengths for lengths, _, _ in kinds]
+        self.folded = tf.constant(table)
+        self.lengths = [list(range(least, most + 1)) for (least, most), _, _ in kinds]
         sizes = [len(terms) for _, terms, _ in kinds]
         self.tables = [
             tf.lookup.StaticHashTable(
@@ -64,26 +59,19 @@ class TextVectors(keras.layers.Layer):
 
     def call(self, texts: Any) -> Any:
         """Returns `[M, k]`."""
-        codes = tf.strings.unicode_decode(texts, "UTF-8")[:, : self.longest]
-        size = tf.size(self.folded)
-        flat = codes.flat_values
-        plain = tf.where(flat < self.last, flat, _SPACE)
+        codes = tf.strings.unicode_decode(texts, "UTF-8")
+        flat, size = codes.flat_values, tf.size(self.folded)
         folded = tf.gather(self.folded, tf.minimum(flat, size - 1))
-        codes = codes.with_flat_values(tf.where(flat < size, folded, plain))
+        codes = codes.with_flat_values(tf.where(flat < size, folded, _SPACE))
         words = tf.strings.split(tf.strings.unicode_encode(codes, "UTF-8"))
         rows = tf.shape(texts)[0]
-        counted = self._grams(words, self.lengths[0], " ")
+        counted = tf.strings.ngrams(words, self.lengths[0], " ")
         total = self._reduced(0, counted.flat_values, counted.value_rowids(), rows)
         padded = tf.strings.join([" ", words.flat_values, " "])
         letters = tf.strings.unicode_split(padded, "UTF-8")
-        counted = self._grams(letters, self.lengths[1], "")
+        counted = tf.strings.ngrams(letters, self.lengths[1], "")
         of_word = tf.gather(words.value_rowids(), counted.value_rowids())
         return tf.cast(total + self._reduced(1, counted.flat_values, of_word, rows), tf.float32)
-
-    @staticmethod
-    def _grams(parts: Any, lengths: tuple[int, int], separator: str) -> Any:
-        widths = list(range(lengths[0], lengths[1] + 1))
-        return tf.strings.ngrams(parts, widths, separator)
 
     def _reduced(self, kind: int, grams: Any, rows: Any, size: Any) -> Any:
         """Returns `[size, k]` of n-grams and the rows they stand in."""

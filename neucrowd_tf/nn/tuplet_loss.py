@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 from keras import ops
 
 
@@ -38,30 +37,3 @@ def tuplet_log_likelihood(
         # be infinite.
         logits = eta * similarities + ops.log(ops.maximum(confidence, 1e-6))
     return logits[..., 0] - ops.logsumexp(logits, axis=-1)
-
-
-@keras.saving.register_keras_serializable(package="neucrowd_tf")
-class TupletLoss(keras.losses.Loss):
-    """`-log p(positive | anchor)` for batches of tuplets, usable in anyone's model.
-
-    Call it with confidence `[batch, n - 1]` as `y_true` and similarities `[batch, n - 1]` as
-    `y_pred`, positive first.
-    """
-
-    def __init__(
-        self,
-        eta: float = 10.0,
-        weight_inside: bool = True,
-        reduction: str = "mean",
-        name: str = "tuplet_loss",
-    ) -> None:
-        super().__init__(reduction=reduction, name=name)
-        self.eta, self.weight_inside = eta, weight_inside
-
-    def call(self, y_true: Any, y_pred: Any) -> Any:
-        return -tuplet_log_likelihood(
-            y_pred, y_true, eta=self.eta, weight_inside=self.weight_inside
-        )
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "eta": self.eta, "weight_inside": self.weight_inside}

@@ -7,13 +7,11 @@ Educational Case Study.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, fitted, many, none, number, one_of, whole
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
@@ -45,7 +43,6 @@ class RLL(TupletEstimator):
     Attributes:
         confidence_: `[n]` confidence in the labels of the instances that the embedding was trained
             on (without held-out ones).
-        prior_: `[C]` the class prior that was used, or None unless `confidence` is "bayesian".
         model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
             `RepresentationEstimator`.
 
@@ -60,13 +57,11 @@ class RLL(TupletEstimator):
         positional=True,
     )
     k: int = argument(3, whole(1), "negatives in a group.")
-    class_prior: Sequence[float] | None = argument(
-        None,
-        none | many(number(), "probabilities"),
-        "`[C]` prior in the order of the classes; by default the share of each consensus label in"
-        " training.",
+    prior_mass: float = argument(
+        1.0,
+        number(above=0),
+        "how many votes the prior counts as: the share of each consensus label in training.",
     )
-    prior_mass: float = argument(1.0, number(above=0), "how many votes the prior counts as.")
     alpha: float | None = argument(
         None,
         none | number(above=0),
@@ -80,7 +75,6 @@ class RLL(TupletEstimator):
     )
 
     confidence_: NDArray[np.float32] = fitted()
-    prior_: NDArray[np.float64] | None = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.annotators_per_instance is not None:  # the d of table III
@@ -95,35 +89,25 @@ class RLL(TupletEstimator):
 
     def _confidence(
         self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
-        """Returns the confidence in each label, `[N]`, and the class prior `[C]` it rests on.
+    ) -> NDArray[np.float32]:
+        """Returns the confidence in each label, `[N]`.
 
         References:
             RLL, section III-B, eqs. (1) and (2).
         """
         if self.confidence == "majority":
-            return np.ones(len(labels), dtype=np.float32), None
+            return np.ones(len(labels), dtype=np.float32)
         if self.confidence == "mle":
-            return mle_confidence(votes, labels), None
-        num_classes = votes.shape[1]
-        prior = np.asarray(
-            class_prior(labels, num_classes) if self.class_prior is None else self.class_prior
-        )
-        if len(prior) != num_classes:
-            raise UsageError(
-                f"class_prior: expected {num_classes} probabilities, received {len(prior)}"
-            )
+            return mle_confidence(votes, labels)
+        prior = class_prior(labels, votes.shape[1])
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
-        used = parameters[0] / (parameters[0] + parameters[1])
-        return bayesian_confidence(votes, labels, parameters), used
+        return bayesian_confidence(votes, labels, parameters)
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
         from neucrowd_tf.training.tuplets import uniform_batches
 
-        self.confidence_, self.prior_ = self._confidence(
-            data.annotations.vote_counts(), data.labels
-        )
+        self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         model = self._model(encoder, data.features, data.labels, self.confidence_)
         return model, uniform_batches(self.seed, self.batch_size, self.k + 2)

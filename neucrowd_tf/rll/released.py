@@ -17,7 +17,7 @@ from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adad
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.training.tuplet_model import TupletModel
+    from neucrowd_tf.training.tuplets import TupletModel
 
 # The prior of every label, positive or negative.
 ALPHA, BETA = 3.0, 2.0
@@ -71,11 +71,10 @@ class ReleasedRLL(RLL):
 
     def _confidence(
         self, votes: NDArray[np.int32], labels: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64] | None]:
+    ) -> NDArray[np.float32]:
         if self.confidence != "bayesian":
             return super()._confidence(votes, labels)
-        prior = np.full(2, ALPHA), np.full(2, BETA)
-        return bayesian_confidence(votes, labels, prior), prior[0] / (ALPHA + BETA)
+        return bayesian_confidence(votes, labels, (np.full(2, ALPHA), np.full(2, BETA)))
 
     def _steps(self, data: EmbeddingData) -> int:
         if self.steps_per_epoch is not None:
@@ -91,7 +90,7 @@ class ReleasedRLL(RLL):
         return model, all_pairs(self.seed, positives, self.batch_size, self.k + 2)
 
     def _model_class(self) -> Callable[..., TupletModel]:
-        from neucrowd_tf.training.tuplet_model import TwoTowerModel
+        from neucrowd_tf.training.tuplets import TwoTowerModel
 
         return functools.partial(
             TwoTowerModel,

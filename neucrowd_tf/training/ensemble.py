@@ -16,13 +16,6 @@ from neucrowd_tf.training.run import Run
 
 # Members' seeds lie this far apart, away from those of rounds and restarts.
 MEMBER_SEEDS = 104_729
-_ESTIMATORS = Constraint(
-    "an estimator or a list of estimators",
-    lambda value: all(
-        hasattr(each, "fit") and hasattr(each, "get_params")
-        for each in (value if isinstance(value, (list, tuple)) else [value])
-    ),
-)
 
 
 @estimator
@@ -91,21 +84,20 @@ class MeanOfFits(CrowdEstimator):
 
 @estimator
 class Ensemble(MeanOfFits):
-    """The mean of the class probabilities of fits that differ in their seeds or estimators.
+    """The mean of the class probabilities of fits that differ in their seeds.
 
     Attributes:
         members_, confusion_matrices_: see `MeanOfFits`.
     """
 
-    estimators: Any = argument(
-        constraint=_ESTIMATORS,
-        meaning="what is fitted: an estimator, or several; clones of them are.",
+    estimator: Any = argument(
+        constraint=Constraint("an estimator", lambda value: hasattr(value, "fit")),
+        meaning="what is fitted: clones of it are.",
         positional=True,
     )
 
     def _estimators(self) -> Sequence[Any]:
-        several = isinstance(self.estimators, (list, tuple))
-        return self.estimators if several else [self.estimators]
+        return [self.estimator]
 
 
 register_ensemble(Ensemble)

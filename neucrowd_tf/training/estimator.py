@@ -6,18 +6,19 @@ TensorFlow is imported only when it is used.
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import logging
 import numbers
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
@@ -25,10 +26,11 @@ from neucrowd_tf.annotations import Annotations, align_annotations, encode_label
 from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
-from neucrowd_tf.training.dataset_features import DatasetFeatures, is_dataset
+from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
-from neucrowd_tf.training.standardise import in_blocks
 from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
+
+Network = TypeVar("Network")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +115,6 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     requires_identities: ClassVar[bool] = False
     max_classes: ClassVar[int | None] = None
-    uses_truth: ClassVar[bool] = False
     takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
     trains_network: ClassVar[bool] = True  # whose loops call callbacks
     reads_datasets: ClassVar[bool] = False  # it needs no more than one batch of features at a time
@@ -162,22 +163,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         data = self._check(features, annotations, validation, run)
         run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
-            run = dataclasses.replace(run, owner=self._owner(features, data, run))
+            owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
+            run = dataclasses.replace(run, owner=owner)
         with retracing_expected():
             self._fit(data, run)
+        run.flush()
         return self
-
-    def _owner(self, features: ArrayLike, data: TrainingData, run: Run) -> str:
-        """Returns the digest that says which checkpoints belong to this fit.
-
-        If the features are texts, the texts and their encoder count and not the numbers made from
-        them.
-        """
-        if not is_text(features):
-            return owner_of(self, data.features, data.annotations, *(data.validation or ()))
-        texts = check_texts(features)[data.rows]
-        encoder = [] if run.encoder is None else [np.array(run.encoder.digest_)]
-        return owner_of(self, texts, data.annotations, *(data.validation or ())[1:], *encoder)
 
     def _on_one_device(self, run: Run) -> Run:
         """Returns a run without a strategy.
@@ -266,10 +257,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
         used = np.flatnonzero(crowd.vote_counts().sum(axis=0))
         if len(used) < 2:
-            names = crowd.class_names[used].tolist()
-            seen = f"only {names[0]!r}" if names else "no label at all"
             raise DataError(
-                f"annotations: expected labels of at least two classes, received {seen}"
+                "annotations: expected labels of at least two classes, received"
+                f" {crowd.class_names[used].tolist()}"
             )
 
     def _check_validation(
@@ -345,19 +335,16 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
         """
-        weights = None if sample_weight is None else np.asarray(sample_weight)
-        if isinstance(labels, Annotations) or np.asarray(labels).ndim == 2:
-            crowd = align_annotations(features, labels, len(self.classes_))
+        if isinstance(labels, Annotations) or np.ndim(labels) == 2:  # type: ignore[arg-type]
+            crowd = align_annotations(features, labels, len(self.classes_)).observed()
             if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
                 crowd = crowd.align(class_names=self.classes_)
-            votes = crowd.observed().vote_counts()
-            labelled: Any = votes.sum(axis=1) > 0
-            truth = votes.argmax(axis=1)
+            codes, labelled = crowd.vote_counts().argmax(axis=1), crowd.annotated
+            sample_weight = np.where(labelled, 1.0 if sample_weight is None else sample_weight, 0.0)
         else:
-            truth, labelled = encode_labels(labels, self.classes_), slice(None)  # type: ignore[arg-type]
+            codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
         guess = self.predict_proba(features).argmax(axis=1)
-        counted = None if weights is None else weights[labelled]
-        return float(accuracy_score(truth[labelled], guess[labelled], sample_weight=counted))
+        return float(accuracy_score(codes, guess, sample_weight=sample_weight))
 
     def inference_model(self) -> Any:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
@@ -386,11 +373,94 @@ class EmbeddingEstimator(CrowdEstimator):
         return self._outputs(self._check_fitted(features), "embedding")
 
 
-_NOTE = "triggered tf.function retracing"
+class NetworkCache:
+    """The latest thing that was built, by its specification.
+
+    A specification names all that a network depends on (shapes, widths, rates, a strategy's
+    identity); what is not in it may change between fits without a new network.
+    """
+
+    def __init__(self) -> None:
+        self._spec: Hashable = None
+        self._network: Any = None
+
+    def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
+        """Returns what was built for an equal `spec`, or builds it."""
+        if self._network is None or spec != self._spec:
+            self.clear()  # room first: two large networks at a time are one too many
+            self._network, self._spec = build(), spec
+        return self._network  # type: ignore[no-any-return]
+
+    def clear(self) -> None:
+        """Forgets everything, and with it frees the memory."""
+        self._spec = self._network = None
 
 
-def _is_no_note(record: logging.LogRecord) -> bool:
-    return _NOTE not in record.getMessage()
+class ReusesNetworks:
+    """An estimator whose fits may share compiled networks.
+
+    Attributes (of no copy):
+        _networks: what is shared, within `reused()`; `_network` the latest fit's there.
+        _functions: what predictions compiled.
+    """
+
+    _networks: NetworkCache | None = None
+    _network: Any = None
+    _functions: NetworkCache | None = None
+
+    @contextlib.contextmanager
+    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
+        """Lets fits on data of one shape share one compiled network within this context.
+
+        Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked
+        for.
+
+        Args:
+            cache: one of the caller's own, which keeps networks beyond the context.
+        """
+        before = self._networks
+        self._networks = NetworkCache() if cache is None else cache
+        try:
+            yield
+        finally:
+            self._networks, self._network = before, None
+
+
+class Snapshots:
+    """An estimator with a Keras model `model_`, whose fitted state can be kept and taken back."""
+
+    model_: Any
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns the fitted state as arrays and plain values.
+
+        The estimator may then be refitted in place.
+        """
+        from neucrowd_tf.training.state import read_variables
+
+        state = {
+            name: copy.copy(value)
+            for name, value in vars(self).items()
+            if name.endswith("_") and name != "model_"
+        }
+        return {"state": state, "weights": read_variables(self.model_.variables)}
+
+    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
+        """Returns a fitted estimator of its own that is as this one was then."""
+        import keras
+
+        estimator: Self = clone(self)
+        estimator.model_ = keras.models.clone_model(self.model_)
+        return estimator.load_snapshot(snapshot)
+
+    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
+        from neucrowd_tf.training.state import write_variables
+
+        for name, value in snapshot["state"].items():
+            setattr(self, name, value)
+        write_variables(self.model_.variables, snapshot["weights"])
+        return self
 
 
 @contextlib.contextmanager
@@ -400,12 +470,13 @@ def retracing_expected() -> Iterator[None]:
     Each fit traces its own network once, which looks to TensorFlow like one function that is traced
     again and again.
     """
+
+    def expected(record: logging.LogRecord) -> bool:
+        return "triggered tf.function retracing" not in record.getMessage()
+
     logger = logging.getLogger("tensorflow")
-    if _is_no_note in logger.filters:
-        yield
-        return
-    logger.addFilter(_is_no_note)
+    logger.addFilter(expected)
     try:
         yield
     finally:
-        logger.removeFilter(_is_no_note)
+        logger.removeFilter(expected)

@@ -13,16 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from neucrowd_tf.arguments import strengths
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
-from neucrowd_tf.training.standardise import standardise as scaling
+from neucrowd_tf.training.features import standardise as scaling
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 # The logit of a class that training never saw. The largest logit of the others is at least 0 (they
@@ -56,14 +54,8 @@ class LinearHead(Persistent, BaseEstimator):
 
     def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Returns logits `[M, C]` of features `[M, d]`."""
-        if not hasattr(self, "kernel_"):
-            raise NotFittedError("this LinearHead is not fitted: make one with fit_logistic")
-        values = np.asarray(x, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != len(self.kernel_):
-            raise DataError(
-                f"features: expected shape [*, {len(self.kernel_)}], received {values.shape}"
-            )
-        return ((values - self.mean_) / self.scale_) @ self.kernel_ + self.bias_
+        z = (np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_
+        return np.asarray(z @ self.kernel_ + self.bias_)
 
     def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
@@ -80,29 +72,19 @@ class LinearHead(Persistent, BaseEstimator):
     def layers(self) -> list[Any]:
         """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`.
 
-        They standardise and apply a dense softmax, both in float32.
-
-        The mean is taken off in two parts, what float32 holds of it and the rest: features far from
-        zero, whose scale is small beside their mean, would lose the digits that tell them apart.
+        They standardise in float64: features far from zero, whose scale is small beside their mean,
+        would lose the digits that tell them apart. A dense softmax in float32 follows.
         """
         import keras
 
-        size = len(self.mean_)
-        held = self.mean_.astype(np.float32).astype(np.float64)
-        steps = (
-            ("centre", held, np.ones(size)),
-            ("standardise", self.mean_ - held, self.scale_**2),
+        size, classes = self.kernel_.shape
+        standardise = keras.layers.Normalization(
+            mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise"
         )
-        layers: list[Any] = [
-            keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
-            for name, mean, variance in steps
-        ]
-        classes = len(self.bias_)
         dense = keras.layers.Dense(classes, "softmax", dtype="float32", name="probabilities")
-        for layer in (*layers, dense):
-            layer.build((None, size))
+        dense.build((None, size))
         dense.set_weights([self.kernel_, self.bias_])
-        return [*layers, dense]
+        return [standardise, dense]
 
 
 def fit_logistic(
@@ -135,26 +117,9 @@ def fit_logistic(
         seed: shuffles the rows into folds.
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
-
-    Raises:
-        DataError: nothing to train on, or shapes that do not belong together.
-        UsageError: strengths that are not positive.
     """
     x = np.asarray(x, dtype=np.float64)
-    codes = np.asarray(codes)
-    if x.ndim != 2 or codes.shape != (len(x),) or not len(x):
-        raise DataError(
-            "logistic regression: expected features [N, d] and codes [N], N > 0, received"
-            f" {x.shape} and {codes.shape}"
-        )
-    strengths.check("Cs", Cs)
-    weight = (
-        np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    )
-    used = weight > 0
-    if not used.all():
-        x, codes, weight = x[used], codes[used], weight[used]
-        groups = None if groups is None else groups[used]
+    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     head = LinearHead()
     head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
     z = (x - head.mean_) / head.scale_
@@ -180,23 +145,16 @@ def fit_logistic(
 
 def _folds(
     z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
-) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yields the rows of stratified folds, as many as the data allows.
-
-    It yields nothing for a single row or group.
-    """
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
     units = len(codes) if groups is None else len(np.unique(groups))
-    if units < 2:
-        return
-    counts = np.bincount(codes)
-    rarest, size = int(counts[counts > 0].min()), min(FOLDS, units)
-    shuffled: dict[str, Any] = {"shuffle": True, "random_state": seed}
-    if rarest >= 2:
-        stratified: Any = StratifiedKFold if groups is None else StratifiedGroupKFold
-        splitter = stratified(min(size, rarest), **shuffled)
-    else:
-        splitter = KFold(size, **shuffled) if groups is None else GroupKFold(size)
-    yield from splitter.split(z, codes, groups)
+    size = min(FOLDS, units, int(np.bincount(codes).max()))
+    if size < 2:
+        return []
+    kind = StratifiedKFold if units == len(codes) else StratifiedGroupKFold
+    with warnings.catch_warnings():  # classes that have fewer rows than folds
+        warnings.simplefilter("ignore", UserWarning)
+        return list(kind(size, shuffle=True, random_state=seed).split(z, codes, groups))
 
 
 def _weights(

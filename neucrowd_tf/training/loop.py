@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import gc
+import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import keras
@@ -14,8 +17,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.nn.steps import agreed, share_of
-from neucrowd_tf.training.network_cache import free_earlier
-from neucrowd_tf.training.run import Run, warn_damaged
+from neucrowd_tf.training.run import Run, warn_unusable
 from neucrowd_tf.training.state import (
     fits,
     from_text,
@@ -26,7 +28,6 @@ from neucrowd_tf.training.state import (
     unpack,
     write_variables,
 )
-from neucrowd_tf.training.validation import BestEpoch
 
 Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]
@@ -47,19 +48,43 @@ class Stateful(Protocol):
 class History:
     """The logs of a training run and its best epoch.
 
-    `logs[name]` has a value for each epoch; `best_epoch` counts from 0, or None without a
-    monitor.
+    Attributes:
+        logs: by name, a value for each epoch.
+        best_epoch: from 0; None without a monitor.
+        best_value, best_tie: the best epoch's monitored value (minus it, if the least is best), and
+            what decided between equals.
     """
 
     logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
     best_epoch: int | None = None
-    best_value: float | None = None
-    best_tie: float | None = None
+    best_value: float = -math.inf
+    best_tie: float = 0.0
 
     @property
     def epochs(self) -> int:
         """How many epochs were trained."""
         return max((len(values) for values in self.logs.values()), default=0)
+
+    def offer(self, value: float, tie: float = 0.0, min_delta: float = 0.0) -> bool:
+        """Makes the latest epoch the best one if it is better; returns whether it is.
+
+        Args:
+            value: the greater, the better.
+            tie: decides between equal values, the lower being better; the first epoch wins if this
+                is equal too.
+            min_delta: by how much more than this a better epoch has to be better.
+        """
+        # What is better by less than `min_delta` is never better, whatever decides between equals.
+        if not (value - min_delta, -tie) > (self.best_value, -self.best_tie):
+            return False
+        self.best_epoch, self.best_value, self.best_tie = self.epochs - 1, value, tie
+        return True
+
+    def waited(self, patience: int | None) -> bool:
+        """Returns whether so many epochs have passed without a better one."""
+        if patience is None or self.best_epoch is None:
+            return False
+        return self.epochs - 1 - self.best_epoch >= patience
 
 
 def train(
@@ -71,7 +96,6 @@ def train(
     run: Run,
     evaluate: Evaluate | None = None,
     monitor: str | None = None,
-    mode: str = "max",
     tie_break: str | None = None,
     patience: int | None = None,
     min_delta: float = 0.0,
@@ -96,8 +120,8 @@ def train(
         run: checkpoints, TensorBoard, progress, and further Keras callbacks.
         evaluate: called after each epoch; its values are logged as `val_<name>`.
         monitor: the name (as `evaluate` gives it, or "loss" of training) that chooses the best
-            epoch, whose weights are restored at the end.
-        mode: "max" or "min".
+            epoch, whose weights are restored at the end. The least loss or log loss is best, and
+            the most of other figures.
         tie_break: another name, lower being better, that decides between epochs with equal
             monitored values (an AUC of 1 is soon reached on easy data); without it the first one
             counts.
@@ -120,18 +144,26 @@ def train(
     if not model.optimizer.built:
         with run.scope():
             model.optimizer.build(model.trainable_variables)
-    best = BestEpoch(mode, patience, min_delta)
-    checkpoint = _Checkpoint(model, run, best, state)
-    checkpoint.load()
+    checkpoint = _Checkpoint(model, run, state)
+    history = checkpoint.history
     if checkpoint.finished:
-        return checkpoint.history
-    first = checkpoint.next_epoch
-    model.stop_training = best.waited(first - 1) or (
-        stop_when is not None and first > 0 and stop_when(checkpoint.logs)
-    )
+        return history
+
+    def ended() -> bool:
+        stopped = stop_when is not None and history.epochs > 0 and stop_when(history.logs)
+        return stopped or history.waited(patience)
+
+    first, model.stop_training = history.epochs, ended()
     if first < epochs and not model.stop_training:
         iterator, take = iter(batches(first * steps_per_epoch)), compiled_steps(model, run.strategy)
-        hooks = _callbacks(model, run, epochs=epochs, steps=steps_per_epoch)
+        hooks = keras.callbacks.CallbackList(
+            list(run.callbacks),
+            add_progbar=run.verbose > 0,
+            model=model,
+            verbose=run.verbose,
+            epochs=epochs,
+            steps=steps_per_epoch,
+        )
         hooks.on_train_begin()
         for epoch in range(first, epochs):
             run.go_on()
@@ -147,31 +179,22 @@ def train(
             values = _figures(epoch, {**logs, **extra}, evaluate, run)
             checkpoint.record(epoch, values)
             if monitor is not None:
+                held_out = f"val_{monitor}"
+                value = values[held_out if held_out in values else monitor]
                 tie = values[f"val_{tie_break}"] if tie_break else 0.0
-                monitored = f"val_{monitor}" if f"val_{monitor}" in values else monitor
-                weights = functools.partial(read_variables, model.variables)
-                better = best.offer(epoch, values[monitored], weights, tie)
-                if not better and best.waited(epoch):
-                    model.stop_training = True
-            if stop_when is not None and stop_when(checkpoint.logs):
-                model.stop_training = True
+                sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+                if history.offer(sign * value, tie, min_delta):
+                    checkpoint.weights = read_variables(model.variables)
+            model.stop_training = model.stop_training or ended()
             hooks.on_epoch_end(epoch, values)
             checkpoint.save_if_due()
             if model.stop_training:
                 break
         hooks.on_train_end(logs)
-    if monitor is not None and best.weights:
-        write_variables(model.variables, best.weights)
+    if checkpoint.weights:
+        write_variables(model.variables, checkpoint.weights)
     checkpoint.finish()
-    return checkpoint.history
-
-
-def _callbacks(model: keras.Model, run: Run, **plan: int) -> keras.callbacks.CallbackList:
-    """Returns the run's callbacks, with a progress bar if it shows one."""
-    shown = run.verbose
-    return keras.callbacks.CallbackList(
-        list(run.callbacks), add_progbar=shown > 0, model=model, verbose=shown, **plan
-    )
+    return history
 
 
 def _figures(
@@ -190,70 +213,42 @@ def _figures(
 
 
 class _Checkpoint:
-    """Where a training run stands, and the file that holds it."""
+    """Where a training run stands, and the file that holds it.
 
-    def __init__(
-        self, model: keras.Model, run: Run, best: BestEpoch, state: Stateful | None
-    ) -> None:
-        self.model, self.run, self.best, self.state = model, run, best, state
-        self.variables = model_variables(model)
-        self.logs: dict[str, list[float]] = {}
-        self.next_epoch, self.finished = 0, False
+    Attributes:
+        history: what was logged so far.
+        weights: of the best epoch so far.
+        finished: whether nothing is left to train.
+    """
+
+    def __init__(self, model: keras.Model, run: Run, state: Stateful | None) -> None:
+        """Resumes from the checkpoint; if it cannot be used, there is a warning."""
+        self.model, self.run, self.state = model, run, state
+        self.history, self.finished = History(), False
+        self.weights: list[NDArray[Any]] = []
         self._saved = time.monotonic()
-
-    @property
-    def history(self) -> History:
-        """What was logged so far, and the best epoch."""
-        return History(self.logs, self.best.epoch, self.best.value, self.best.tie)
-
-    def load(self) -> None:
-        """Resumes from the checkpoint, or starts afresh.
-
-        If the checkpoint is damaged or another run's, there is a warning and the one before it is
-        used. Each way gives the same bytes.
-        """
-        if self.run.checkpoints is None:
-            return
-        before = None if self.state is None else self.state.get_state()
-
-        for path, arrays in self.run.saved(CHECKPOINT):
-            try:
-                return self._restore(arrays)
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-                if self.state is not None and before is not None:
-                    self.state.set_state(before)
-                self.best.epoch, self.best.weights, self.logs = None, [], {}
-                self.best.value = self.best.tie = None
-                self.next_epoch, self.finished = 0, False
-                warn_damaged(path, f"another model's ({' '.join(str(error).split())[:100]})")
+        if (arrays := run.saved(CHECKPOINT)) is not None:
+            self._restore(arrays)
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Takes a checkpoint's arrays; the model is changed last, after all else has fitted."""
-        record = from_text(arrays["record"])
+        variables = model_variables(self.model)
         values, weights = unpack("variables", arrays), unpack("best", arrays)
-        if not fits(self.variables, values) or (
-            weights and not fits(self.model.variables, weights)
-        ):
-            raise ValueError("other shapes")
-        best = self.best
-        self.next_epoch, self.finished = int(record["next_epoch"]), bool(record["finished"])
-        self.logs = {str(name): list(logs) for name, logs in record["logs"].items()}
+        if not fits(variables, values) or (weights and not fits(self.model.variables, weights)):
+            return warn_unusable(Path(self.run.checkpoints or "", CHECKPOINT), "another model's")
+        record = from_text(arrays["record"])
+        self.finished, self.history = record.pop("finished"), History(**record)
+        self.weights = weights
+        write_variables(variables, values)
         if self.state is not None:
             names = [name for name in arrays if name.startswith(_STATE)]
             self.state.set_state({name.removeprefix(_STATE): arrays[name] for name in names})
-        best.epoch, best.value, best.tie = (
-            record[name] for name in ("best_epoch", "best_value", "best_tie")
-        )
-        best.weights = weights
-        write_variables(self.variables, values)
 
     def record(self, epoch: int, values: Mapping[str, float]) -> None:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
-            self.logs.setdefault(name, []).append(value)
+            self.history.logs.setdefault(name, []).append(value)
         rate = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
         self.run.scalars(epoch, {**values, "learning_rate": rate})
-        self.next_epoch = epoch + 1
 
     def save_if_due(self) -> None:
         """Saves if the last checkpoint is `run.checkpoint_seconds` old."""
@@ -262,21 +257,40 @@ class _Checkpoint:
 
     def finish(self) -> None:
         """Marks the run as finished; the best weights are the model's by now."""
-        self.finished, self.best.weights = True, []
+        self.finished, self.weights = True, []
         self.save()
 
     def save(self) -> None:
         """Writes the whole state as one file."""
         if self.run.checkpoints is None or not self.run.first_worker:
             return
-        record = dataclasses.asdict(self.history)
-        record |= {"next_epoch": self.next_epoch, "finished": self.finished}
+        record = {**dataclasses.asdict(self.history), "finished": self.finished}
         arrays = pack("variables", read_variables(model_variables(self.model)))
-        arrays |= pack("best", self.best.weights) | {"record": to_text(record)}
+        arrays |= pack("best", self.weights) | {"record": to_text(record)}
         if self.state is not None:
             arrays |= {_STATE + name: value for name, value in self.state.get_state().items()}
         self.run.save(CHECKPOINT, arrays)
         self._saved = time.monotonic()
+
+
+_EACH = 4
+_networks = itertools.count(1)
+
+
+def free_earlier() -> None:
+    """Frees what networks left that nothing refers to any more, as a new one is made.
+
+    TensorFlow keeps a kernel of 36 kB for each variable's name and each function's, for as long as
+    the process lives; those in use are rebuilt. The networks themselves are circles of
+    references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
+    TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
+    """
+    from tensorflow.python.eager import context  # as Keras' clear_session does
+
+    number = next(_networks)
+    if number > 1 and number % _EACH == 1:
+        gc.collect()
+    context.context().clear_kernel_cache()
 
 
 def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:

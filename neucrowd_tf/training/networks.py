@@ -8,7 +8,7 @@ no name), a Keras model, or a function that makes one. Keras' parts of them are 
 from __future__ import annotations
 
 import functools
-import importlib
+import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -154,11 +154,10 @@ def _is_reference(value: Any) -> bool:
 
 def _referenced(argument_name: str, value: str) -> Any:
     """Returns the function of "module:function", or one that makes a Keras application."""
-    module, _, name = value.rpartition(":")
-    if not module:
+    if ":" not in value:
         return functools.partial(_application, argument_name, value)
     try:
-        return getattr(importlib.import_module(module), name)
+        return pkgutil.resolve_name(value)
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
             f"{argument_name}: {value}: {error}. Write module:function of a module that Python can"
@@ -235,8 +234,8 @@ class TrainsNetwork(CrowdEstimator):
     def _check_together(self) -> None:
         for name, kinds in self.nested.items():
             configuration(name, getattr(self, name), kinds)
-        default = next(field.default for field in declared(self) if field.name == "learning_rate")
-        if not isinstance(self.optimizer, str) and self.learning_rate != default:
+        changed = self.learning_rate != type(self).learning_rate
+        if not isinstance(self.optimizer, str) and changed:
             raise UsageError(
                 "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
                 " the rate there, or pass the optimizer by name."

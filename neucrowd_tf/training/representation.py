@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import TransformerMixin
+from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import (
@@ -25,6 +26,7 @@ from neucrowd_tf.arguments import (
 )
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.networks import (
     ENCODERS,
@@ -35,14 +37,13 @@ from neucrowd_tf.training.networks import (
     network,
 )
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.standardise import standardise
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 if TYPE_CHECKING:
     import keras
     from numpy.typing import NDArray
 
-    from neucrowd_tf.training.tuplet_model import TupletModel
+    from neucrowd_tf.training.tuplets import TupletModel
 
 # What a search tries for the encoder of all these methods.
 ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
@@ -94,8 +95,6 @@ class EmbeddingData:
             trained on.
         annotations: theirs.
         held, held_labels: `[m, ...]`, standardised, and `[m]` of the validation instances.
-        whole, all_labels: what `fit` was given, training and held-out instances together, not
-            standardised; and `[N]` its consensus class codes.
     """
 
     features: NDArray[np.float32]
@@ -103,8 +102,6 @@ class EmbeddingData:
     annotations: Annotations
     held: NDArray[np.float32]
     held_labels: NDArray[np.int64]
-    whole: TrainingData
-    all_labels: NDArray[np.int64]
 
 
 @estimator
@@ -120,7 +117,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         train_labels_: `[N]` consensus class codes that the embedding was trained on.
         rows_: `[N]` positions of the annotated instances in what `fit` was given.
         kept_: `[n]` those of them that the embedding was trained on (without held-out ones).
-        regularisation_: C of the downstream logistic regression.
     """
 
     distributed: ClassVar[bool] = True
@@ -146,7 +142,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     train_labels_: NDArray[np.int64] = fitted()
     rows_: NDArray[np.int64] = fitted()
     kept_: NDArray[np.int64] = fitted()
-    regularisation_: float = fitted()
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
 
@@ -176,7 +171,7 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         with run.scope():
             model, batches = self._network(prepared)
         self._train_embedding(model, batches, prepared, run)
-        self._classify(model, prepared, run)
+        self._classify(model, prepared, data.features)
 
     def _prepare(self, data: TrainingData, labels: NDArray[np.int64]) -> EmbeddingData:
         """Holds instances out where there is no validation data, and standardises.
@@ -185,19 +180,12 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
             labels: `[N]` consensus class codes.
         """
         split, places = hold_out(data, labels, self.validation_fraction, self.seed)
-        if len(np.unique(labels[places])) < 2:
-            raise DataError(
-                "annotations: expected consensus labels of at least two classes, received only"
-                f" {self.classes_.tolist()[labels[places][0]]!r}"
-            )
         mean, scale = standardise(split.features, self.standardise)
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
         self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places
         held, held_labels = split.validation or (split.features, labels[places])
         features, held = self._scale(split.features), self._scale(held)
-        return EmbeddingData(
-            features, labels[places], split.annotations, held, held_labels, data, labels
-        )
+        return EmbeddingData(features, labels[places], split.annotations, held, held_labels)
 
     def _train_embedding(
         self, model: Any, batches: Callable[[int], Any], data: EmbeddingData, run: Run
@@ -230,7 +218,6 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
             run=run,
             evaluate=evaluate,
             monitor=self.monitor,
-            mode="max" if self.monitor in ("auc", "accuracy") else "min",
             tie_break="log_loss",
             patience=self.patience,
             min_delta=self.min_delta,
@@ -259,24 +246,19 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
         Cs: Sequence[float],
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> LinearHead:
-        weight = None
-        if self.raw_head:
-            counts = np.bincount(labels, minlength=len(self.classes_))
-            weight = len(labels) / (np.count_nonzero(counts) * counts[labels])
-        plain, size = self.raw_head, len(self.classes_)
+        weight = compute_sample_weight("balanced", labels) if self.raw_head else None
+        size, scaled = len(self.classes_), not self.raw_head
         return fit_logistic(
-            embedded, labels, size, Cs, validation, weight, self.seed, standardise=not plain
+            embedded, labels, size, Cs, validation, weight, self.seed, standardise=scaled
         )
 
-    def _classify(self, model: Any, data: EmbeddingData, run: Run) -> None:
-        """Fits the downstream classifier: C by the held-out instances, then on all of them."""
+    def _classify(self, model: Any, data: EmbeddingData, features: NDArray[np.float32]) -> None:
+        """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
         held = model.embed(data.held), data.held_labels
         chosen = self._head(model.embed(data.features), data.labels, self.Cs, held)
-        embedded = model.embed(self._scale(data.whole.features))
-        head = self._head(embedded, data.all_labels, (chosen.C_,))
-        self.regularisation_ = float(chosen.C_)
+        embedded = model.embed(self._scale(features))
+        head = self._head(embedded, self.train_labels_, (chosen.C_,))
         self.model_ = self._inference(model.encoder, head)
-        run.flush()
 
     def _scale(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
         return np.asarray((features - self.mean_) / self.scale_, dtype=np.float32)
@@ -358,6 +340,6 @@ class TupletEstimator(RepresentationEstimator):
         )
 
     def _model_class(self) -> Callable[..., TupletModel]:
-        from neucrowd_tf.training.tuplet_model import TupletModel
+        from neucrowd_tf.training.tuplets import TupletModel
 
         return TupletModel

@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +19,18 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
 
 
-def warn_damaged(path: Path, received: str) -> None:
+def warn_unusable(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
-    before = previous(path)
-    rest = f"goes on from {before.name}" if before.exists() else "is made afresh"
     warnings.warn(
         f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
-        f" run {rest}",
+        " run is made afresh",
         stacklevel=3,
     )
-
-
-def previous(path: Path) -> Path:
-    """Returns where the checkpoint before one is kept."""
-    return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,24 +84,14 @@ class Run:
     @property
     def workers(self) -> int:
         """How many processes train together."""
-        return sum(map(len, self._cluster().values())) or 1
+        resolver = getattr(self.strategy, "cluster_resolver", None)
+        cluster = {} if resolver is None else resolver.cluster_spec().as_dict()
+        return sum(map(len, cluster.values())) or 1
 
     @property
     def first_worker(self) -> bool:
-        """Whether this process is the one that writes.
-
-        This is the chief, or without one the first worker.
-        """
-        cluster = self._cluster()
-        if not cluster:
-            return True
-        resolver = self.strategy.cluster_resolver
-        return bool(resolver.task_type == "chief" if "chief" in cluster else resolver.task_id == 0)
-
-    def _cluster(self) -> dict[str, list[str]]:
-        """Returns the addresses of the processes that train together, none where it is one."""
-        resolver = getattr(self.strategy, "cluster_resolver", None)
-        return {} if resolver is None else resolver.cluster_spec().as_dict()
+        """Whether this process is the one that writes: the chief, or else the first worker."""
+        return self.strategy is None or bool(self.strategy.extended.should_checkpoint)
 
     def meet(self) -> None:
         """Waits for the other processes, which have to call this too."""
@@ -144,7 +126,7 @@ class Run:
 
         A resumed run does not compute it again.
         """
-        for _, stored in self.saved(f"{name}.npz"):
+        if (stored := self.saved(f"{name}.npz")) is not None:
             return stored
         arrays = compute()
         if self.first_worker:
@@ -152,29 +134,26 @@ class Run:
         return arrays
 
     def save(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
-        """Writes a checkpoint and keeps the one before it, for when this one is damaged."""
+        """Writes a checkpoint."""
         if self.checkpoints is not None:
-            path = self.checkpoints / name
-            save_arrays(path, {**arrays, OWNER: self._owner(name)}, before=previous(path))
+            save_arrays(self.checkpoints / name, {**arrays, OWNER: self._owner(name)})
 
-    def saved(self, name: str) -> Iterator[tuple[Path, dict[str, NDArray[Any]]]]:
-        """Yields a checkpoint and the one before it, as far as they are sound.
+    def saved(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Returns a checkpoint's arrays, or None.
 
         A damaged checkpoint and another run's are a warning.
         """
-        if self.checkpoints is None:
-            return
-        path = self.checkpoints / name
-        for file in filter(Path.exists, (path, previous(path))):
-            try:
-                arrays = load_arrays(file)
-            except DataError:
-                warn_damaged(file, "a damaged one")
-                continue
-            if np.array_equal(arrays.pop(OWNER, ()), self._owner(name)):
-                yield file, arrays
-            else:
-                warn_damaged(file, "one of another run, other data or another version")
+        if self.checkpoints is None or not (path := self.checkpoints / name).exists():
+            return None
+        try:
+            arrays = load_arrays(path)
+        except DataError:
+            warn_unusable(path, "a damaged one")
+            return None
+        if np.array_equal(arrays.pop(OWNER, ()), self._owner(name)):
+            return arrays
+        warn_unusable(path, "one of another run, other data or another version")
+        return None
 
     def _owner(self, name: str) -> NDArray[np.uint8]:
         """Returns whose a checkpoint of this name and stage is."""
@@ -220,51 +199,34 @@ def owner_of(
         arrays += [annotations.instances, annotations.annotators, annotations.labels]
     identity = {
         "class": _name(type(estimator)),
-        "arguments": _plain(estimator.get_params(deep=False)),
+        "arguments": {
+            name: list(value.items()) if isinstance(value, dict) else value
+            for name, value in estimator.get_params(deep=False).items()
+        },
         "data": [
             array.digest() if hasattr(array, "digest") else array_digest(np.asarray(array))
             for array in arrays
         ],
     }
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    text = json.dumps(identity, sort_keys=True, default=_plain)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(value: Any) -> Any:
-    """Returns what of an argument is the same in each process.
+    """Returns what is the same in each process of an argument that JSON cannot hold.
 
-    Of a file these are its bytes, of an optimizer its configuration, of other objects their class.
+    Of an optimizer or a schedule this is its configuration, of other objects their class.
     """
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, (str, Path)):
-        return _digest(value)
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return array_digest(value)
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        return [_name(type(value)), _plain(value.get_params(deep=False))]
-    # An optimizer or a schedule, without the number that Keras adds to its name. Of a network it is
-    # the class alone, as the seed draws its weights.
-    if (
-        hasattr(value, "get_config")
-        and not isinstance(value, type)
-        and not hasattr(value, "layers")
-    ):
-        config = {key: item for key, item in value.get_config().items() if key != "name"}
-        return [_name(type(value)), _plain(config)]
-    return _name(value if hasattr(value, "__qualname__") else type(value))
-
-
-def _digest(text: str | Path) -> str:
-    try:
-        return digest(text) if Path(text).is_file() else str(text)
-    except (OSError, ValueError):  # a text that is no path; a file that cannot be read
-        return str(text)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if hasattr(value, "__qualname__"):
+        return _name(value)
+    if hasattr(value, "get_params"):
+        return [_name(type(value)), value.get_params(deep=False)]
+    # The seed draws a network's weights. An optimizer's name has a number that Keras adds.
+    if hasattr(value, "get_config") and not hasattr(value, "layers"):
+        return [_name(type(value)), {**value.get_config(), "name": ""}]
+    return _name(type(value))
 
 
 def _name(value: Any) -> str:

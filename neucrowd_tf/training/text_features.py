@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,13 +30,9 @@ WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
 # Of an n-gram that one text alone has nothing can be learned; beyond this many texts.
 FEW_TEXTS = 50
 LEAST = 0.01  # of the largest singular value: components below are rounding
-# Letters are looked up one by one up to here; beyond, two planes are Chinese characters, and the
-# rest is not text.
-TABLE, CHINESE = 0x20000, 0x40000
+# Letters are looked up up to here, the end of the Chinese characters; the rest is no text.
+TABLE = 0x34000
 _SPACE = 32
-# Of a longer text the beginning counts: what is left out of 50 pages changes few shares of n-grams,
-# and n-grams of characters are five times as long as their text.
-LONGEST = 100_000
 
 
 def fold(code: int) -> int:
@@ -46,7 +42,7 @@ def fold(code: int) -> int:
     themselves; all else is a space.
     """
     if code >= TABLE:
-        return code if code < CHINESE else _SPACE
+        return _SPACE
     small = chr(code).lower()
     code = ord(small) if len(small) == 1 else code
     kind = unicodedata.category(chr(code))
@@ -65,11 +61,8 @@ _FOLDED = _Folded()
 
 
 def normalise(text: str) -> str:
-    """Returns the text from which n-grams are taken.
-
-    These are its first `LONGEST` characters, folded, with one space between words.
-    """
-    return " ".join(text[:LONGEST].translate(_FOLDED).split())
+    """Returns the folded text from which n-grams are taken, with one space between words."""
+    return " ".join(text.translate(_FOLDED).split())
 
 
 def is_text(features: Any) -> bool:
@@ -96,25 +89,17 @@ def check_texts(features: Any, name: str = "texts") -> NDArray[Any]:
 
 
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
-_REMEMBERED: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
-_MOST_BYTES = 1 << 28
+_REMEMBERED: OrderedDict[Hashable, dict[str, Any]] = OrderedDict()
+_MOST = 16
 
 
-def _remembered(
-    name: str, texts: Sequence[str], make: Callable[[], dict[str, Any]]
-) -> dict[str, Any]:
-    """Returns arrays by name that `make` makes of the same texts always: the last ones are kept."""
-    digest = hashlib.blake2b(name.encode(), digest_size=16)
-    for text in texts:
-        digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
-    key = digest.digest()
+def _remembered(key: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Returns the arrays that `make` makes of what the key names: the last ones are kept."""
     if key not in _REMEMBERED:
         _REMEMBERED[key] = make()
     _REMEMBERED.move_to_end(key)
-    sizes = [sum(a.nbytes for a in results.values()) for results in _REMEMBERED.values()]
-    while len(_REMEMBERED) > 1 and sum(sizes) > _MOST_BYTES:
+    if len(_REMEMBERED) > _MOST:
         _REMEMBERED.popitem(last=False)
-        sizes.pop(0)
     return _REMEMBERED[key]
 
 
@@ -176,7 +161,8 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         check_arguments(self)
         checked = check_texts(texts).tolist()
-        results = _remembered(f"fit {self.get_params()}", checked, lambda: self._fitted(checked))
+        key = (*checked, *self.get_params().items())
+        results = _remembered(key, lambda: self._fitted(checked))
         for name, values in results.items():
             setattr(self, name, values)
         return self
@@ -197,12 +183,9 @@ class TextFeatures(Persistent, BaseEstimator):
             results[f"{kind}_weights_"] = vectoriser.idf_
         weighted = _weighted(results, texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
-        if size == weighted.shape[1]:
-            results["components_"] = np.eye(size, dtype=np.float32)
-        else:
-            reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
-            significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
-            results["components_"] = reduced.components_[significant].T.astype(np.float32)
+        reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
+        significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
+        results["components_"] = reduced.components_[significant].T.astype(np.float32)
         return results
 
     def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
@@ -210,13 +193,13 @@ class TextFeatures(Persistent, BaseEstimator):
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
         checked = check_texts(texts).tolist()
-        key = hashlib.blake2b(self.components_.tobytes(), digest_size=16).hexdigest()
+        digest = hashlib.sha256(self.components_.tobytes()).hexdigest()
 
         def compute() -> dict[str, Any]:
             values = _weighted(vars(self), checked) @ self.components_
             return {"features": np.asarray(values, dtype=np.float32)}
 
-        return np.array(_remembered(f"transform {key}", checked, compute)["features"])
+        return np.array(_remembered((*checked, digest), compute)["features"])
 
     def layer(self) -> Any:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
@@ -225,7 +208,7 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         from neucrowd_tf.nn.texts import TextVectors
 
-        letters = [fold(code) for code in range(TABLE)]
+        letters = np.array([fold(code) for code in range(TABLE)], dtype=np.int32)
         words = WORDS, self.word_terms_.tolist(), self.word_weights_
         characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
-        return TextVectors(letters, CHINESE, LONGEST, [words, characters], self.components_)
+        return TextVectors(letters, [words, characters], self.components_)

@@ -1,10 +1,9 @@
-"""Consensus labels, held-out instances, and the best epoch on these."""
+"""Consensus labels, held-out instances, and the figures by which an epoch is chosen."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -73,58 +72,6 @@ def hold_out(
     return rest, train
 
 
-class BestEpoch:
-    """The epoch with the best monitored value so far, and the weights it had.
-
-    Args:
-        mode: whether the "max" or the "min" is best.
-        patience: how many epochs without a better one end training; None goes on to the last.
-        min_delta: by how much more than this a better epoch has to be better.
-
-    Attributes:
-        epoch, value, tie: the best epoch (from 0), its value and what decided between equals; None
-            before there is one.
-        weights: what `offer` was given to read then.
-    """
-
-    def __init__(
-        self, mode: str = "max", patience: int | None = None, min_delta: float = 0.0
-    ) -> None:
-        self.sign = 1.0 if mode == "max" else -1.0
-        self.patience, self.min_delta = patience, min_delta
-        self.epoch: int | None = None
-        self.value: float | None = None
-        self.tie: float | None = None
-        self.weights: list[NDArray[Any]] = []
-
-    def offer(
-        self, epoch: int, value: float, read: Callable[[], list[NDArray[Any]]], tie: float = 0.0
-    ) -> bool:
-        """Keeps an epoch that is better than all before; returns whether it was.
-
-        Args:
-            epoch: from 0.
-            value: the monitored figure.
-            read: gives the weights, which are copied only where they are kept.
-            tie: decides between equal values, the lower being better; the first epoch wins where
-                this is equal too.
-        """
-        best = None if self.value is None else (self.sign * self.value, -(self.tie or 0.0))
-        # What is better by less than `min_delta` is never better, whatever decides between equals.
-        offered = (self.sign * value - self.min_delta, -tie)
-        if best is not None and not offered > best:
-            return False
-        self.epoch, self.value, self.tie = epoch, value, tie
-        self.weights = read()
-        return True
-
-    def waited(self, epoch: int) -> bool:
-        """Returns whether patience has run out after `epoch`."""
-        if self.patience is None or self.epoch is None:
-            return False
-        return epoch - self.epoch >= self.patience
-
-
 def validation_figures(
     probabilities: NDArray[Any], labels: NDArray[Any], *, auc: bool = True
 ) -> dict[str, float]:
@@ -143,12 +90,10 @@ def validation_figures(
         "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
         "log_loss": float(-np.log(np.maximum(chosen, 1e-7)).mean()),
     }
-    if not auc:
-        return figures
-    classes = np.unique(labels)
-    if probabilities.shape[1] == 2:
-        classes = classes[1:]
-    aucs = [0.5]
-    if 0 < (labels == labels[0]).sum() < len(labels):
-        aucs = [roc_auc_score(labels == c, probabilities[:, c]) for c in classes]
-    return {**figures, "auc": float(np.mean(aucs))}
+    if auc:
+        classes = np.unique(labels)
+        ranked = classes[1:] if probabilities.shape[1] == 2 else classes
+        both = [c for c in ranked if len(classes) > 1]
+        aucs = [roc_auc_score(labels == c, probabilities[:, c]) for c in both]
+        figures["auc"] = float(np.mean(aucs or 0.5))
+    return figures

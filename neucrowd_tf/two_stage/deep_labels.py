@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-import numpy as np
-
-from neucrowd_tf.arguments import argument, estimator, one_of
+from neucrowd_tf.arguments import argument, estimator
 from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimator, class_weight_of
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.two_stage.labels_first import LabelsFirst, TrueLabels
+from neucrowd_tf.two_stage.labels_first import LabelsFirst
 
 # DASC, section 4.1, and ICED, section 3.2.
 _DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
@@ -42,19 +40,12 @@ class DeepLabels(LabelsFirst, ClassifierEstimator):
     reads_datasets: ClassVar[bool] = True
 
     base: Any = "dense"  # not the first argument here, so by name alone
-    labels: Literal["hard", "soft"] = argument(
-        "hard",
-        one_of("hard", "soft"),
-        '"hard" trains on the most probable class, "soft" on the aggregator\'s probabilities.',
-    )
     class_weight: Any = argument(
         None, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
     )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        self._infer(data.annotations, "a network")
-        hard = np.eye(len(self.classes_))[self.labels_]
-        targets = self.probas_ if self.labels == "soft" else hard
+        targets = self._infer(data.annotations)
         network.model.set_targets(targets * class_weight_of(self.class_weight, self.classes_))
 
 
@@ -75,7 +66,8 @@ for _name, _aggregator, _summary, _fields in (
     )(DeepLabels)
 
 
-@register_method(
+# `fit` is given the truth as the annotations of one annotator who is always right.
+register_method(
     "gold_dl",
     summary=(
         "the true labels and the base network of the crowd-layer models: an upper bound, not a"
@@ -85,10 +77,4 @@ for _name, _aggregator, _summary, _fields in (
     uses_truth=True,
     space=SPACE,
     **_DASC,
-)
-@estimator
-class GoldLabels(TrueLabels, DeepLabels):
-    """The same classifier trained on true labels: an upper bound, never a crowd method.
-
-    `fit` is given the truth as the annotations of one annotator who is always right.
-    """
+)(DeepLabels)

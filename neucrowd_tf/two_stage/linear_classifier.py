@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from neucrowd_tf.arguments import argument, estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.linear import STRENGTHS, LinearHead
+from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -34,7 +35,7 @@ class LinearClassifier(CrowdEstimator):
     head_: LinearHead = fitted()
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self.head_.predict_proba(features.reshape(len(features), -1))
+        return self.head_.predict_proba(_flat(features))
 
     def inference_model(self) -> Any:
         """Returns a Keras model: standardise, then a dense softmax."""
@@ -46,12 +47,27 @@ class LinearClassifier(CrowdEstimator):
             hidden = layer(hidden)
         return keras.Model(inputs, {"probabilities": hidden})
 
-    @staticmethod
-    def _flat(
-        data: TrainingData,
-    ) -> tuple[NDArray[np.float32], tuple[NDArray[np.float32], NDArray[np.int64]] | None]:
-        """Returns features `[N, d]` and validation data, whatever shape a row had."""
+    def _regression(self, data: TrainingData, weights: NDArray[np.float64]) -> LinearHead:
+        """Returns a logistic regression on every pair of an instance and a class.
+
+        Args:
+            data: N instances.
+            weights: `[N, C]` of the pairs; those that are 0 are left out.
+        """
+        rows, codes = np.nonzero(weights)
         held = data.validation
-        return data.features.reshape(len(data.features), -1), (
-            None if held is None else (held[0].reshape(len(held[0]), -1), held[1])
+        return fit_logistic(
+            _flat(data.features)[rows],
+            codes,
+            len(self.classes_),
+            self.Cs,
+            None if held is None else (_flat(held[0]), held[1]),
+            weights[rows, codes],
+            self.seed,
+            groups=rows,
         )
+
+
+def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns features `[N, d]`, whatever shape a row had."""
+    return features.reshape(len(features), -1)

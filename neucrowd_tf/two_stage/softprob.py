@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, one_of
+from neucrowd_tf.arguments import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.linear import fit_logistic
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
@@ -15,7 +14,6 @@ from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 @register_method(
     "softprob",
     summary="logistic regression on every (instance, label) pair: a soft estimate of the truth",
-    space={"weighting": ("votes", "shares")},
 )
 @estimator
 class SoftProb(LinearClassifier):
@@ -31,25 +29,5 @@ class SoftProb(LinearClassifier):
         NeuCrowd, section 4.2; RLL, section IV-B, both after Raykar et al. (2010).
     """
 
-    weighting: str = argument(
-        "votes",
-        one_of("votes", "shares"),
-        '"votes" gives every label the same weight; "shares" every instance.',
-    )
-
     def _fit(self, data: TrainingData, run: Run) -> None:
-        x, validation = self._flat(data)
-        weights = data.annotations.vote_counts().astype(np.float64)
-        if self.weighting == "shares":
-            weights /= weights.sum(axis=1, keepdims=True)
-        rows, codes = np.nonzero(weights)
-        self.head_ = fit_logistic(
-            x[rows],
-            codes,
-            len(self.classes_),
-            self.Cs,
-            validation,
-            weights[rows, codes],
-            self.seed,
-            groups=rows,
-        )
+        self.head_ = self._regression(data, data.annotations.vote_counts().astype(np.float64))

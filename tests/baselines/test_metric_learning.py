@@ -19,7 +19,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.nn.encoders import build_encoder
-from neucrowd_tf.nn.losses import SemiHardTripletLoss, TripletCenterLoss
+from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.networks import DenseEncoder
 from neucrowd_tf.training.tuplets import TupletIndex
@@ -99,10 +99,10 @@ def test_batch_step_is_the_public_loss() -> None:
     labels, encoder = crowd.vote_counts().argmax(axis=1), small_encoder()
     rows = np.stack([np.flatnonzero(labels == c)[:5] for c in range(3)], axis=1)
     semi, center = (
-        BatchModel(encoder, x, labels, loss=kind(0.8, reduction="none"), num_classes=3, seed=0)
-        for kind in (SemiHardTripletLoss, TripletCenterLoss)
+        BatchModel(encoder, x, labels, loss=loss, centers=centers, seed=0)
+        for loss, centers in ((semihard_triplet_loss, 0), (triplet_center_loss, 3))
     )
-    expected = float(SemiHardTripletLoss(0.8)(labels[rows.ravel()], encoder(x[rows.ravel()])))
+    expected = np.mean(semihard_triplet_loss(labels[rows.ravel()], encoder(x[rows.ravel()])))
     result = float(np.mean(semi.batch_losses(tf.constant(rows))))
     assert result == pytest.approx(expected, rel=1e-5)
     assert center.batch_losses(tf.constant(rows)).shape == (15,)

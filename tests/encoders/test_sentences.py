@@ -120,14 +120,14 @@ def test_a_text_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_no_encoder(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--encoder=.*no: no such folder"):
+    with pytest.raises(UsageError, match=r"--encoder=.*no: model\.onnx is missing"):
         SentenceEncoder(str(tmp_path / "no")).fit()
     folder = make_encoder(tmp_path / "encoder")
     (folder / "model.onnx").write_bytes(b"damaged")
     with pytest.raises(DataError, match="not an encoder"):
         SentenceEncoder(str(folder)).transform(["good"])
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(DataError, match=r"tokenizer\.json is missing"):
+    with pytest.raises(UsageError, match=r"tokenizer\.json is missing"):
         SentenceEncoder(str(folder)).fit()
     with pytest.raises(UsageError, match="needs sentence-transformers"):
         SentenceEncoder("sentence-transformers:no").fit()

@@ -35,7 +35,7 @@ def new(
     method = kind(**{**sizes, "eta": 3.0, "seed": 1, **options})
     data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None, Run())
     labels = consensus_labels(data.annotations, method.seed)
-    prepared = EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
+    prepared = EmbeddingData(x, labels, data.annotations, x, labels)
     method.assurance_ = label_assurance(data.annotations.vote_counts())
     model, make = method._network(prepared)
     return model, model.draw(next(iter(make(0)))), method, labels
@@ -51,7 +51,7 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
         classes, anchor=anchor, weight_inside=weight_inside, offset=0.5, sampling_network=False
     )
     losses = model.tuplet_losses(tuplets, which, training=False).numpy()
-    embedded, assurance = model.embed_instances(), method.assurance_
+    embedded, assurance = model.embed(np.asarray(model.instances)), method.assurance_
     rows = tuplets.numpy()
     for t, members in enumerate(rows):
         assert len(set(members)) == 4 and labels[members[0]] == labels[members[1]]

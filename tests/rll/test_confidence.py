@@ -90,8 +90,7 @@ def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [{"alpha": 1.0}, {"prior": [0.5, 0.7]}, {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0}],
+    "arguments", [{"alpha": 1.0}, {"prior": [0.2, 0.3, 0.5], "alpha": 1.0, "beta": 1.0}]
 )
 def test_wrong_priors(arguments: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="expected"):

@@ -50,7 +50,6 @@ def test_learns(name: str, classes: int) -> None:
     assert (fitted.confidence_ > 0).all()
     assert (fitted.confidence_ <= 1).all()
     assert (fitted.confidence_ == 1).all() == (name == "rll")
-    assert (fitted.prior_ is None) == (name != "rll_bayesian")
 
 
 def test_objective_is_equation_3() -> None:
@@ -58,10 +57,8 @@ def test_objective_is_equation_3() -> None:
     method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
     data = method._check(x, crowd, None, Run())
     labels = consensus_labels(data.annotations, method.seed)
-    method.confidence_, _ = method._confidence(data.annotations.vote_counts(), labels)
-    model, make = method._network(
-        EmbeddingData(x, labels, data.annotations, x, labels, data, labels)
-    )
+    method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
+    model, make = method._network(EmbeddingData(x, labels, data.annotations, x, labels))
     tuplets, classes = model.draw(next(iter(make(0))))
     assert tuplets.shape == (32, 4)
     losses = model.tuplet_losses(tuplets, classes, training=False)
@@ -97,8 +94,8 @@ def test_d_annotators_an_instance_and_votes_alone() -> None:
 
 def test_wrong_arguments() -> None:
     x, crowd, _ = crowd_data(2)
-    with pytest.raises(UsageError, match="class_prior: expected 2 probabilities"):
-        RLL(**QUICK, class_prior=(0.2, 0.3, 0.5)).fit(x, crowd)
+    with pytest.raises(UsageError, match="alpha, beta: expected both"):
+        RLL(**QUICK, alpha=1.0).fit(x, crowd)
     few = Annotations.from_dense([[0], [1], [1], [1], [1], [1]])
     with pytest.raises(DataError, match="instances of other classes"):
         RLL(k=3, **QUICK).fit(x[:6], few, (x[:6], np.array([0, 1, 1, 0, 1, 1])))
@@ -108,9 +105,7 @@ def test_the_released_code_by_hand() -> None:
     # Its prior Beta(3, 2) is that of every label: with v of d votes for it (3 + v) / (5 + d).
     model = ReleasedRLL()
     votes, labels = np.array([[0, 5], [4, 1]]), np.array([1, 0])
-    confidence, prior = model._confidence(votes, labels)
-    np.testing.assert_allclose(confidence, [8 / 10, 7 / 10], rtol=1e-6)
-    np.testing.assert_allclose(prior, [0.6, 0.6])
+    np.testing.assert_allclose(model._confidence(votes, labels), [8 / 10, 7 / 10], rtol=1e-6)
     # Forty-five positives make 1,980 pairs, 61 batches of 32 in each of ten passes.
     data = SimpleNamespace(labels=np.arange(90) % 2)
     assert ReleasedRLL(batch_size=32)._steps(data) == 610

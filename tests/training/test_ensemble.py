@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from neucrowd_tf import AnnoReg, CrowdLayer, Ensemble, load
+from neucrowd_tf import CrowdLayer, Ensemble, load
 from tests.crowds import blobs
 
 SMALL = {"base": {"hidden_units": (8,)}, "epochs": 4, "batch_size": 32}
@@ -19,16 +19,15 @@ def crowd():
 
 @pytest.fixture(scope="module")
 def fitted(crowd):
-    return Ensemble([CrowdLayer(**SMALL), AnnoReg(**SMALL)], size=2, seed=5).fit(*crowd)
+    return Ensemble(CrowdLayer(**SMALL), size=2, seed=5).fit(*crowd)
 
 
 @pytest.mark.slow
 def test_mean_of_separate_fits(fitted, crowd):
     features, dense = crowd
     alone = [
-        kind(**SMALL, seed=seed).fit(features, dense).predict_proba(features)
+        CrowdLayer(**SMALL, seed=seed).fit(features, dense).predict_proba(features)
         for seed in (5, 5 + 104_729)
-        for kind in (CrowdLayer, AnnoReg)
     ]
     np.testing.assert_allclose(fitted.predict_proba(features), np.mean(alone, axis=0), atol=1e-6)
     np.testing.assert_allclose(fitted.predict_annotators(features).sum(axis=2), 1.0, atol=1e-5)

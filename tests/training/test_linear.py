@@ -10,7 +10,6 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import neucrowd_tf.persistence as persistence
-from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.linear import LinearHead, fit_logistic
 
 
@@ -165,14 +164,3 @@ def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-
     np.testing.assert_array_equal(
         persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x)
     )
-
-
-def test_bad_input() -> None:
-    x, codes = blobs(2)
-    with pytest.raises(DataError, match="expected features"):
-        fit_logistic(x, codes[:-1], 2)
-    for strengths in ([0.0], [], 5, ["a"], None, [float("nan")]):
-        with pytest.raises(UsageError, match="Cs: expected a list of numbers above 0"):
-            fit_logistic(x, codes, 2, strengths)  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"expected shape \[\*, 2\]"):
-        by_hand().predict_proba(x)

@@ -14,7 +14,7 @@ from neucrowd_tf.arguments import nest
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
-from neucrowd_tf.training.validation import BestEpoch, validation_figures
+from neucrowd_tf.training.validation import validation_figures
 from neucrowd_tf.two_stage import DeepLabels, TwoStageClassifier
 
 RNG = np.random.default_rng(0)
@@ -65,14 +65,6 @@ def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
         **QUICK, optimizer=keras.optimizers.Adam(0.1), annotator_learning_rate=0.0
     ).fit(X, CROWD)
     np.testing.assert_allclose(still.confusion_matrices_[0], still.confusion_matrices_[1])
-
-
-def test_best_epoch_with_min_delta_by_hand() -> None:
-    best = BestEpoch(patience=2, min_delta=0.1)
-    better = [best.offer(e, value, list) for e, value in enumerate((0.5, 0.55, 0.7, 0.75))]
-    assert better == [True, False, True, False]  # .75 is better than .7 by less than .1
-    least = BestEpoch("min", min_delta=0.1)
-    assert [least.offer(e, v, list) for e, v in enumerate((0.5, 0.45, 0.3))][1:] == [0, 1]
 
 
 def test_figures_by_hand() -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.standardise import CONSTANT, in_blocks, standardise
-from neucrowd_tf.training.validation import BestEpoch, consensus_labels
+from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
+from neucrowd_tf.training.loop import History
+from neucrowd_tf.training.validation import consensus_labels
 
 
 class TestStandardise:
@@ -99,29 +100,35 @@ class TestConsensus:
 
 class TestBestEpoch:
     @staticmethod
-    def _offer(best: BestEpoch, values: list[Any], ties: list[float] | None = None) -> list[bool]:
-        return [
-            best.offer(
-                epoch, value, lambda epoch=epoch: [np.array(epoch)], ties[epoch] if ties else 0.0
-            )  # type: ignore[misc]
-            for epoch, value in enumerate(values)
-        ]
+    def _offer(
+        history: History, values: list[Any], ties: list[float] | None = None, **options: Any
+    ) -> list[bool]:
+        offers = []
+        for epoch, value in enumerate(values):
+            history.logs.setdefault("loss", []).append(0.0)
+            offers.append(history.offer(value, ties[epoch] if ties else 0.0, **options))
+        return offers
 
-    def test_keeps_the_first_of_equals_and_its_weights(self) -> None:
-        best = BestEpoch()
+    def test_keeps_the_first_of_equals(self) -> None:
+        best = History()
         assert self._offer(best, [0.5, 0.7, 0.7, float("nan"), 0.6]) == [True, True] + [False] * 3
-        assert best.epoch == 1 and best.value == 0.7 and best.weights[0] == 1
+        assert best.best_epoch == 1 and best.best_value == 0.7
 
-    def test_smaller_is_better_and_ties(self) -> None:
-        best = BestEpoch("min")
-        self._offer(best, [3.0, 1.0, 2.0])
-        assert best.epoch == 1
-        best = BestEpoch()
+    def test_the_best_and_ties(self) -> None:
+        best = History()
+        self._offer(best, [-3.0, -1.0, -2.0])
+        assert best.best_epoch == 1
+        best = History()
         self._offer(best, [1.0, 1.0, 1.0], ties=[0.3, 0.1, 0.2])
-        assert best.epoch == 1 and best.tie == 0.1
+        assert best.best_epoch == 1 and best.best_tie == 0.1
 
     def test_patience(self) -> None:
-        best = BestEpoch(patience=2)
-        assert not best.waited(5)
+        best = History()
+        assert not best.waited(2)
         assert self._offer(best, [0.4, 0.5, 0.4]) == [True, True, False]
-        assert not best.waited(2) and best.waited(3)
+        assert not best.waited(2) and best.waited(1) and not best.waited(None)
+
+    def test_with_min_delta_by_hand(self) -> None:
+        better = self._offer(History(), [0.5, 0.55, 0.7, 0.75], min_delta=0.1)
+        assert better == [True, False, True, False]  # .75 is better than .7 by less than .1
+        assert self._offer(History(), [-0.5, -0.45, -0.3], min_delta=0.1)[1:] == [0, 1]

@@ -49,14 +49,14 @@ def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathl
 
 
 class Resolver:
-    task_type, task_id = "worker", 1
-
     def cluster_spec(self) -> Any:
         return tf.train.ClusterSpec({"worker": ["a:1", "b:1"]})
 
 
 def test_only_the_first_worker_writes(tmp_path: pathlib.Path) -> None:
-    run = Run(tmp_path, strategy=types.SimpleNamespace(cluster_resolver=Resolver()))
+    second = types.SimpleNamespace(should_checkpoint=False)
+    strategy = types.SimpleNamespace(cluster_resolver=Resolver(), extended=second)
+    run = Run(tmp_path, strategy=strategy)
     assert (run.workers, run.first_worker) == (2, False)
     run.cached("made", lambda: {"x": np.ones(1)})
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,6 @@ from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.training import text_features
 from neucrowd_tf.training.text_features import TextFeatures, fold, is_text, normalise
 from neucrowd_tf.two_stage import TwoStageClassifier
 
@@ -71,18 +70,6 @@ def test_the_graph_computes_what_scikit_learn_does() -> None:
     result = fitted.layer()(tf.constant(ODD))
     np.testing.assert_allclose(result, fitted.transform(ODD), atol=1e-6)
     assert np.abs(fitted.transform(ODD)).max() > 0.3
-
-
-def test_of_a_long_text_the_beginning_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tensorflow as tf
-
-    monkeypatch.setattr(text_features, "LONGEST", 9)
-    # A capital of two bytes and a sign of four: what is counted is characters.
-    texts = ["Ärger 😀 one two", "Ärger 😀 o", "three four"]
-    fitted = TextFeatures(size=3).fit(texts)
-    result = fitted.transform(texts)
-    np.testing.assert_array_equal(result[0], result[1])
-    np.testing.assert_allclose(fitted.layer()(tf.constant(texts)), result, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

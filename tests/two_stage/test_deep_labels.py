@@ -9,7 +9,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
-from neucrowd_tf.two_stage.deep_labels import DeepLabels, GoldLabels
+from neucrowd_tf.two_stage.deep_labels import DeepLabels
 from tests.crowds import blobs
 
 SMALL = {
@@ -65,18 +65,16 @@ def test_votes_alone(crowd):
     votes = Annotations.from_votes(annotations.vote_counts())
     model = DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes)
     assert model.confusion_matrices_ is None
-    with pytest.raises(IdentitiesError, match="DawidSkene with a network needs to know"):
+    with pytest.raises(IdentitiesError, match="Dawid-Skene needs to know"):
         DeepLabels("ds", **SMALL).fit(features, votes)
     with pytest.raises(UsageError, match="labels: expected 'hard' or 'soft'"):
         DeepLabels(labels="firm").fit(features, votes)
 
 
-def test_gold_labels_are_flagged_and_take_one_annotator(crowd):
-    features, truth, annotations = crowd
+def test_gold_labels_are_flagged(crowd):
+    features, truth, _ = crowd
     entry = registry.method("gold_dl")
-    assert entry.uses_truth and entry.make().uses_truth
+    assert entry.uses_truth
     assert {m.name for m in registry.methods() if m.uses_truth} == {"gold_dl", "gold_lr"}
-    gold = GoldLabels(**SMALL).fit(features, truth[:, None])
+    gold = entry.make(**SMALL).fit(features, truth[:, None])
     np.testing.assert_array_equal(gold.labels_, truth)
-    with pytest.raises(UsageError, match="received 5 annotators"):
-        GoldLabels(**SMALL).fit(features, annotations)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import baselines  # noqa: F401
 from neucrowd_tf import registry
-from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad
+from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
@@ -24,7 +24,7 @@ def crowd_data(classes: int = 2, rows: int = 80) -> tuple[np.ndarray, Annotation
 @pytest.mark.parametrize("classes", [2, 3])
 def test_equals_the_two_steps_by_hand(classes: int) -> None:
     x, crowd, _ = crowd_data(classes)
-    fitted = registry.method("mv_lr").make(seed=1, Cs=(0.1,), ties="first").fit(x, crowd)
+    fitted = TwoStageClassifier(MajorityVote(ties="first"), seed=1, Cs=(0.1,)).fit(x, crowd)
     labels = np.array(
         [np.bincount(row[row >= 0], minlength=classes).argmax() for row in crowd.to_dense()]
     )
@@ -73,7 +73,7 @@ def test_exported_layers_agree_where_classes_are_separable() -> None:
     images = far.astype(np.float32)  # whose mean is much larger than its scale
     fitted = TwoStageClassifier(Cs=(1e4,)).fit(images, crowd)
     model = fitted.inference_model()
-    assert {layer.compute_dtype for layer in model.layers} == {"float32"}
+    assert {layer.compute_dtype for layer in model.layers} == {"float32", "float64"}
     noise = np.random.default_rng(1).normal(size=images.shape).astype(np.float32)
     for rows, tolerance in ((images, 1e-5), (images + noise, 1e-5), (images + 100 * noise, 1e-4)):
         served = np.asarray(model(rows)["probabilities"])

@@ -48,17 +48,10 @@ def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
         raise DataError(f"{path}: expected a NumPy array, received {reason}") from None
 
 
-def save_arrays(
-    path: str | Path, arrays: dict[str, np.ndarray], before: Path | None = None
-) -> None:
+def save_arrays(path: str | Path, arrays: dict[str, np.ndarray]) -> None:
     """Writes arrays as an uncompressed .npz atomically, with a digest of them all.
 
     Object arrays are rejected, so that reading never unpickles.
-
-    Args:
-        path: the file.
-        arrays: what it holds.
-        before: where the file that is there now goes.
     """
     for key, array in arrays.items():
         if np.asarray(array).dtype == object:
@@ -66,9 +59,6 @@ def save_arrays(
     digest = np.frombuffer(_digest_of(arrays), dtype=np.uint8)
     with atomic_path(path) as temporary, temporary.open("wb") as stream:
         np.savez(stream, **arrays, **{DIGEST: digest})  # type: ignore[arg-type]
-        if before is not None and Path(path).exists():
-            before.unlink(missing_ok=True)
-            Path(path).rename(before)
 
 
 def load_arrays(path: str | Path) -> dict[str, np.ndarray]:

@@ -1,9 +1,10 @@
-"""Features that are not held in memory: a `tf.data.Dataset`, and a folder of images."""
+"""Features: scaling of columns, blocks of rows, and features that are not held in memory."""
 
 from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,81 @@ from numpy.typing import NDArray
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.images import image_files, read_image
-from neucrowd_tf.training.standardise import ROWS
 
+# Under this share of a column's magnitude a deviation is float32's rounding, which dividing by it
+# would blow up.
+CONSTANT = 1e-7
+_ROWS = 8192
+ROWS = 4096  # that a network predicts at a time
 SHUFFLED = 4096  # instances among which a batch is drawn
+
+
+def standardise(
+    features: NDArray[Any],
+    wanted: bool = True,
+    *,
+    weights: NDArray[np.float64] | None = None,
+    before: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the mean and the scale `[d]` of each column.
+
+    `(features - mean) / scale` has mean 0 and standard deviation 1.
+
+    A column that is constant up to rounding (its deviation is at most `CONSTANT` times the larger
+    of 1 and its mean's magnitude) has scale 1: it becomes about 0. Sums are in float64, over blocks
+    of rows, so that images take no copy in that precision.
+
+    Args:
+        features: `[N, ..., d]`, N > 0; of images each channel is a column.
+        wanted: False gives mean 0 and scale 1, which change nothing.
+        weights: `[N]` of the rows of `[N, d]` features; by default all count the same.
+        before: what is applied to the values first (a square root, say).
+    """
+    width = features.shape[-1]
+    if not wanted:
+        return np.zeros(width), np.ones(width)
+
+    def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
+        for places, block in blocks_of(features, _ROWS):
+            values = block.reshape(-1, width).astype(np.float64)
+            values = values if before is None else before(values)
+            yield values, None if weights is None else weights[places, None]
+
+    def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
+        return np.asarray((values if weight is None else values * weight).sum(axis=0))
+
+    count = math.prod(features.shape) / width if weights is None else weights.sum()
+    mean = sum(total(values, weight) for values, weight in blocks()) / count
+    squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
+    deviation = np.sqrt(squares / count)
+    return mean, np.where(deviation > CONSTANT * np.maximum(1.0, np.abs(mean)), deviation, 1.0)
+
+
+def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Yields positions and features of at most `rows` instances at a time.
+
+    Of no instances there is one empty block. `DatasetFeatures` have blocks of their own.
+    """
+    if hasattr(features, "blocks"):
+        yield from features.blocks(rows)
+        return
+    for start in range(0, max(len(features), 1), rows):
+        places = slice(start, start + rows)
+        yield places, features[places]
+
+
+def in_blocks(
+    function: Callable[[NDArray[Any]], Any], features: NDArray[Any], rows: int = ROWS
+) -> NDArray[Any]:
+    """Returns `function` of `[M, ...]` features, computed on at most `rows` of them at a time.
+
+    Without features it is called once with none, which gives the result its shape.
+    """
+    results = [(places, np.asarray(function(block))) for places, block in blocks_of(features, rows)]
+    result = np.concatenate([block for _, block in results])
+    if not hasattr(features, "blocks"):
+        return result
+    return np.asarray(result[np.argsort(np.concatenate([places for places, _ in results]))])
 
 
 def is_dataset(features: Any) -> bool:
