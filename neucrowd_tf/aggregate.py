@@ -94,7 +94,6 @@ def aggregate(flags: Flags) -> list[str]:
     check_outputs(
         {"--output": flags.output, "--annotators": flags.annotators},
         {"--annotations": path, "--gold": flags.gold},
-        folders=by_parts,
     )
     if by_parts:
         return _aggregate_by_parts(flags)

@@ -18,7 +18,7 @@ from neucrowd_tf.commands.command_line import (
     run_command,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
+from neucrowd_tf.commands.run_files import OUT_OF_FOLD, read_config
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
@@ -183,10 +183,7 @@ def _source(flags: Flags) -> tuple[Path, TableOptions, tuple[str, ...]]:
             f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
         )
     names = {field.name for field in dataclasses.fields(TableOptions)} & settings.keys()
-    try:
-        options = TableOptions.of(**{name: settings[name] for name in names})
-    except UsageError as error:
-        raise DataError(f"{flags.run / CONFIG}: {error}") from None
+    options = TableOptions.of(**{name: settings[name] for name in names})
     return Path(path), options, flags.model_annotator or tuple(map(str, models))
 
 

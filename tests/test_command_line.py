@@ -40,16 +40,7 @@ def test_outputs_are_not_inputs(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"would overwrite --labels="):
             check(output, source=folder)
     with pytest.raises(UsageError, match="would overwrite"):
-        check_outputs({"--output": folder}, {"--labels": folder / "a.parquet"}, folders=True)
-    with pytest.raises(UsageError, match="this is a folder"):
-        check(folder)
-
-
-@pytest.mark.parametrize("name", ["labels.csv.gz", "l.parquet", "a.npy", "A.XLSX"])
-def test_only_plain_text_is_written(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"only plain text is written. Name a file such as \w+\."):
-        check_outputs({"--output": tmp_path / name}, {})
-    check_outputs({"--output": tmp_path / name}, {}, folders=True)
+        check_outputs({"--output": folder}, {"--labels": folder / "a.parquet"})
 
 
 def test_models_are_annotators() -> None:

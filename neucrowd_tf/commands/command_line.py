@@ -20,8 +20,6 @@ from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
 Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
-# Endings of formats that no command writes.
-OTHER_KINDS = (".gz", ".bz2", ".xz", ".zip", ".parquet", ".npy", ".xlsx", ".feather")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -101,21 +99,17 @@ def show_warning(message: Warning | str, *_: object) -> None:
     sys.stderr.write(f"warning: {one_line(warning)}\n")
 
 
-def check_outputs(
-    outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None], *, folders: bool = False
-) -> None:
+def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path | None]) -> None:
     """Checks that a command's output files are not its input files.
 
     Args:
         outputs: places to write to by the names of their flags; None and `-` are ignored.
         inputs: places to read from, likewise.
-        folders: whether an output may be a folder.
 
     Raises:
-        UsageError: an output that is an input, lies in one or contains one, is another output, is
-            a folder, or has the ending of a format that is not written.
+        UsageError: an output that is an input, lies in one or contains one, or is another output.
     """
-    read = {name: (path, _real(path)) for name, path in inputs.items() if path and path != STDOUT}
+    read = {name: _real(path) for name, path in inputs.items() if path is not None}
     written: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
@@ -124,18 +118,11 @@ def check_outputs(
         if real in written:
             raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
         written[real] = name
-        if path == STDOUT:
-            continue
-        if not folders and path.is_dir():
-            raise UsageError(f"{name}={path}: this is a folder. Name a file.")
-        if not folders and path.suffix.lower() in OTHER_KINDS:
-            raise UsageError(
-                f"{name}={path}: only plain text is written. Name a file such as labels.csv."
-            )
-        for other, (source, held) in read.items():
-            if real == held or held in real.parents or real in held.parents:
+        for other, source in read.items():
+            same = real == source or source in real.parents or real in source.parents
+            if same and path != STDOUT:
                 raise UsageError(
-                    f"{name}={path}: would overwrite {other}={source}. Choose another place."
+                    f"{name}={path}: would overwrite {other}={inputs[other]}. Choose another place."
                 )
 
 
