@@ -26,12 +26,6 @@ FILES = (
     *(LABELS, OUT_OF_FOLD, REPORT),
 )
 FOLDERS = (CHECKPOINTS, TENSORBOARD, SAVED_MODEL)
-# Input files that config.json's settings name: those of --dataset=table, and those of any method.
-TABLES = (
-    *("features", "images", "texts", "annotations", "truth"),
-    *("test_features", "test_texts", "test_truth"),
-)
-OF_METHODS = ("gold",)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

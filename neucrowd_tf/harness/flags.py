@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.commands.command_line import LabelFlags
-from neucrowd_tf.commands.run_files import TABLES
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.flags import flag, pair, parse_value
@@ -20,8 +19,10 @@ __all__ = ["Options", "check", "parse", "parse_value"]
 
 MAX_SEED = 2**31 - 1
 NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
-# Further arguments of the loader of --dataset=table.
-LAYOUT = ("image_size", "unmatched", "ignore_columns")
+# Files of --dataset=table, and further arguments of its loader.
+_FILES = dataclasses.fields(TableFiles)
+TABLES = tuple(field.name for field in _FILES if str(field.type).startswith("Path"))
+LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
     *("dataset", "method", "seed", "hparam", "keep_annotations"),

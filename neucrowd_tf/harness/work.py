@@ -234,9 +234,7 @@ class Work:
             parts = self.options.encoder.split(":", 2)
             path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
             files |= {"encoder": path} if path.exists() else {}
-        named = {name: self.hparams.get(name) for name in run_files.OF_METHODS}
-        paths = {name: Path(path) for name, path in named.items() if isinstance(path, str)}
-        return files | {name: path for name, path in paths.items() if path.is_file()}
+        return files
 
     def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
         """Returns the content of config.json."""
