@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from neucrowd_tf.commands.command_line import (
     STDOUT,
@@ -65,10 +65,8 @@ class Flags(LabelFlags):
         " matrix, and for models the alternative annotator test.",
     )
     seed: int = flag(0, least=0, help="Seed of a method's random draws.")
-    engine: str | None = flag(
-        None,
-        choices=("local", "dask"),
-        help="Reads the labels by parts: in threads of this machine, or in Dask workers.",
+    engine: Literal["local", "dask"] | None = flag(
+        None, help="Reads the labels by parts: in threads of this machine, or in Dask workers."
     )
     workers: int | None = flag(None, least=1, help="With --engine: threads, or Dask processes.")
     scheduler: str | None = flag(None, help="With --engine=dask: address tcp://host:port.")

@@ -51,15 +51,16 @@ def flag(
 ) -> Any:
     """Declares a flag as a field of a dataclass.
 
-    The field's annotation is the flag's type: bool, int, float, str, Path, `tuple[str, ...]`
-    (separated by commas) or `tuple[tuple[str, Any], ...]` (name=value, may be repeated).
+    The field's annotation is the flag's type: bool, int, float, str, Path, a `Literal` of words,
+    `tuple[str, ...]` (separated by commas) or `tuple[tuple[str, Any], ...]` (name=value, may be
+    repeated).
 
     Args:
         default: the value without the flag; a flag without a default is required.
         help: what it means: one or two sentences.
         least: the smallest accepted number.
         most: the largest accepted number.
-        choices: the accepted words; empty for any text.
+        choices: the accepted words, if the annotation cannot be a `Literal` of them.
         parse: makes the value of a text, or raises ValueError; None converts to the field's type.
         name: the flag's name, if the field's name cannot be it.
     """
@@ -151,8 +152,8 @@ class _Converted(absl_flags.ArgumentParser):
 def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
     """Returns what makes a field's value of a flag's text."""
     kind, limits = str(field.type), field.metadata
-    if limits["choices"]:
-        return absl_flags.EnumParser(limits["choices"])
+    if choices := _choices(field):
+        return absl_flags.EnumParser(choices)
     if kind.startswith("bool"):
         return absl_flags.BooleanParser()
     if limits["parse"] is not None:
@@ -232,14 +233,19 @@ def _convert(field: dataclasses.Field[Any], value: Any) -> Any:
     return _parser(field).parse(value if isinstance(value, bool) else str(value))
 
 
+def _choices(field: dataclasses.Field[Any]) -> tuple[str, ...]:
+    """Returns the accepted words: those declared, or those of a `Literal`."""
+    return tuple(field.metadata["choices"]) or tuple(re.findall(r"'(\w+)'", str(field.type)))
+
+
 def _name(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get("name") or field.name)
 
 
 def _meaning(field: dataclasses.Field[Any]) -> str:
     default, text = field.default, str(field.metadata["help"])
-    if field.metadata["choices"]:
-        text = f"<{'|'.join(field.metadata['choices'])}>: {text}"
+    if choices := _choices(field):
+        text = f"<{'|'.join(choices)}>: {text}"
     if default is dataclasses.MISSING:
         return f"{text} Required."
     if default is None or default == () or isinstance(default, bool) or "Default:" in text:

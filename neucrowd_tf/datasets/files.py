@@ -30,9 +30,7 @@ class TableFiles:
     test_truth: Path | None = flag(None, help="True labels of the test items.")
     image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
     unmatched: Literal["error", "drop"] = flag(
-        "error",
-        choices=("error", "drop"),
-        help="What happens to labels of items that --features does not contain.",
+        "error", help="What happens to labels of items that --features does not contain."
     )
     ignore_columns: tuple[str, ...] = flag(
         (), help="Columns of --features to leave out, separated by commas."

@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from neucrowd_tf.commands.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
@@ -72,14 +72,13 @@ class Options(TableFiles, LabelFlags):
         None, least=1, most=100_000, help="Number of seeds. Default: 1; with --suite its table's."
     )
     hparam: tuple[tuple[str, Any], ...] = flag((), help="Hyper-parameter: [METHOD.]NAME=VALUE.")
-    bases: str = flag(
+    bases: Literal["stronger", "papers"] = flag(
         "stronger",
-        choices=("stronger", "papers"),
         help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
         " one than the papers'. Suites take the papers'.",
     )
     baseline: tuple[str, ...] = flag((), help="Methods to compare with, besides mv_lr and ds_lr.")
-    table: str | None = flag(None, choices=("md", "tex"), help="Format of the summary.")
+    table: Literal["md", "tex"] | None = flag(None, help="Format of the summary.")
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
     report: bool | None = flag(
@@ -90,9 +89,8 @@ class Options(TableFiles, LabelFlags):
     scheduler: str | None = flag(None, help="Dask scheduler whose workers make the runs.")
     device: str = flag("auto", help="auto, cpu, gpu, or one device such as gpu:1.")
     mixed_precision: bool = flag(False, help="Computes in bfloat16 with weights in float32.")
-    distribute: str = flag(
+    distribute: Literal["none", "mirrored", "multi_worker"] = flag(
         "none",
-        choices=("none", "mirrored", "multi_worker"),
         help="Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
     )
     threads: int = flag(1, least=1, most=1024, help="Threads per run; results depend on it.")
@@ -102,10 +100,8 @@ class Options(TableFiles, LabelFlags):
         None, help="Share of the annotations to keep, above 0 and up to 1, drawn with the seed."
     )
     keep_one: bool = flag(False, help="Keeps one per instance (with --keep_annotations).")
-    evaluation: str = flag(
-        "split",
-        choices=("split", "cv"),
-        help="The dataset's own split, or repeated stratified cross-validation.",
+    evaluation: Literal["split", "cv"] = flag(
+        "split", help="The dataset's own split, or repeated stratified cross-validation."
     )
     folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
     repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
@@ -113,9 +109,8 @@ class Options(TableFiles, LabelFlags):
     space: tuple[tuple[str, Any], ...] = flag(
         (), parse=_space, help="Values that --tune tries, name=a,b,c, in place of the method's own."
     )
-    tune_by: str = flag(
+    tune_by: Literal["validation", "crowd"] = flag(
         "validation",
-        choices=("validation", "crowd"),
         help="Data that score the settings (with --tune): the validation split or annotations.",
     )
     encoder: str | None = flag(

@@ -59,7 +59,6 @@ class TableOptions:
         "first",
         help="Where the column names are: `first` is the first line; with `none` the columns are"
         " numbered from 1.",
-        choices=("first", "none"),
     )
     task_column: tuple[str, ...] = flag(
         (), help="Column of items. Several columns are joined: `topicID,docID`."
@@ -81,7 +80,6 @@ class TableOptions:
         "last",
         help="What happens to several labels of one item by one annotator: the `last` or `first` is"
         " used, `all` are, or they are an `error`.",
-        choices=("last", "first", "all", "error"),
     )
     classes: tuple[str, ...] = flag(
         (),

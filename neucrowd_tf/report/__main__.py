@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.commands.command_line import (
@@ -28,10 +29,8 @@ class Flags(LabelFlags):
     """Writes a report on a crowd's labels as one HTML page."""
 
     annotations: Path = flag(help=ANNOTATIONS)
-    scale: str = flag(
-        "nominal",
-        choices=("nominal", "ordinal", "interval"),
-        help="How classes differ, for the coefficients of agreement.",
+    scale: Literal["nominal", "ordinal", "interval"] = flag(
+        "nominal", help="How classes differ, for the coefficients of agreement."
     )
     features: Path | None = flag(
         None, help="Features table: the report covers its items, in its order."
@@ -62,7 +61,7 @@ def write(flags: Flags) -> list[str]:
         title=f"Crowd report: {flags.annotations.name}",
         model_annotators=flags.model_annotator,
         gold=gold,
-        scale=flags.scale,  # type: ignore[arg-type]  # one of the choices
+        scale=flags.scale,
     )
     write_outputs({flags.output: page})
     if flags.output != STDOUT:
