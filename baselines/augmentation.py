@@ -155,12 +155,7 @@ class DLCLSelf(AugmentedDLCL):
         return completed(data.annotations, labels)
 
 
-@registered(
-    "dl_cl_gcn",
-    "DL-CL+GCN: DL-CL on annotations completed by a graph convolution over annotators and"
-    " instances",
-    GCN_PRESETS,
-)
+@registered("dl_cl_gcn", "DL-CL+GCN: DL-CL on what a graph convolution completed", GCN_PRESETS)
 @estimator
 class DLCLGCN(AugmentedDLCL):
     """DL-CL+GCN: DL-CL trained on annotations that a graph autoencoder completed.
@@ -190,9 +185,7 @@ class DLCLGCN(AugmentedDLCL):
         return completed(data.annotations, graph.most_probable())
 
 
-@registered(
-    "dl_cl_ing", "DL-CL+InG: DL-CL on annotations that CrowdInG's generator completed", ING_PRESETS
-)
+@registered("dl_cl_ing", "DL-CL+InG: DL-CL on what CrowdInG's generator completed", ING_PRESETS)
 @estimator
 class DLCLInG(AugmentedDLCL):
     """DL-CL+InG: DL-CL trained on annotations that CrowdInG's generator completed.

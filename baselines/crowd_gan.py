@@ -18,8 +18,7 @@ from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 @registered(
     "dl_cl_gan",
-    "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator, without information"
-    " loss",
+    "DL-CL+GAN: DL-CL as the generator of annotations against a discriminator",
     space={**DL_CL_SPACE, "gan_learning_rate": (3e-5, 1e-4, 3e-4)},
 )
 @estimator

@@ -44,10 +44,7 @@ _PATIENCE = 3  # strengths in a row that are worse than the best before weaker o
 
 @register_method(
     "neucrowd_joint",
-    summary=(
-        "linear classifier on posteriors plus a residual trained on assurance-weighted tuplets"
-        " (ours)"
-    ),
+    summary="a linear classifier on posteriors, and a residual trained on tuplets (ours)",
     space={"trust": (1.0, 3.0, 10.0), "l2": (1e-4, 1e-3, 1e-2), "rounds": (1, 3, 5)},
 )
 @estimator

@@ -48,37 +48,13 @@ def register(name: str, summary: str, kind: type[CrowdInG] = CrowdInG, **default
     )(kind)
 
 
-register(
-    "crowding",
-    "CrowdInG: generated annotations, judged for authenticity and information, teach the"
-    " classifier",
-)
+register("crowding", "CrowdInG: authentic and generated annotations teach the classifier")
 register("crowdg", "CrowdInG without the information loss (table 2)", information=0.0)
+register("crowdingu", "CrowdInG, generator without instance (table 2)", instance_features=False)
 register(
-    "crowdingu",
-    "CrowdInG whose generator does not see the instance (table 2)",
-    instance_features=False,
+    "crowdingi", "CrowdInG, generator without annotators (table 2)", annotator_identities=False
 )
-register(
-    "crowdingi",
-    "CrowdInG whose generator does not know the annotator (table 2)",
-    annotator_identities=False,
-)
-register(
-    "crowdingr",
-    "CrowdInG with generated annotations selected at random (table 2)",
-    selection="random",
-)
-register(
-    "crowding_one_step",
-    "CrowdInG with generator and classifier updated together (figure 2b)",
-    two_step=False,
-)
-register(
-    "crowding_no_lca", "CrowdInG without label-correlation aggregation", label_correlation=False
-)
-register(
-    "dl_cl",
-    "DL-CL: the crowd-layer classifier that CrowdInG starts from (same seed, same pre-training)",
-    epochs=0,
-)
+register("crowdingr", "CrowdInG, cells selected at random (table 2)", selection="random")
+register("crowding_one_step", "CrowdInG, both networks in one step (figure 2b)", two_step=False)
+register("crowding_no_lca", "CrowdInG without label correlations", label_correlation=False)
+register("dl_cl", "DL-CL: the crowd layer that CrowdInG starts from", epochs=0)

@@ -23,12 +23,9 @@ _QUOTAS = {
 }
 SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "dasc": ("distribution-aware self-training (DASC)", {"selection": "dasc"}),
-    "confidence": (
-        "self-training on the most confident pseudo-annotations",
-        {"selection": "confidence"},
-    ),
+    "confidence": ("self-training by confidence", {"selection": "confidence"}),
     "random": ("self-training on random pseudo-annotations", {"selection": "random"}),
-    "equal": ("self-training on as many pseudo-annotations of each class", {"selection": "equal"}),
+    "equal": ("self-training on as many of each class", {"selection": "equal"}),
     "focal_self": (
         "focal loss and self-training by confidence",
         {"selection": "confidence", "imbalance": "focal"},

@@ -62,23 +62,9 @@ _register = functools.partial(
 )
 
 
-@_register(
-    "iced_literal",
-    summary="ICED as published, with the class prior updated as in section 2.3",
-    defaults=LITERAL,
-)
-@_register(
-    "iced_printed",
-    summary=(
-        "ICED as published: uniform class prior, hard EM, candidates by inferred label, equation"
-        " 2.5 and the warm-up by certainty groups to the letter"
-    ),
-    defaults=PRINTED,
-)
-@_register(
-    "iced",
-    summary="ICED: label inference and synthetic instances of rare classes that improve each other",
-)
+@_register("iced_literal", summary="ICED as published, prior updated", defaults=LITERAL)
+@_register("iced_printed", summary="ICED as published, with a uniform prior", defaults=PRINTED)
+@_register("iced", summary="ICED: inferred labels and synthetic instances of rare classes in turns")
 @estimator
 class ICED(EmbeddingEstimator, NetworkEstimator):
     """True-label inference and synthetic minority data that improve each other.

@@ -177,23 +177,18 @@ class NeuCrowd(TupletEstimator):
 
 
 _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
-    "neucrowd": (
-        "NeuCrowd: n-tuplet embedding with robust anchors, safety-aware sampling and a sampling"
-        " network",
-        {},
-    ),
-    "neucrowd_no_sa": ("NeuCrowd without safety-aware sampling (table 3)", {"safety_aware": False}),
+    "neucrowd": ("NeuCrowd: tuplets with safety, robust anchors and a sampling network", {}),
+    "neucrowd_no_sa": ("NeuCrowd without safety (table 3)", {"safety_aware": False}),
     "neucrowd_no_sa_ra": (
-        "NeuCrowd without safety-aware sampling and robust anchors (table 3)",
+        "NeuCrowd without safety and robust anchors (table 3)",
         {"safety_aware": False, "anchor": "none"},
     ),
     "neucrowd_no_sa_ra_sn": (
-        "NeuCrowd without safety-aware sampling, robust anchors and sampling network (table 3)",
+        "NeuCrowd without safety, robust anchors and sampling network (table 3)",
         {"safety_aware": False, "anchor": "none", "sampling_network": False},
     ),
     "neucrowd_printed": (
-        "NeuCrowd as published: anchors summed, unsafe examples excluded, Adadelta at 1e-3, raw"
-        " features, normal initialiser",
+        "NeuCrowd as the paper describes it",
         {
             "anchor": "sum",
             "unsafe_weight": 0.0,
@@ -212,6 +207,5 @@ SPACE: dict[str, tuple[Any, ...]] = {
 }
 for _name, (_summary, _defaults) in _WITHOUT.items():
     register_method(
-        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=SPACE,
-
-    )(NeuCrowd)  # fmt: skip
+        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=SPACE
+    )(NeuCrowd)

@@ -96,20 +96,6 @@ class ControlledCrowdInG(CrowdInG):
         return super()._dl_cl()
 
 
-register(
-    "crowding_control",
-    "CrowdInG with single points of the paper and of the released code (docs/research/crowding.md)",
-    ControlledCrowdInG,
-)
-register(
-    "crowding_printed",
-    "CrowdInG as the paper describes it (docs/research/crowding_sources.md)",
-    ControlledCrowdInG,
-    **PRINTED,
-)
-register(
-    "crowding_released",
-    "CrowdInG as its authors' code does it, with chosen constants",
-    ControlledCrowdInG,
-    **RELEASED,
-)
+register("crowding_control", "CrowdInG with single points changed", ControlledCrowdInG)
+register("crowding_printed", "CrowdInG as the paper has it", ControlledCrowdInG, **PRINTED)
+register("crowding_released", "CrowdInG as its authors' code", ControlledCrowdInG, **RELEASED)
