@@ -10,8 +10,10 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
-from neucrowd_tf.arguments import argument, estimator, fitted, number
+from neucrowd_tf.arguments import estimator, fitted
 
+SHAPE = 15.0  # of the precisions' gamma prior, a_v
+PULL = 1.0  # precision of an instance's value, lambda
 # A crowd that never disagrees leaves neither distances nor a rate: precisions stay finite.
 SMALL = 1e-9
 
@@ -39,8 +41,6 @@ class BwaModel(LatentModel[Weights]):
     one, is ~ N(z, 1 / v) with v ~ Gamma(shape / 2, rate / 2). The classes are inferred apart.
     """
 
-    shape: float
-    pull: float
     parameters_type = Weights
 
     def e_step(self, shard: Shard, parameters: Weights) -> tuple[Array, Sums]:
@@ -49,8 +49,8 @@ class BwaModel(LatentModel[Weights]):
         weights = np.zeros((*v.shape, size))
         weights[:, np.arange(size), np.arange(size)] = v
         values = shard.one_hot @ weights.reshape(-1, size)
-        values += self.pull * parameters.means
-        values /= self.pull + shard.who @ v
+        values += PULL * parameters.means
+        values /= PULL + shard.who @ v
         return apply_gold(values, shard.gold), {}
 
     def sums(self, shard: Shard, beliefs: Array) -> Sums:
@@ -81,10 +81,10 @@ class BwaModel(LatentModel[Weights]):
             size = len(sums["mass"])
             # The rate is scaled by 4 (1 - 1 / C), so that it serves any C.
             scale = 4.0 * (1.0 - 1.0 / size) if size > 1 else 1.0
-            rate = self.shape * sums["variance"] / sums["labels"].sum() * scale
+            rate = SHAPE * sums["variance"] / sums["labels"].sum() * scale
         else:
             rate = parameters.rate
-        shape = self.shape + sums["labels"][:, None]
+        shape = SHAPE + sums["labels"][:, None]
         precisions = shape / np.maximum(rate + sums["squares"], SMALL)
         return Weights(precisions, sums["mass"] / sums["instances"], rate)
 
@@ -94,10 +94,10 @@ class BwaModel(LatentModel[Weights]):
         The precisions are integrated out.
         """
         distances = np.maximum(parameters.rate + sums["squares"], SMALL)
-        fit = ((self.shape + sums["labels"][:, None]) * np.log(distances)).sum()
+        fit = ((SHAPE + sums["labels"][:, None]) * np.log(distances)).sum()
         means = parameters.means
         spread = sums["squared"] - 2.0 * means * sums["mass"] + sums["instances"] * means**2
-        return -0.5 * float(fit + self.pull * spread.sum())
+        return -0.5 * float(fit + PULL * spread.sum())
 
     def probas(self, beliefs: Array, parameters: Weights) -> Array:
         """Returns the values `[n, C]`, scaled to sum to one."""
@@ -124,13 +124,11 @@ class BWA(IterativeAggregator):
         highly redundant crowd annotations, section 3.
     """
 
-    shape: float = argument(15.0, number(above=0), "shape of the precisions' gamma prior, a_v.")
-    pull: float = argument(1.0, number(above=0), "precision of an instance's value, lambda.")
     weights_: Array = fitted()
 
     def latent_model(self, num_classes: int) -> BwaModel:
         """Returns BWA as sums."""
-        return BwaModel(self.shape, self.pull)
+        return BwaModel()
 
     def _store(self, result: Fit[Weights], shard: Shard, model: Any) -> None:
         super()._store(result, shard, model)

@@ -12,12 +12,13 @@ from scipy.special import digamma
 
 from neucrowd_tf.aggregation.base import Array, Codes, normalise_counts, normalise_log
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
-from neucrowd_tf.aggregation.ibcc import diagonal_counts
+from neucrowd_tf.aggregation.ibcc import RIGHT, WRONG, diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
 
+GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 # A group with less than this many instances is left out of further sums: its share of the prior
 # makes it impossible (a digamma of some hundredth is below -50), so that it stays empty.
 EMPTY = 1e-4
@@ -55,7 +56,6 @@ class EBCCModel(LatentModel[Groups]):
         prior: `[C observed, C true]` Dirichlet counts.
         class_prior: `[C]` Dirichlet counts.
         groups: of each class, M.
-        group_prior: their Dirichlet counts' sum.
         seed: of the random start.
         occupied: how many groups of a class have instances at the start.
     """
@@ -63,7 +63,6 @@ class EBCCModel(LatentModel[Groups]):
     prior: Array
     class_prior: Array
     groups: int
-    group_prior: float
     seed: int
     occupied: int
     parameters_type = Groups
@@ -98,8 +97,8 @@ class EBCCModel(LatentModel[Groups]):
         counts = sums["counts"][:, :, left] + self.prior[:, classes]
         whole_mass = mass + self.class_prior
         # E[log share of a group within its class], which has M groups.
-        total = np.bincount(classes, weights=members, minlength=size) + self.group_prior
-        shares = digamma(self.group_prior / self.groups + members) - digamma(total)[classes]
+        total = np.bincount(classes, weights=members, minlength=size) + GROUP_PRIOR
+        shares = digamma(GROUP_PRIOR / self.groups + members) - digamma(total)[classes]
         logs = expected_log(counts, axis=1), expected_log(whole_mass)
         return Groups(classes, members, counts, logs[0], whole_mass, logs[1], shares)
 
@@ -122,7 +121,7 @@ class EBCCModel(LatentModel[Groups]):
     def _group_divergence(self, q: Groups) -> float:
         """Returns the divergence of the groups' shares, with those of the empty ones."""
         size = len(self.class_prior)
-        each = self.group_prior / self.groups
+        each = GROUP_PRIOR / self.groups
         full = np.full((size, self.groups), each)
         position = np.arange(len(q.classes)) - np.searchsorted(q.classes, q.classes)
         full[q.classes, position] += q.members
@@ -140,7 +139,7 @@ class EBCCModel(LatentModel[Groups]):
         """Returns `[R, C true, C observed]`, means over the groups of a class."""
         q = parameters
         errors = q.counts / q.counts.sum(axis=1, keepdims=True)
-        inside = q.members + self.group_prior / self.groups
+        inside = q.members + GROUP_PRIOR / self.groups
         share = inside / np.bincount(q.classes, weights=inside)[q.classes]
         mixed: Array = (errors * share) @ np.eye(len(self.class_prior))[q.classes]
         return mixed.transpose(0, 2, 1)
@@ -168,21 +167,16 @@ class EBCC(IterativeAggregator):
     """
 
     groups: int = argument(10, whole(1), "groups of a class, M.")
-    group_prior: float = argument(
-        0.1, number(above=0), "sum of the Dirichlet prior counts of a class' groups, a_pi."
-    )
-    right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right answer.")
-    wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong answer.")
     restarts: int = argument(20, whole(1), "random starts; the best bound is kept.")
     max_iter: int = 500
     bounds_: Array = fitted()
 
     def _model(self, crowd: Annotations, shard: Shard) -> EBCCModel:
         size = shard.num_classes
-        prior = diagonal_counts(size, self.right, self.wrong)
+        prior = diagonal_counts(size, RIGHT, WRONG)
         votes = np.einsum("nc,n->c", shard.votes(), shard.used)
         votes = np.maximum(votes, 1e-3)  # a class that nobody named
-        return EBCCModel(prior, votes, self.groups, self.group_prior, self.seed, 1)
+        return EBCCModel(prior, votes, self.groups, self.seed, 1)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Groups]:
         """Runs every start until it rises slowly, and the best of them to the end."""

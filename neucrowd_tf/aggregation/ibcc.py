@@ -10,7 +10,10 @@ from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
-from neucrowd_tf.arguments import argument, estimator, number
+from neucrowd_tf.arguments import estimator
+
+# Dirichlet prior counts of a right label, of each wrong label, and of each class.
+RIGHT, WRONG, CLASS_PRIOR = 4.0, 1.0, 1.0
 
 
 def diagonal_counts(num_classes: int, right: float, wrong: float) -> Array:
@@ -40,16 +43,14 @@ class IBCCModel(ConfusionModel[Posterior]):
 
     Attributes:
         prior: `[C observed, C true]` Dirichlet counts of each annotator.
-        class_prior: Dirichlet count of each class.
     """
 
     prior: Array
-    class_prior: float
     parameters_type = Posterior
 
     def m_step(self, sums: Sums, parameters: Posterior | None) -> Posterior:
         """Returns q(classes) and q(annotators)."""
-        mass = sums["mass"] + self.class_prior
+        mass = sums["mass"] + CLASS_PRIOR
         counts = sums["counts"] + self.prior
         return Posterior(mass, counts, expected_log(mass), expected_log(counts, axis=1))
 
@@ -64,7 +65,7 @@ class IBCCModel(ConfusionModel[Posterior]):
     def objective(self, sums: Sums, parameters: Posterior) -> float:
         """Returns the evidence lower bound."""
         q = parameters
-        of_classes = divergence(q.mass, np.full_like(q.mass, self.class_prior), q.log_mass)
+        of_classes = divergence(q.mass, np.full_like(q.mass, CLASS_PRIOR), q.log_mass)
         prior = np.broadcast_to(self.prior, q.counts.shape)
         of_annotators = divergence(q.counts, prior, q.log_counts, axis=1)
         return float(sums["evidence"]) - of_classes - of_annotators
@@ -94,10 +95,6 @@ class IBCC(IterativeAggregator):
         crowdsourcing.
     """
 
-    right: float = argument(4.0, number(above=0), "Dirichlet prior count of a right label.")
-    wrong: float = argument(1.0, number(above=0), "Dirichlet prior count of each wrong label.")
-    class_prior: float = argument(1.0, number(above=0), "Dirichlet prior count of each class.")
-
     def latent_model(self, num_classes: int) -> IBCCModel:
         """Returns IBCC as sums."""
-        return IBCCModel(diagonal_counts(num_classes, self.right, self.wrong), self.class_prior)
+        return IBCCModel(diagonal_counts(num_classes, RIGHT, WRONG))

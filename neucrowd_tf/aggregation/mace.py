@@ -11,7 +11,10 @@ from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
-from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
+
+# Variational Bayes: both counts of theta's beta prior, the Dirichlet count of a guessed label.
+KNOWING, SAYING = 0.5, 10.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,12 +146,6 @@ class Mace(IterativeAggregator):
     method: Literal["vb", "em"] = argument(
         "vb", one_of("vb", "em"), "variational Bayes, or EM with pseudo-counts of .01 / C."
     )
-    knowing_prior: float = argument(
-        0.5, number(above=0), "both counts of theta's beta prior (variational Bayes)."
-    )
-    saying_prior: float = argument(
-        10.0, number(above=0), "Dirichlet count of each label when guessing (variational Bayes)."
-    )
     restarts: int = argument(10, whole(1), "random starts; the best objective is kept.")
     max_iter: int = 200
     competences_: Array = fitted()
@@ -158,7 +155,7 @@ class Mace(IterativeAggregator):
         """Returns MACE as sums, with the first start's seed."""
         bayes = self.method == "vb"
         small = 0.01 / num_classes
-        knowing, saying = (self.knowing_prior, self.saying_prior) if bayes else (small, small)
+        knowing, saying = (KNOWING, SAYING) if bayes else (small, small)
         return MaceModel(np.full(2, knowing), saying, bayes, num_classes, self.seed)
 
     def _run(self, shard: Shard, model: Any) -> Fit[Habits]:

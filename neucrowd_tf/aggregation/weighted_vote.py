@@ -18,8 +18,10 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, whole
 from neucrowd_tf.errors import DataError
+
+HALVE_EVERY = 20  # steps of ZBS after which their length is halved
 
 
 def weighted_votes(shard: Shard, weights: Array) -> Array:
@@ -99,15 +101,13 @@ class ZeroBasedSkill(WeightedVote):
         As crowd-kit's ZeroBasedSkill.
     """
 
-    rate: float = argument(1.0, number(above=0, most=1), "the first step's length.")
-    halve_every: int = argument(20, whole(1), "steps after which the rate is halved.")
     max_iter: int = argument(100, whole(1), "steps.")
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
-        skills, rate = np.full(shard.num_annotators, start + 1e-5), self.rate
+        skills, rate = np.full(shard.num_annotators, start + 1e-5), 1.0
         for step in range(1, self.max_iter + 1):
-            if step % self.halve_every == 0:
+            if step % HALVE_EVERY == 0:
                 rate /= 2.0
             labels = self._labels(shard, skills)
             moved = skills_of(right_counts(shard, labels), start) - skills

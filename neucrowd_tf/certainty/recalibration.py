@@ -22,7 +22,6 @@ from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import agreement_coefficients
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
-from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,12 +146,7 @@ class Calibration:
             probas: `[N, C]` posteriors.
             votes: `[N, C]` vote counts.
             gold: `[N]` class codes whose labels are certain, -1 if unknown.
-
-        Raises:
-            DataError: the shapes differ.
         """
-        if probas.shape != votes.shape:
-            raise DataError(f"certainty: probas {probas.shape} and votes {votes.shape} differ.")
         notes = unlike(votes)
         covariance = self.covariance * (4.0 if notes else 1.0)
         calibration = dataclasses.replace(self, covariance=covariance)

@@ -97,8 +97,8 @@ def make_plan(
     open_to = np.tile(can, (crowd.num_instances, 1))
     open_to[crowd.instances, crowd.annotators] = False
     load = np.zeros(size, dtype=np.int64)
-    weights: dict[int, NDArray[np.float64]] = {}
-    asked: dict[int, int] = {}
+    weights = list(belief.probas[:, None])  # of each task, see `worths`
+    asked = np.zeros(crowd.num_instances, dtype=np.int64)
     heap = _first_bids(belief, open_to, crowd, price)
     plan: list[Request] = []
     left = budget + 1e-9
@@ -111,16 +111,14 @@ def make_plan(
             plan.append(Request(task, annotator, gain))
             open_to[task, annotator] = False
             load[annotator] += 1
-            asked[task] = asked.get(task, 0) + 1
+            asked[task] += 1
             if asked[task] >= per_task:
                 continue
-            before = weights.get(task, belief.probas[task][None])
-            joint = before[:, :, None] * belief.errors[annotator]
-            weights[task] = joint.transpose(0, 2, 1).reshape(-1, before.shape[1])
+            joint = weights[task][:, :, None] * belief.errors[annotator]
+            weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
         others = np.flatnonzero(open_to[task] & (load < cap) & (price <= left))
         if len(others):
-            outcomes = weights.get(task, belief.probas[task][None])
-            worth, gains = worths(outcomes, belief.errors[others])
+            worth, gains = worths(weights[task], belief.errors[others])
             worth = worth / price[others]
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:

@@ -151,11 +151,11 @@ def _models(shard: Shard) -> dict[str, LatentModel[Any]]:
         "dawid_skene": DawidSkeneModel(pseudo),
         "one_coin": DawidSkeneModel(pseudo, one_coin=True),
         "hard": DawidSkeneModel(pseudo, hard=True),
-        "ibcc": IBCCModel(prior, 1.0),
-        "ebcc": EBCCModel(prior, np.ones(size), 1, 0.1, 0, 1),
+        "ibcc": IBCCModel(prior),
+        "ebcc": EBCCModel(prior, np.ones(size), 1, 0, 1),
         "mace": MaceModel(np.full(2, 0.5), 10.0, True, size, 0),
         "mace_em": MaceModel(np.full(2, 0.01), 0.01, False, size, 0),
-        "bwa": BwaModel(15.0, 1.0),
+        "bwa": BwaModel(),
     }
 
 

@@ -118,7 +118,7 @@ def test_ebcc_with_one_group_is_ibcc(crowd: Annotations) -> None:
     """One group a class has a share of one, whose divergence is zero."""
     shard = Shard(crowd.one_hot(), 3)
     prior = diagonal_counts(3, 4.0, 1.0)
-    joint = run(EBCCModel(prior, np.ones(3), 1, 0.1, 0, 1), shard, max_iter=20, tol=-np.inf)
+    joint = run(EBCCModel(prior, np.ones(3), 1, 0, 1), shard, max_iter=20, tol=-np.inf)
     alone = IBCC(max_iter=20, tol=-np.inf).fit(crowd)
     np.testing.assert_allclose(joint.beliefs, alone.probas_, atol=1e-9)
     np.testing.assert_allclose(joint.history, alone.history_)
