@@ -92,15 +92,7 @@ def factorize(
     array = (
         values if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else as_name_array(values)
     )
-    if isinstance(array.dtype, pd.CategoricalDtype):
-        # Each distinct value is looked at once.
-        categories = pd.Series(array).cat
-        codes, used = pd.factorize(categories.codes.to_numpy())
-        absent = used < 0
-        codes = np.where(absent[codes], MISSING, codes) if absent.any() else codes
-        distinct: Any = as_name_array(categories.categories)[used]
-    else:
-        codes, distinct = pd.factorize(array)
+    codes, distinct = pd.factorize(array)
     if len(codes) and codes.min() < 0:
         row = int(np.flatnonzero(codes < 0)[0])
         raise RowError(row, f"column {title!r}: expected a value, received a missing one")

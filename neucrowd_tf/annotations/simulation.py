@@ -30,13 +30,6 @@ def _generator(seed: int, stream: int) -> np.random.Generator:
     return np.random.default_rng([seed, 0x51A, stream])
 
 
-def _need_classes(num_classes: int) -> None:
-    if num_classes < 2:
-        raise DataError(
-            f"simulated annotators: expected at least two classes, received {num_classes}"
-        )
-
-
 def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
     """Turns P(correct) by annotator and class into confusion matrices.
 
@@ -49,13 +42,12 @@ def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
         `[R, C, C]`.
     """
     correct = np.asarray(skills, dtype=np.float64)
-    if correct.ndim != 2 or not ((correct >= 0) & (correct <= 1)).all():
+    if correct.ndim != 2 or correct.shape[1] < 2 or not ((correct >= 0) & (correct <= 1)).all():
         raise DataError(
-            "skills: expected probabilities of shape [annotators, classes], received shape"
-            f" {correct.shape}"
+            "skills: expected probabilities of shape [annotators, at least two classes], received"
+            f" shape {correct.shape}"
         )
     classes = correct.shape[1]
-    _need_classes(classes)
     matrices = np.repeat(((1.0 - correct) / (classes - 1))[:, :, None], classes, axis=2)
     diagonal = np.arange(classes)
     matrices[:, diagonal, diagonal] = correct
@@ -139,11 +131,8 @@ def spammers(
     Returns:
         `[R, C, C]`, all rows of a matrix alike.
     """
-    _need_classes(num_classes)
     if kind == "uniform":
         return np.full((num_annotators, num_classes, num_classes), 1.0 / num_classes)
-    if kind != "constant":
-        raise DataError(f"spammers: expected kind 'uniform' or 'constant', received {kind!r}")
     favourite = _generator(seed, _SPAM).integers(num_classes, size=num_annotators)
     return np.repeat(np.eye(num_classes)[favourite][:, None, :], num_classes, axis=1)
 
@@ -168,45 +157,38 @@ def adversaries(num_annotators: int, num_classes: int, seed: int) -> NDArray[np.
 
 
 def assignment(
-    num_instances: int, num_annotators: int, seed: int, rates: ArrayLike, at_least_one: bool = True
+    num_instances: int, num_annotators: int, seed: int, rates: ArrayLike
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draws which instances each annotator labels.
 
-    Annotator r labels each instance with probability `rates[r]`, independently.
+    Annotator r labels each instance with probability `rates[r]`, independently. An instance that no
+    annotator labels gets one, drawn in proportion to `rates`.
 
     Args:
         num_instances, num_annotators: N and R.
         seed: of the draw.
         rates: the share of instances each annotator labels; a number or `[R]`.
-        at_least_one: whether an instance left without an annotator gets one, drawn in proportion to
-            `rates`.
 
     Returns:
         instance and annotator codes `[A]`, sorted by instance.
 
     Raises:
-        DataError: rates outside 0 to 1, or all 0 with `at_least_one`.
+        DataError: rates outside 0 to 1, or all 0.
     """
     share = np.broadcast_to(np.asarray(rates, dtype=np.float64), (num_annotators,))
-    if not ((share >= 0) & (share <= 1)).all() or (
-        at_least_one and num_instances and not share.sum() > 0
-    ):
-        raise DataError(
-            "rates: expected shares of the instances from 0 to 1, received"
-            f" {np.asarray(rates).tolist()}"
-        )
+    if not ((share >= 0) & (share <= 1)).all() or not share.any():
+        raise DataError(f"rates: expected shares from 0 to 1, not all 0, received {rates}")
     generator = _generator(seed, _ASSIGN)
     # Annotator by annotator, so that no N x R matrix of random numbers is needed for a large,
     # sparse crowd.
     chosen = [np.flatnonzero(generator.random(num_instances) < rate) for rate in share]
     instances = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
     annotators = np.repeat(np.arange(num_annotators), [len(rows) for rows in chosen])
-    if at_least_one:
-        bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
-        if len(bare):
-            drawn = generator.choice(num_annotators, size=len(bare), p=share / share.sum())
-            instances = np.concatenate([instances, bare])
-            annotators = np.concatenate([annotators, drawn])
+    bare = np.flatnonzero(np.bincount(instances, minlength=num_instances) == 0)
+    if len(bare):
+        drawn = generator.choice(num_annotators, size=len(bare), p=share / share.sum())
+        instances = np.concatenate([instances, bare])
+        annotators = np.concatenate([annotators, drawn])
     order = np.lexsort((annotators, instances))
     return instances[order], annotators[order]
 
@@ -217,9 +199,7 @@ def simulate(
     seed: int,
     *,
     rates: ArrayLike = 1.0,
-    at_least_one: bool = True,
     instance_names: Names | None = None,
-    annotator_names: Names | None = None,
     class_names: Names | None = None,
 ) -> Annotations:
     """Lets annotators with given confusion matrices label instances of known truth.
@@ -229,33 +209,22 @@ def simulate(
         confusions: `[R, C, C]`, axes (annotator, true class, observed class), rows sum to 1.
         seed: of the assignment and of the labels.
         rates: of labelling an instance, see `assignment`.
-        at_least_one: whether each instance gets a label, see `assignment`.
         instance_names: `[N]`, as for `Annotations`.
-        annotator_names: `[R]`.
         class_names: `[C]`.
 
     Raises:
         DataError: truth that is not class codes of these matrices, or rows that are no
             distributions.
     """
-    codes = np.asarray(truth)
-    matrices = np.asarray(confusions, dtype=np.float64)
-    if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2]:
+    codes, matrices = np.asarray(truth), np.asarray(confusions, dtype=np.float64)
+    if matrices.ndim != 3 or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
         raise DataError(
-            f"confusions: expected shape [annotators, classes, classes], received {matrices.shape}"
+            "confusions: expected probabilities of shape [annotators, classes, classes] that sum to"
+            f" 1 in each row, received shape {matrices.shape}"
         )
-    if not ((matrices >= 0).all() and np.allclose(matrices.sum(axis=2), 1.0)):
-        raise DataError("confusions: expected rows of probabilities that sum to 1")
-    if (
-        codes.ndim != 1
-        or codes.dtype.kind not in "iu"
-        or (codes.size and not (codes.min() >= 0 and codes.max() < matrices.shape[1]))
-    ):
-        raise DataError(
-            f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received {codes.dtype}"
-            f" of shape {codes.shape}"
-        )
-    instances, annotators = assignment(len(codes), len(matrices), seed, rates, at_least_one)
+    if not np.isin(codes, np.arange(matrices.shape[1])).all():
+        raise DataError(f"truth: expected class codes from 0 to {matrices.shape[1] - 1}")
+    instances, annotators = assignment(len(codes), len(matrices), seed, rates)
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
     draws = _generator(seed, _LABEL).random(len(instances))
@@ -268,7 +237,6 @@ def simulate(
         num_annotators=len(matrices),
         num_classes=matrices.shape[1],
         instance_names=instance_names,
-        annotator_names=annotator_names,
         class_names=class_names,
     )
 
@@ -279,7 +247,7 @@ def remove_annotations(
     """Keeps a random share of the annotations, for studies of sparsity.
 
     Args:
-        annotations: with identities, or vote counts.
+        annotations: with identities.
         keep: the share to keep, above 0 and at most 1; `round(keep * A)` annotations stay.
         seed: of the draw. With one seed, what a smaller share keeps is a part of what a larger
             share keeps.
@@ -296,26 +264,13 @@ def remove_annotations(
         raise DataError(
             f"keep_annotations: expected a share above 0 and at most 1, received {keep}"
         )
+    annotations.require_identities("keep_annotations")
     total = annotations.num_annotations
-    if annotations.has_identities:
-        instances = annotations.instances.astype(np.int64)
-    else:
-        votes = annotations.vote_counts()
-        cells = np.repeat(np.arange(votes.size), votes.ravel())
-        instances = cells // votes.shape[1]
-    order = _generator(seed, _REMOVE).permutation(total)
-    if at_least_one and total:
+    order, size = _generator(seed, _REMOVE).permutation(total), round(keep * total)
+    if at_least_one:
         # Whatever comes first in an instance's turn goes to the front.
         first = np.zeros(total, dtype=bool)
-        first[np.unique(instances[order], return_index=True)[1]] = True
+        first[np.unique(annotations.instances[order], return_index=True)[1]] = True
         order = np.concatenate([order[first], order[~first]])
-        size = max(round(keep * total), int(first.sum()))
-    else:
-        size = round(keep * total)
-    chosen = np.sort(order[:size])
-    if annotations.has_identities:
-        return annotations.select(chosen)
-    left = np.bincount(cells[chosen], minlength=votes.size).reshape(votes.shape)
-    return Annotations.from_votes(
-        left, instance_names=annotations.instance_names, class_names=annotations.class_names
-    )
+        size = max(size, int(first.sum()))
+    return annotations.select(np.sort(order[:size]))

@@ -58,13 +58,14 @@ def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         ]
     )
     crowd = simulation.simulate(truth, annotators, seed, rates=CANCER_RATES, class_names=names)
-    citation = (
-        "Wolberg, Mangasarian, Street, Street: Breast Cancer Wisconsin (Diagnostic), UCI"
-        " Machine Learning Repository, 1993"
+    card = Card(
+        title="Breast cancer (diagnostic), simulated crowd",
+        source="sklearn.datasets.load_breast_cancer (UCI 17)",
+        licence="CC BY 4.0",
+        citation="Wolberg, Mangasarian, Street, Street: Breast Cancer Wisconsin (Diagnostic), UCI"
+        " Machine Learning Repository, 1993",
+        notes=_NOTES,
     )
-    source = "sklearn.datasets.load_breast_cancer (UCI 17)"
-    title = "Breast cancer (diagnostic), simulated crowd"
-    card = Card(title, source, "CC BY 4.0", citation, notes=_NOTES)
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd(
         "breast_cancer", bunch.data, truth, crowd, parts, seed=seed, card=card
@@ -89,12 +90,13 @@ def load_digit_images(data_dir: Path | None = None, seed: int = 0) -> CrowdDatas
         ]
     )
     crowd = simulation.simulate(truth, annotators, seed, rates=DIGITS_RATES)
-    citation = (
-        "Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning"
-        " Repository, 1998"
+    card = Card(
+        title="Handwritten digits, simulated crowd",
+        source="sklearn.datasets.load_digits (UCI 80)",
+        licence="CC BY 4.0",
+        citation="Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning"
+        " Repository, 1998",
+        notes=_NOTES,
     )
-    source = "sklearn.datasets.load_digits (UCI 80)"
-    title = "Handwritten digits, simulated crowd"
-    card = Card(title, source, "CC BY 4.0", citation, notes=_NOTES)
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd("digits", bunch.data, truth, crowd, parts, seed=seed, card=card)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +72,7 @@ def _standard(columns: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def check_apart(training: FeatureTable, test: FeatureTable, path: Path) -> None:
-    """Rejects test items that are training items; warns of ids that both files use.
+    """Rejects test items that are training items; other items may have their ids.
 
     Args:
         training: the training items.
@@ -86,15 +85,11 @@ def check_apart(training: FeatureTable, test: FeatureTable, path: Path) -> None:
     if ending(path) == ".npy":
         return
     places = {item: row for row, item in enumerate(training.items.tolist())}
-    shared = [(row, places[item]) for row, item in enumerate(test.items) if item in places]
-    same = [row for row, place in shared if np.array_equal(test.rows[row], training.rows[place])]
+    same = [
+        item
+        for row, item in enumerate(test.items.tolist())
+        if item in places and np.array_equal(test.rows[row], training.rows[places[item]])
+    ]
     if same:
-        first = test.items[same[0]]
-        problem = f"{len(same):,} test items are training items (the first is {first!r})"
+        problem = f"{len(same):,} test items are training items (the first is {same[0]!r})"
         raise error("leak", path, problem=problem, advice="Remove them from one of the files")
-    if shared:
-        warnings.warn(
-            f"{path}: {len(shared):,} test items have the id of a training item, but other"
-            " features. They are treated as different items.",
-            stacklevel=4,
-        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +80,8 @@ def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDa
         train = np.setdiff1d(np.arange(len(table.rows)), chosen)
         test = Split(table.rows[chosen], labels, crowd.instance_names[chosen], crowd[chosen])
     training = crowd[train]
-    _check_training(training, labels_file)
+    if not training.annotated.any():
+        raise DataError(f"{labels_file}: no labels of training items, only of test items.")
     return CrowdDataset(
         name="table",
         features=table.rows[train],
@@ -160,19 +160,3 @@ def _drawn_rows(
     annotated = np.flatnonzero(crowd.annotated)
     chosen = annotated[stratified_sample(votes[annotated], size, seed)]
     return chosen, votes[chosen]
-
-
-def _check_training(training: Annotations, path: Path) -> None:
-    bare = np.flatnonzero(~training.annotated)
-    if len(bare) == training.num_instances:
-        raise DataError(
-            f"{path}: expected annotations of training instances, received none once the test split"
-            " is taken out"
-        )
-    if len(bare):
-        name = spelt(training.instance_names[bare[0]])
-        warnings.warn(
-            f"{path}: {len(bare)} of {training.num_instances} training instances have no"
-            f" annotations (the first is task {name}); they are left out of training",
-            stacklevel=3,
-        )

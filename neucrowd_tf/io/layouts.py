@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
@@ -74,7 +75,10 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     check_header_again(table)
     words = {"task": ",".join(roles.task) or "the row's number"}
     if roles.layout in ("long", "one_hot"):
-        columns = _of_rows(table, roles, options)
+        long = roles.layout == "long"
+        labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
+        items, annotators = table.coded(roles.task), table.coded(roles.worker)
+        columns = LabelColumns("", items, annotators, labels, table.place)
         words["worker"] = ",".join(roles.worker)
     else:
         columns = _of_cells(table, roles)
@@ -91,14 +95,6 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     )
 
 
-def _of_rows(table: Table, roles: Roles, options: TableOptions) -> LabelColumns:
-    """Returns the labels of a table with a label per row."""
-    long = roles.layout == "long"
-    labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
-    items, annotators = table.coded(roles.task), table.coded(roles.worker)
-    return LabelColumns("", items, annotators, labels, table.place)
-
-
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     """Returns the labels, or counts of votes, of a table with several in a row."""
     width, counts = len(roles.label), None
@@ -110,7 +106,11 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
         return f"{table.place(at // width)}, column {roles.label[at % width]!r}"
 
     if roles.layout == "votes":
-        counts, annotators = _counts(table, roles.label, cells, place), ()
+        for at, cell in enumerate(cells):
+            if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
+                column = roles.label[at % width]
+                raise error("bad_count", table.path, place(at), column=column, value=cell)
+        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], ()
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
@@ -135,25 +135,9 @@ def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
 
 def _class_of(column: str, columns: Sequence[str]) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
-    start = column
-    for other in columns:
-        while not other.startswith(start):
-            start = start[:-1]
+    start = os.path.commonprefix([*columns])  # noqa: RUF071
     cut = max(start.rfind(sign) for sign in "._ ") + 1
     return column[cut:] if len(columns) > 1 else column
-
-
-def _counts(
-    table: Table, columns: Sequence[str], cells: list[str], place: Callable[[int], str]
-) -> list[int]:
-    counts = []
-    for at, cell in enumerate(cells):
-        text = cell.strip().removesuffix(".0")
-        if not (text.isdigit() and len(text) < 10) and text:
-            column = columns[at % len(columns)]
-            raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts.append(int(text or 0))
-    return counts
 
 
 def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | list[str]]:
@@ -173,19 +157,15 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | li
 
 def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
     """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
-    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf":
-        problem = f"expected a matrix of class codes, received shape {matrix.shape}"
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
+        problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"
         raise broken(path, f"{problem} of {matrix.dtype}")
-    if matrix.dtype.kind == "f":
-        matrix = np.where(np.isfinite(matrix), matrix, -1)
-        if (matrix != np.round(matrix)).any():
-            raise broken(path, "the matrix has numbers that are not whole")
     rows, width = matrix.shape
     return LabelColumns(
         layout="matrix",
         items=[str(row) for row in range(rows) for _ in range(width)],
         annotators=[str(column) for column in range(width)] * rows,
-        labels=list(map(str, matrix.astype(np.int64).ravel().tolist())),
+        labels=list(map(str, matrix.ravel().tolist())),
         place=lambda at: f"row {at // width}, column {at % width}",
         annotators_in_columns=True,
         coded=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.flags import parse_value
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
@@ -102,15 +102,8 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
     if isinstance(name, tuple):
         return list(name)
     if sign == "list":
-        text = name.strip()
-        try:
-            values = json.loads(text)
-        except ValueError:
-            # Python's own spelling of a list of texts.
-            values = re.findall(r"""'([^']*)'|"([^"]*)\"""", text) if text[:1] == "[" else [text]
-            values = [a or b for a, b in values] if text[:1] == "[" else values
-        if not isinstance(values, list):
-            values = [values]
+        values = parse_value(name.strip())  # as JSON or Python spells a list
+        values = values if isinstance(values, list) else [values]
         if any(isinstance(value, (dict, list)) for value in values):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)
         return [str(value) for value in values]

@@ -175,18 +175,11 @@ def test_without_truth_the_test_labels_are_votes(files) -> None:
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 
-def test_instance_without_annotations_is_kept_with_a_warning(files) -> None:
+def test_instance_without_annotations_is_kept(files) -> None:
     paths = files(
         features=FEATURES + "t6,1,1\n", annotations=LONG, test_features=OTHERS, test_truth=TRUTH
     )
-    with pytest.warns(
-        UserWarning,
-        match=(
-            r"annotations\.csv: 1 of 7 training instances have no annotations \(the first is task"
-            r" 't6'\)"
-        ),
-    ):
-        result = load(**paths)
+    result = load(**paths)
     assert len(result.features) == 7 and result.annotations.annotated.tolist() == [True] * 6 + [
         False
     ]

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,14 +22,10 @@ def _check_target(path: Path) -> None:
 
     These are a folder, a pipe, and a device (/dev/null, if the user may write there).
     """
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return  # it is new, or writing says more
-    if stat.S_ISDIR(mode):
+    if os.path.isdir(path):
         message = "expected a file to write, received a folder"
         raise IsADirectoryError(errno.EISDIR, message, str(path))
-    if not stat.S_ISREG(mode):
+    if os.path.exists(path) and not os.path.isfile(path):
         message = "expected a file to write, received a pipe or a device"
         raise OSError(errno.EINVAL, message, str(path))
 
