@@ -22,17 +22,11 @@ Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
 def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
     """Returns `values` as one-dimensional int32 codes; raises DataError for other values."""
     array = np.asarray(values)
-    if array.ndim != 1:
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
         raise DataError(
-            f"{title}: expected a one-dimensional array of codes, received shape {array.shape}"
+            f"{title}: expected a one-dimensional array of integer codes, received {array.dtype} of"
+            f" shape {array.shape}; use Annotations.from_arrays for names"
         )
-    if array.dtype.kind not in "iu":
-        if array.size and array.dtype.kind != "b":
-            raise DataError(
-                f"{title}: expected integer codes, received dtype {array.dtype}; use"
-                " Annotations.from_arrays for names"
-            )
-        array = array.astype(np.int32)
     return array.astype(np.int32, copy=False)
 
 

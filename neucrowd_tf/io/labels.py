@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import broken, error
+from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import SHOWN, few, is_missing
 from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.head import Head, unknown
+from neucrowd_tf.io.importers import TOOLS, find
 from neucrowd_tf.io.items import matched
-from neucrowd_tf.io.layouts import read_columns
+from neucrowd_tf.io.layouts import columns_of, of_matrix
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
     bin_names,
@@ -33,6 +36,7 @@ from neucrowd_tf.io.values import (
 )
 from neucrowd_tf.names import encode, typed_names
 
+MOST_CELLS = 10**9  # of a matrix in an NPY file
 RAREST = 5  # classes that are shown besides the most frequent ones
 TABLE = "table"  # the name of no tool
 
@@ -96,6 +100,36 @@ def read_annotations(
     for line in reading.lines:
         report(line)
     return reading
+
+
+def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
+    """Returns items, annotators and labels as the file has them.
+
+    Raises:
+        DataError: a file whose layout or roles are not known.
+    """
+    head = Head(path, options)
+    if head.kind == "npy":
+        return of_matrix(read_npy(path, MOST_CELLS), path)
+    importer = TOOLS.get(tool)
+    if importer is not None and not importer.matches(head):
+        problem = f"this does not look like an export of {importer.NAME}"
+        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
+    if tool == "auto" and options.header != "none" and not options.votes_columns:
+        importer = find(head)
+    if importer is not None:
+        return importer.read(head, options)  # type: ignore[no-any-return]
+    if head.kind in ("zip", "folder"):
+        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
+        raise unreadable(path, problem, "Name a file of labels")
+    nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
+    if head.is_json and (head.keys or nested):
+        list(head.records())  # damaged JSON is an error of its own
+        raise unknown(head)
+    for name in ("question", "first"):
+        if getattr(options, name):
+            raise UsageError(f"--{name}: {path} is no export. Remove it, or convert the export.")
+    return columns_of(head.table(strict=False), options)
 
 
 class _Values:

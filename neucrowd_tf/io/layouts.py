@@ -1,4 +1,4 @@
-"""The layouts of labels: a tool's export, a table, or a matrix, as `LabelColumns`."""
+"""The layouts of tables of labels, and a matrix, as `LabelColumns`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import broken, error, unreadable
+from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.io.head import Head, unknown
-from neucrowd_tf.io.importers import TOOLS, find
 from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
 
-MOST_CELLS = 10**9  # of a matrix in an NPY file
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
 LAYOUTS = {
     "long": "long table",
@@ -31,36 +26,6 @@ LAYOUTS = {
     "pairs": "table with several annotators per row",
     "matrix": "matrix without a header",
 }
-
-
-def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
-    """Returns items, annotators and labels as the file has them.
-
-    Raises:
-        DataError: a file whose layout or roles are not known.
-    """
-    head = Head(path, options)
-    if head.kind == "npy":
-        return _of_matrix(read_npy(path, MOST_CELLS), path)
-    importer = TOOLS.get(tool)
-    if importer is not None and not importer.matches(head):
-        problem = f"this does not look like an export of {importer.NAME}"
-        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
-    if tool == "auto" and options.header != "none" and not options.votes_columns:
-        importer = find(head)
-    if importer is not None:
-        return importer.read(head, options)  # type: ignore[no-any-return]
-    if head.kind in ("zip", "folder"):
-        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
-        raise unreadable(path, problem, "Name a file of labels")
-    nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
-    if head.is_json and (head.keys or nested):
-        list(head.records())  # damaged JSON is an error of its own
-        raise unknown(head)
-    for name in ("question", "first"):
-        if getattr(options, name):
-            raise UsageError(f"--{name}: {path} is no export. Remove it, or convert the export.")
-    return columns_of(head.table(strict=False), options)
 
 
 def columns_of(table: Table, options: TableOptions) -> LabelColumns:
@@ -155,7 +120,7 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | li
     return labels
 
 
-def _of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
+def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
     """Returns the labels of an `[N, R]` array of class codes; -1 is missing."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"

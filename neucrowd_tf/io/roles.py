@@ -6,7 +6,6 @@ values, and ends with a command to paste.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
 import sys
@@ -14,8 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-
-import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
@@ -253,11 +250,8 @@ class _Decision:
         sizes = [len(self.table.distinct(column)) for column in self.table.columns]
         if len(names) not in (3, 4) or any(self.held.values()):
             return self._command({}, "--header=none")
-        label = min(range(len(names)), key=sizes.__getitem__)
-        item = max(range(len(names)), key=sizes.__getitem__)
-        rest = [at for at in range(len(names)) if at not in (label, item)]
-        worker = min(rest, key=lambda at: abs(sizes[at] - np.median(sizes)))
-        roles = {"task": names[item], "worker": names[worker], "label": names[label]}
+        label, *_, worker, item = (name for _, name in sorted(zip(sizes, names, strict=True)))
+        roles = {"task": item, "worker": worker, "label": label}
         return (
             self._command(roles, "--header=none")
             + "\nCheck which column is the item: the proposal takes the one with more values.\n"
@@ -369,40 +363,3 @@ def command_line(path: Path, flags: Sequence[str]) -> str:
     names = tuple(text.partition("=")[0] + "=" for text in flags)
     rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
     return " ".join([*filter(None, ["neucrowd", name]), *rest, *flags])
-
-
-def answer_column(
-    table: Table,
-    *,
-    item: Sequence[str],
-    annotator: Sequence[str],
-    options: TableOptions,
-    columns: Sequence[str] | None = None,
-) -> tuple[str, str]:
-    """Returns the column of labels of a tool's table, and why it is this one.
-
-    Args:
-        table: the table.
-        item: the tool's columns of items.
-        annotator: the tool's columns of annotators.
-        options: flags go first.
-        columns: the candidates; None for all other columns.
-
-    Raises:
-        DataError: no column, or several, could be it; with a command to paste.
-    """
-    decision = _Decision(table, dataclasses.replace(options, task_column=(), worker_column=()))
-    if decision.flags["label"]:
-        return decision.flags["label"][0], ""
-    decision.held = {"task": [*item], "worker": [*annotator], "label": []}
-    candidates = [c for c in decision.left if columns is None or c in columns]
-    named = [column for column in roles_of(candidates)["label"] if table.distinct(column)]
-    answers, _ = answers_of(table, item, annotator, candidates)
-    if len(named) == 1:
-        return named[0], ""
-    if len(answers) == 1:
-        return answers[0], "the only column of few values that differs between rows of an item"
-    if answers or named:
-        decision._which(answers or named, "several columns could be the label")
-    decision._ask(["label"])
-    raise AssertionError("asking raises")

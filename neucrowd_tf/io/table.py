@@ -72,6 +72,12 @@ class Table:
         rows = zip(*(self[column] for column in columns), strict=True)
         return [JOINT.join(row) if all(row) else "" for row in rows]
 
+    def only(self, columns: Sequence[str]) -> Table:
+        """Returns the table with these columns, each once."""
+        names = tuple(dict.fromkeys(columns))
+        cells = [self.cells[self.columns.index(name)] for name in names]
+        return dataclasses.replace(self, columns=names, cells=cells)
+
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"

@@ -183,7 +183,7 @@ ERRORS = {
     ),
     "float codes": (
         lambda: Annotations([0.5], [0], [0]),
-        r"instances: expected integer codes, received dtype float64",
+        r"instances: expected a one-dimensional array of integer codes, received float64",
     ),
     "name count": (
         lambda: Annotations([0], [0], [0], num_classes=2, class_names=["a"]),

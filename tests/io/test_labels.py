@@ -13,8 +13,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.items import match_items
-from neucrowd_tf.io.labels import Reading, read_annotations
-from neucrowd_tf.io.layouts import read_columns
+from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import dataclasses
 from collections.abc import Iterator, Sequence
 
+from neucrowd_tf.io import layouts
 from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
-from neucrowd_tf.io.roles import answer_column
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import JOINT, Table
 
@@ -53,18 +53,11 @@ def read_table(
         notes: lines to print.
     """
     table = head.table()
-    items, annotators = (options.task_column or (item,), options.worker_column or (annotator,))
-    label, reason = answer_column(
-        table, item=items, annotator=annotators, options=options, columns=answers
+    items = columns_of(table, options, "task", [item])
+    annotators = columns_of(table, options, "worker", [annotator])
+    labels = columns_of(table, options, "label", answers)
+    options = dataclasses.replace(
+        options, task_column=tuple(items), worker_column=tuple(annotators)
     )
-    return LabelColumns(
-        layout=name,
-        items=table.joined(items),
-        annotators=table.joined(annotators),
-        labels=table[label],
-        place=table.place,
-        roles={"task": ",".join(items), "worker": ",".join(annotators), "label": label},
-        reason=reason,
-        notes=tuple(notes),
-        left_out=Counter(),
-    )
+    columns = layouts.columns_of(table.only([*items, *annotators, *labels]), options)
+    return dataclasses.replace(columns, layout=name, notes=tuple(notes), unused=())
