@@ -35,7 +35,6 @@ class Flags(TableOptions):
     tasks: Path | None = flag(
         None, help="CSV to write: task,text, if the export has the texts that were labelled."
     )
-    gold: Path | None = flag(None, help="CSV to write: task,label, if the export has true labels.")
 
 
 def convert(flags: Flags) -> list[str]:
@@ -44,24 +43,18 @@ def convert(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    check_outputs(
-        {"--output": flags.output, "--tasks": flags.tasks, "--gold": flags.gold},
-        {"--input": flags.input},
-    )
+    outputs = {"--output": flags.output, "--tasks": flags.tasks}
+    check_outputs(outputs, {"--input": flags.input})
     reading = read_annotations(flags.input, flags, tool=flags.tool)
     crowd, texts = reading.annotations, dict(reading.texts)
     if not crowd.has_identities:
         raise DataError(f"{flags.input}: vote counts do not name annotators. Convert labels.")
     if flags.tasks is not None and not texts:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")
-    if flags.gold is not None and not reading.gold:
-        raise UsageError(f"--gold: {flags.input} does not contain true labels. Leave --gold out.")
     rows = ([*map(str, row)] for row in crowd.to_frame().itertuples(index=False))
     written = {flags.output: to_csv(COLUMNS, rows)}
     if flags.tasks is not None:
         written[flags.tasks] = to_csv(("task", "text"), texts.items())
-    if flags.gold is not None:
-        written[flags.gold] = to_csv(("task", "label"), reading.gold.items())
     write_outputs(written)
     return []
 

@@ -196,14 +196,9 @@ def annotator_accuracy(
         IdentitiesError: vote counts only.
         DataError: truth of another length, or codes out of range.
     """
-    annotations.require_identities("annotator accuracy")
-    codes = known_codes(annotations, truth)[annotations.instances]
-    scored = codes >= 0
-    annotators = annotations.annotators[scored]
-    labels = np.bincount(annotators, minlength=annotations.num_annotators)
-    right = annotators[annotations.labels[scored] == codes[scored]]
-    correct = np.bincount(right, minlength=annotations.num_annotators)
-    with np.errstate(invalid="ignore", divide="ignore"):
+    counts = annotator_confusion(annotations, truth)
+    labels, correct = counts.sum(axis=(1, 2)), counts.trace(axis1=1, axis2=2)
+    with np.errstate(invalid="ignore"):
         return np.where(labels > 0, correct / labels, np.nan), labels
 
 
@@ -225,7 +220,7 @@ def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[n
 
     Instances without a true label are left out.
     """
-    annotations.require_identities("annotator confusion")
+    annotations.require_identities("the accuracy of annotators")
     codes = known_codes(annotations, truth)[annotations.instances]
     scored = codes >= 0
     classes = annotations.num_classes
