@@ -123,7 +123,36 @@ def _register(
         crowd = Crowd(**{**defaults, **options})
         check_arguments(crowd)
         features, labels = read(data_dir)
-        return _draw(name, features, labels, *sizes(labels, crowd.ratio), seed, crowd)
+        train_sizes, test_size = sizes(labels, crowd.ratio)
+        generator = np.random.default_rng([seed, 0x1CED])
+        train_rows, test_rows = [], []
+        codes = np.full(len(labels), -1, dtype=np.int64)
+        for code, (label, size) in enumerate(train_sizes.items()):
+            rows = generator.permutation(np.flatnonzero(labels == label))
+            if len(rows) < size + test_size or not size or not test_size:
+                raise DataError(
+                    f"{name}: expected {size} training and {test_size} test rows of class {label},"
+                    f" received {len(rows)} rows"
+                )
+            codes[rows] = code
+            train_rows.append(rows[:size])
+            test_rows.append(rows[size : size + test_size])
+        train, test = (
+            generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows)
+        )
+        skills = simulation.class_skill_annotators(
+            crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
+        )
+        return CrowdDataset(
+            name=name,
+            features=features[train],
+            annotations=simulation.simulate(
+                codes[train], skills, seed, rates=crowd.rate, instance_names=train
+            ),
+            truth=codes[train],
+            test=Split(features[test], codes[test], test),
+            card=catalogue.card(name),
+        )
 
     return register_dataset(name, summary=summary, simulated=True, options=OPTIONS)(load)
 
@@ -138,41 +167,3 @@ def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
         max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
         for code in range(num_classes)
     ]
-
-
-def _draw(
-    name: str,
-    features: NDArray[Any],
-    labels: NDArray[Any],
-    sizes: dict[int, int],
-    test_size: int,
-    seed: int,
-    crowd: Crowd,
-) -> CrowdDataset:
-    generator = np.random.default_rng([seed, 0x1CED])
-    train_rows, test_rows = [], []
-    codes = np.full(len(labels), -1, dtype=np.int64)
-    for code, (label, size) in enumerate(sizes.items()):
-        rows = generator.permutation(np.flatnonzero(labels == label))
-        if len(rows) < size + test_size or not size or not test_size:
-            raise DataError(
-                f"{name}: expected {size} training and {test_size} test rows of class {label},"
-                f" received {len(rows)} rows"
-            )
-        codes[rows] = code
-        train_rows.append(rows[:size])
-        test_rows.append(rows[size : size + test_size])
-    train, test = (generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows))
-    skills = simulation.class_skill_annotators(
-        crowd.annotators, len(sizes), seed, low=crowd.low, high=crowd.high
-    )
-    return CrowdDataset(
-        name=name,
-        features=features[train],
-        annotations=simulation.simulate(
-            codes[train], skills, seed, rates=crowd.rate, instance_names=train
-        ),
-        truth=codes[train],
-        test=Split(features[test], codes[test], test),
-        card=catalogue.card(name),
-    )

@@ -76,24 +76,20 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
     return Split(split.features[chosen], labels[chosen], split.names[chosen], crowd)
 
 
-def _load(
-    whole: registry.Dataset,
-    positive: int,
-    data_dir: Path | None = None,
-    seed: int = 0,
-    **options: Any,
-) -> CrowdDataset:
-    drawn_by = seed if whole.simulated else 0
-    return one_vs_rest(whole.load(data_dir, seed, **options), positive, drawn_by)
-
-
 def register_one_vs_rest(name: str, num_classes: int) -> None:
     """Registers `<name>_ovr_<c>` for each class of a registered dataset, with the same options."""
     whole = registry.dataset(name)
+
+    def load(
+        positive: int, data_dir: Path | None = None, seed: int = 0, **options: Any
+    ) -> CrowdDataset:
+        dataset = whole.load(data_dir, seed, **options)
+        return one_vs_rest(dataset, positive, seed if whole.simulated else 0)
+
     for positive in range(num_classes):
         registry.register_dataset(
             f"{name}_ovr_{positive}",
             summary=f"class {positive} of {name} against the rest, balanced test set",
             simulated=whole.simulated,
             options=whole.options,
-        )(functools.partial(_load, whole, positive))
+        )(functools.partial(load, positive))

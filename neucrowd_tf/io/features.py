@@ -103,8 +103,7 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     options = options_beside(path, options)
     table = read_table(path, options)
     items = item_ids(table, options)
-    folded = {name.casefold(): name for name in reversed(table.columns)}
-    column = next((folded[name] for name in TEXTS if name in folded), None)
+    column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
     if column is None:
         columns, advice = ", ".join(table.columns), f"Name the texts' column {TEXTS[0]}."
         shown = f"The columns are {columns}"

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
 
-MOST_BYTES = 1 << 33  # of all images as float32
 DEEP = 65535.0  # the white of 16 bits
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
@@ -43,20 +42,15 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
         ) from None
     files = image_files(folder)
     shape = read_image(files[0], size).shape
-    if 4 * len(files) * np.prod(shape) > MOST_BYTES:
-        raise _error(folder, f"the images take more than {MOST_BYTES >> 30} GB of memory")
     rows = np.empty((len(files), *shape), dtype=np.float32)
     for row, path in enumerate(files):
         pixels = read_image(path, size)
         if pixels.shape != shape:
             sizes = ["x".join(map(str, each[:2])) for each in (pixels.shape, shape)]
-            raise _error(path, f"the image has {sizes[0]} pixels, the first one {sizes[1]}")
+            problem = f"the image has {sizes[0]} pixels, the first one {sizes[1]}"
+            raise unreadable(path, problem, "Scale all images with --image_size")
         rows[row] = pixels
     return as_name_array([path.stem for path in files]), rows
-
-
-def _error(path: Path, problem: str) -> DataError:
-    return unreadable(path, problem, "Scale all images with --image_size")
 
 
 def image_files(folder: Path) -> list[Path]:

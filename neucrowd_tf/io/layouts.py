@@ -125,14 +125,7 @@ def of_matrix(matrix: NDArray[Any], path: Path) -> LabelColumns:
     if matrix.ndim != 2 or matrix.dtype.kind not in "iu":
         problem = f"expected a matrix of whole numbers, received shape {matrix.shape}"
         raise broken(path, f"{problem} of {matrix.dtype}")
-    rows, width = matrix.shape
-    return LabelColumns(
-        layout="matrix",
-        items=[str(row) for row in range(rows) for _ in range(width)],
-        annotators=[str(column) for column in range(width)] * rows,
-        labels=list(map(str, matrix.ravel().tolist())),
-        place=lambda at: f"row {at // width}, column {at % width}",
-        annotators_in_columns=True,
-        coded=True,
-        rows=tuple(map(str, range(rows))),
-    )
+    names = tuple(map(str, range(matrix.shape[1])))
+    cells = [list(map(str, column)) for column in matrix.T.tolist()]
+    table = Table(path, names, cells, header=False)
+    return dataclasses.replace(_of_cells(table, Roles("matrix", label=names)), layout="matrix")
