@@ -22,6 +22,7 @@ from neucrowd_tf.io.head import Head, unknown
 from neucrowd_tf.io.importers import TOOLS, find
 from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import columns_of, of_matrix
+from neucrowd_tf.io.roles import WORDS
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
     bin_names,
@@ -208,10 +209,6 @@ class _Values:
 
         return place
 
-    @property
-    def _column(self) -> str:
-        return self.columns.roles.get("label", "label")
-
     def _split(self) -> None:
         """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
         options, place = self.options, self._place(self.codes)
@@ -253,7 +250,8 @@ class _Values:
         check_ids(path, "annotator", self.annotators, where)
         where = self._place(self.codes)
         counts = np.bincount(self.codes, minlength=len(self.names))
-        self.notes += check_classes(path, self._column, self.names, counts, options)
+        column = self.columns.roles.get("label", "label")
+        self.notes += check_classes(path, column, self.names, counts, options)
         check_names(path, "label", self.names, where, options)
         check_not_names(path, self.names, self.items, self.annotators)
 
@@ -356,9 +354,8 @@ class _Values:
     def _summary(self) -> str:
         """Returns the first line."""
         columns = self.columns
-        words = {"task": "item", "worker": "annotator", "label": "label"}
         roles = ", ".join(
-            f"{word} {columns.roles[role]}" for role, word in words.items() if role in columns.roles
+            f"{word} {columns.roles[role]}" for role, word in WORDS.items() if role in columns.roles
         )
         people = int((np.bincount(self.annotator_codes) > 0).sum())
         line = (
@@ -385,8 +382,6 @@ class _Values:
                 yield "There is one annotator."
             elif int(crowd.vote_counts().sum(axis=1).max(initial=0)) == 1:
                 yield "Each item has one label."
-            if np.sum(counts > 0) == 1:
-                yield "All labels are the same."
 
 
 def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:

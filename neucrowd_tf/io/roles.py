@@ -354,12 +354,9 @@ def as_list(names: Sequence[str]) -> str:
 
 def command_line(path: Path, flags: Sequence[str]) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    program, typed = Path(sys.argv[0] or "-"), sys.argv[1:]
-    stems = {"__main__": "", "neucrowd": "", "run_experiment": "run"}
-    name = stems.get(program.stem, program.stem)
+    typed = sys.argv[1:]
     if not any(str(path) in argument for argument in typed):
-        words = ["neucrowd", "aggregate", f"--annotations={shlex.quote(str(path))}"]
-        return " ".join([*words, *flags])
+        typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)
     rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
-    return " ".join([*filter(None, ["neucrowd", name]), *rest, *flags])
+    return " ".join(["neucrowd", *rest, *flags])

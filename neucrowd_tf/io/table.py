@@ -12,7 +12,6 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -54,6 +53,9 @@ class Table:
     lines: Sequence[int] | None = None
     header: bool = True
     wrong: DataError | None = None
+    _codes: dict[str, tuple[list[str], Any]] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         first = self.cells[0] if self.cells else []
@@ -81,10 +83,6 @@ class Table:
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
-
-    @cached_property
-    def _codes(self) -> dict[str, tuple[list[str], Any]]:
-        return {}
 
     def codes(self, column: str) -> tuple[list[str], Any]:
         """Returns the different texts of a column in order, and the code of each row."""

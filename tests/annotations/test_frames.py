@@ -85,7 +85,9 @@ def test_features_are_matched_by_name(annotations: Any) -> None:
     assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
     four = pd.DataFrame({"x": range(4)}, index=["d", "a", "b", "c"])
     assert align_annotations(four, annotations).annotated.tolist() == [False, True, True, True]
-    with pytest.raises(DataError, match=r"expected tasks of the features' index .*received 'c'"):
+    with pytest.raises(
+        DataError, match=r"instance names: expected one of 'a', 'b', 'x', received 'c'"
+    ):
         align_annotations(features(["a", "b", "x"]), annotations)
     with pytest.raises(DataError, match="expected each task once in the index, received 'a' again"):
         align_annotations(features(["a", "b", "a"]), annotations)
