@@ -59,7 +59,7 @@ def read_features(
 
     Args:
         path: the file.
-        options: of which the separator and the column of items count, if the file has them.
+        options: of which the column of items counts, if the file has it.
         ignore: columns that are no features.
 
     Raises:

@@ -22,7 +22,7 @@ from neucrowd_tf.names import roles_of
 def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
     """Reads a table that belongs to the labels.
 
-    Flags count as far as the file has such columns, and such a separator.
+    Flags of columns count as far as the file has such columns.
 
     Returns:
         the table, and the options that count.

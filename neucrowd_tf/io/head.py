@@ -14,7 +14,7 @@ from typing import Any, Literal
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
-from neucrowd_tf.io.files.reading import UTF16, ZIP, check_regular, ending, open_bytes, read_text
+from neucrowd_tf.io.files.reading import UTF16, check_regular, ending, open_bytes, read_text
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table, read_table, separator_of, table_of_records
 
@@ -62,14 +62,11 @@ class Head:
 
     def _look_at_archive(self) -> bool:
         """Sets kind and names of an archive of several files; returns whether it is one."""
-        with open_bytes(self.path, unzip=False) as stream:
-            if stream.read(4) != ZIP:
-                return False
         try:
             with zipfile.ZipFile(self.path) as archive:
                 members = [item for item in archive.infolist() if not item.is_dir()]
         except (zipfile.BadZipFile, OSError):
-            return False  # opening it gives the reason
+            return False  # if it is damaged, opening it gives the reason
         names = [item.filename for item in members]
         self.names = tuple(name for name in names if not name.startswith("__MACOSX/"))
         self.kind = "zip"

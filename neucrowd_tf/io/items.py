@@ -21,13 +21,10 @@ from neucrowd_tf.names import ROLES, folded, roles_of
 def options_beside(path: Path, options: TableOptions) -> TableOptions:
     """Returns the options that count for a table beside the labels.
 
-    A separator counts if the file has it, and a column if the file has one of that name.
+    A column counts if the file has one of that name, and the separator is that of the header.
     """
-    options = dataclasses.replace(options, header="first")
+    options = dataclasses.replace(options, header="first", separator=None)
     columns = head_of(path, options, 1).columns
-    if options.separator is not None and len(columns) == 1:
-        options = dataclasses.replace(options, separator=None)
-        columns = head_of(path, options, 1).columns
     lower = {column.strip().casefold() for column in columns}
     absent: Any = {
         f"{role}_column": ()

@@ -115,13 +115,13 @@ def _is_beside(name: str) -> bool:
     return name.endswith(("/", ".DS_Store")) or name.startswith("__MACOSX/")
 
 
-def read_bytes(path: str | Path, kind: str = "a file", *, unzip: bool = False) -> bytes:
-    """Reads a regular file, unpacked if it is gzip (and zip, with `unzip`).
+def read_bytes(path: str | Path, kind: str = "a file") -> bytes:
+    """Reads a regular file, unpacked if it is gzip.
 
     Raises:
         DataError: see `open_bytes`.
     """
-    with open_bytes(path, kind, unzip=unzip) as stream:
+    with open_bytes(path, kind, unzip=False) as stream:
         return stream.read()
 
 
@@ -130,7 +130,7 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
     """Opens a text in UTF-8, or in UTF-16 with a mark; packed as for `open_bytes`.
 
     Raises:
-        DataError: see `open_bytes`; other bytes, with their line.
+        DataError: see `open_bytes`; other bytes.
     """
     with open_bytes(path) as stream:
         raw: Any = stream
@@ -142,21 +142,10 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
             yield text
         except UnicodeDecodeError:
             shown = encoding.upper().removesuffix("-SIG")
-            raise error("encoding", path, _undecodable(path, encoding), encoding=shown) from None
+            raise error("encoding", path, encoding=shown) from None
         finally:
             with contextlib.suppress(ValueError):
                 text.detach()
-
-
-def _undecodable(path: str | Path, encoding: str) -> str:
-    """Returns the place of the first bytes that are not text."""
-    content = read_bytes(path, unzip=True)
-    try:
-        content.decode(encoding)
-    except UnicodeDecodeError as bad:
-        text = content[: bad.start].decode(encoding, "replace")
-        return f"line {text.count(chr(10)) + 1}"
-    return "the last line"
 
 
 def read_text(path: str | Path) -> str:

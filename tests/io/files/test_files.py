@@ -112,7 +112,7 @@ def test_json(tmp_path: pathlib.Path) -> None:
         "1": 0.5, "array": [0, 1, 2], "nan": None, "inf": None, "text": "ü", "path": str(tmp_path), "set": [2], "none": None,  # noqa: E501
     }  # fmt: skip
     (tmp_path / "b.json").write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"b\.json: line 1: the bytes are not UTF-8"):
+    with pytest.raises(DataError, match=r"b\.json: the bytes are not UTF-8"):
         read_json(tmp_path / "b.json")
     with pytest.raises(DataError, match=r"c\.json: no such file"):
         read_json(tmp_path / "c.json")
