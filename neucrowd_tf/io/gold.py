@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import is_gold, is_missing, is_second, named_columns
+from neucrowd_tf.io.column_names import flagged_columns, is_gold, is_missing, is_second
 from neucrowd_tf.io.items import item_columns, matched, only_column, options_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
@@ -38,7 +38,6 @@ def read_true_labels(
     options: TableOptions = DEFAULTS,
     *,
     drop: bool = False,
-    report: Callable[[str], None] = report_on_stderr,
 ) -> NDArray[np.int64]:
     """Reads a table with items and their true labels.
 
@@ -48,7 +47,6 @@ def read_true_labels(
         classes: `[C]` names as text.
         options: how the labels are written; see `read_beside`.
         drop: whether the file may have other items, which are left out and counted.
-        report: takes a line about what was left out.
 
     Returns:
         `[N]` class codes, -1 for items without a true label.
@@ -59,11 +57,10 @@ def read_true_labels(
     """
     table, options = read_beside(path, options)
     ids = table.joined(item_columns(table, options))
-    hits = [*options.label_column] or roles_of(table.columns)["label"]
+    hits = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
     hits = hits or [column for column in table.columns if is_gold(column)]
     hits = hits or [column for column in table.columns if is_second(column, "label")]
     column = only_column(table, hits, "label", "label")
-    column = named_columns(path, table.columns, [column], "label_column")[0]
     exact, codes = set(items), {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
@@ -87,16 +84,12 @@ def read_true_labels(
     if missing or lost:
         parts = [f"{missing:,} true labels are missing"] if missing else []
         parts += [f"{lost:,} items without labels or features are left out"] if lost else []
-        report(f"{path.name}: {' and '.join(parts)}.")
+        report_on_stderr(f"{path.name}: {' and '.join(parts)}.")
     return true
 
 
 def read_gold(
-    path: Path,
-    annotations: Annotations,
-    options: TableOptions = DEFAULTS,
-    *,
-    report: Callable[[str], None] = report_on_stderr,
+    path: Path, annotations: Annotations, options: TableOptions = DEFAULTS
 ) -> dict[object, object]:
     """Reads true labels of some items; those of other items are left out and counted.
 
@@ -108,5 +101,5 @@ def read_gold(
     """
     items, classes = annotations.instance_names.tolist(), annotations.class_names.tolist()
     names = [str(item) for item in items], [str(name) for name in classes]
-    true = read_true_labels(path, *names, options, drop=True, report=report)
+    true = read_true_labels(path, *names, options, drop=True)
     return {items[at]: classes[true[at]] for at in np.flatnonzero(true >= 0).tolist()}
