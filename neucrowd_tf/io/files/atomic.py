@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from neucrowd_tf.errors import DENIED
 from neucrowd_tf.stopping import unfinished
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -46,15 +45,12 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
-        other = error.filename not in (None, str(target))
-        if other and not Path(str(error.filename)).name.startswith(f".{target.name}."):
+        named = error.filename not in (None, str(target))
+        if named and not Path(str(error.filename)).name.startswith(f".{target.name}."):
             raise  # of another file, which was written meanwhile
-        if error.errno in DENIED:  # the user knows nothing of a temporary name
-            raise OSError(error.errno, error.strerror, str(target)) from None
-        if error.errno not in FULL:
-            raise
-        reason = os.strerror(error.errno)
-        raise OSError(error.errno, f"{reason}{FREE_SOME}", str(target)) from None
+        reason = error.strerror or str(error)  # the user knows nothing of a temporary name
+        reason += FREE_SOME if error.errno in FULL else ""
+        raise OSError(error.errno, reason, str(target)) from None
 
 
 def _make_folder(folder: Path) -> None:
@@ -69,10 +65,7 @@ def _make_folder(folder: Path) -> None:
 def _replacing(target: Path) -> Iterator[Path]:
     _make_folder(target.parent)
     parts = f".{target.name}.", ".part" + target.suffix
-    try:
-        handle, name = tempfile.mkstemp(prefix=parts[0], suffix=parts[1], dir=target.parent)
-    except OSError as error:  # which names the temporary file
-        raise OSError(error.errno, os.strerror(error.errno or 0), str(target)) from None
+    handle, name = tempfile.mkstemp(prefix=parts[0], suffix=parts[1], dir=target.parent)
     os.close(handle)
     temporary = Path(name)
     unfinished.add(temporary)
