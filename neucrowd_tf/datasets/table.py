@@ -125,11 +125,8 @@ def _published_test(
     """Returns the test split that the user gives."""
     features, truth = Path(getattr(files, f"test_{files.kind}")), Path(str(files.test_truth))
     table = _read(files, features, options)
-    missing = [name for name in training.names if name not in table.names]
-    extra = [name for name in table.names if name not in training.names]
-    if missing or extra:
-        problem = f"there is no column {missing[0]!r}" if missing else ""
-        problem = problem or f"column {extra[0]!r} is not among the training features"
+    if missing := [name for name in training.names if name not in table.names]:
+        problem = f"there is no column {missing[0]!r}"
         raise DataError(f"{features}: {problem}. Give it the columns of the training features.")
     items = table.items.tolist()
     labels = _true_labels(truth, items, crowd, options, files)
