@@ -93,9 +93,10 @@ def test_simulate_is_seeded_and_sparse() -> None:
     assert first.annotated.all() and (np.diff(first.instances) >= 0).all()
     counts = first.labels_per_annotator()
     assert counts[4] == 0 and counts[0] > counts[1] > counts[3]
-    left = simulation.simulate(truth, matrices, 1, rates=0.1, at_least_one=False)
-    # (1 - .1)^5 = .59 of the instances have no label
-    assert (~left.annotated).mean() == pytest.approx(0.59, abs=0.08)
+    few = simulation.simulate(truth, matrices, 1, rates=0.1)
+    # (1 - .1)^5 = .59 of the instances have one label because they would have none, and 5 * .1 *
+    # .9^4 = .33 have one of their own.
+    assert (few.vote_counts().sum(axis=1) == 1).mean() == pytest.approx(0.92, abs=0.04)
     named = simulation.simulate(
         [0, 1], matrices, 1, instance_names=["x", "y"], class_names=["no", "yes"]
     )

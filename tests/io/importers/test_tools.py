@@ -44,9 +44,15 @@ def read(path: Path, **flags: Any) -> LabelColumns:
     return columns
 
 
+def texts_of(column: Any) -> list[Any]:
+    """The cells of a column, which may be held as texts and codes."""
+    return [column[0][code] for code in column[1]] if isinstance(column, tuple) else [*column]
+
+
 def triples(columns: LabelColumns) -> list[tuple[str, str, Any]]:
     """The labels in the file's order, "item annotator label" each; lists stay lists."""
-    return list(zip(columns.items, columns.annotators, columns.labels, strict=True))
+    parts = (columns.items, columns.annotators, columns.labels)
+    return list(zip(*map(texts_of, parts), strict=True))
 
 
 @pytest.mark.parametrize(("tool", "write", "item", "annotator", "label"), EXPORTS, ids=IDS)
@@ -56,9 +62,10 @@ def test_every_tools_crowd(
     path = write(tmp_path)
     assert name_of(path) == tool
     columns = read(path)
-    assert len(columns.labels) == len(LABELS) and (item, annotator, label) in triples(columns)
-    assert len(set(columns.items)) == 4 and len(set(columns.annotators)) == 3
-    counts = sorted(list(columns.labels).count(name) for name in set(map(str, columns.labels)))
+    labels = texts_of(columns.labels)
+    assert len(labels) == len(LABELS) and (item, annotator, label) in triples(columns)
+    assert len(set(texts_of(columns.items))) == 4 and len(set(texts_of(columns.annotators))) == 3
+    counts = sorted(labels.count(name) for name in set(map(str, labels)))
     assert counts == [5, 7]
     assert set(columns.texts.values()) == set(TEXTS.values()) or not columns.texts
     assert len({columns.place(row) for row in range(len(LABELS))}) in (4, 12)
