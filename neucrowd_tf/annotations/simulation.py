@@ -177,7 +177,7 @@ def assignment(
     """
     share = np.broadcast_to(np.asarray(rates, dtype=np.float64), (num_annotators,))
     if not ((share >= 0) & (share <= 1)).all() or not share.any():
-        raise DataError(f"rates: expected shares from 0 to 1, not all 0, received {rates}")
+        raise DataError(f"rates: expected shares from 0 to 1, not all 0, received {share.tolist()}")
     generator = _generator(seed, _ASSIGN)
     # Annotator by annotator, so that no N x R matrix of random numbers is needed for a large,
     # sparse crowd.
