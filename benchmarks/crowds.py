@@ -17,17 +17,18 @@ from numpy.typing import NDArray
 from data import cifar10n, labelme, music
 from data import truth_inference as published
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import TableOptions
 
 Array = NDArray[Any]
 RELATIVES = ("CF CF_amt", "ZC_all ZC_in ZC_us", "rte snow_rte", "trec trec_rf10", "MS music")
 FAMILY = {name: group.split()[0] for group in RELATIVES for name in group.split()}
-# Item (of several columns), annotator and label of the files with gold labels; numbers if a file
-# has no header.
-FILES: dict[str, tuple[str, list[Any], Any, Any]] = {
-    "snow_rte": ("snow_rte.tsv", ["orig_id"], "!amt_worker_ids", "response"),
-    "snow_wsd": ("snow_wsd.tsv", ["orig_id"], "!amt_worker_ids", "response"),
-    "barzan": ("barzan.txt", [1], 0, 2),
-    "trec_rf10": ("trec_rf10.txt", ["topicID", "docID"], "workerID", "label"),
+# Columns of items, annotators and labels of the files with gold labels, and where the names are.
+FILES = {
+    "snow_rte.tsv": ("orig_id", "!amt_worker_ids", "response", "first"),
+    "snow_wsd.tsv": ("orig_id", "!amt_worker_ids", "response", "first"),
+    "barzan.txt": ("2", "1", "3", "none"),
+    "trec_rf10.txt": ("topicID,docID", "workerID", "label", "first"),
 }
 
 
@@ -44,31 +45,21 @@ def read_crowds(data_dir: Path) -> Iterator[tuple[str, Annotations, Array]]:
     for name, load in loaders.items():
         dataset = load()
         yield name, dataset.annotations, np.asarray(dataset.truth)
-    for name in FILES:
-        yield name, *_with_gold(data_dir / "real_files", name)
+    for file in FILES:
+        yield Path(file).stem, *_with_gold(data_dir / "real_files", file)
 
 
-def _with_gold(folder: Path, name: str) -> tuple[Annotations, Array]:
+def _with_gold(folder: Path, file: str) -> tuple[Annotations, Array]:
     """Returns the last label of each item and annotator of a file, and the gold labels."""
-    file, item, annotator, label = FILES[name]
-    form: dict[str, Any] = {"sep": r"\s+", "header": None} if label == 2 else {"sep": "\t"}
-    table = pd.read_csv(folder / file, dtype=str, keep_default_na=False, **form)
-    rows = pd.DataFrame({"item": table[item].agg("|".join, axis=1), "annotator": table[annotator]})
-    rows = rows.assign(label=table[label]).groupby(["item", "annotator"], sort=False).last()
-    (instances, items), (annotators, people), (labels, classes) = (
-        pd.factorize(values, sort=True) for values in rows.reset_index().to_numpy().T
-    )
-    crowd = Annotations(
-        instances,
-        annotators,
-        labels,
-        num_instances=len(items),
-        num_annotators=len(people),
-        num_classes=len(classes),
-    )
-    gold = pd.read_csv(folder / "gold" / f"{name}.csv", dtype=str).set_index("task")["truth"]
-    codes = gold.map({value: code for code, value in enumerate(classes)}).fillna(-2)
-    return crowd, codes.reindex(items).fillna(-1).to_numpy(int)
+    task, worker, label, header = FILES[file]
+    columns = {"task_column": task, "worker_column": worker, "label_column": label}
+    options = TableOptions.of(**columns, header=header, duplicates="last")
+    crowd = read_annotations(folder / file, options).annotations
+    path = folder / "gold" / Path(file).with_suffix(".csv")
+    gold = pd.read_csv(path, dtype=str).set_index("task")["truth"]
+    gold.index = gold.index.str.replace("|", ",")  # between columns
+    codes = gold.map({str(value): code for code, value in enumerate(crowd.class_names)}).fillna(-2)
+    return crowd, codes.reindex(map(str, crowd.instance_names)).fillna(-1).to_numpy(int)
 
 
 def thinned(crowd: Annotations, labels: int, rng: np.random.Generator | None = None) -> Annotations:

@@ -205,25 +205,17 @@ def _moved(text: str, old: str, new: str) -> str:
     return _LINK.sub(link, text)
 
 
-def main(arguments: list[str]) -> int:
-    """Writes the pages; returns the exit code."""
-    if len(arguments) != 2:
-        print("error: expected a results folder and a page to write", file=sys.stderr)
-        return 2
-    results, target = Path(arguments[0]), Path(arguments[1])
-    try:
-        write_text(target, page(results))
-        for name, text in paper_pages(results).items():
-            write_text(target.parent / "docs" / "results" / name, text)
-        for name, title in PAPERS.items():
-            path = target.parent / "docs" / "methods" / f"{name}.md"
-            if path.exists():
-                write_text(path, method_page(path.read_text(encoding="utf-8"), title))
-    except (DataError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+def main(results: Path, target: Path) -> None:
+    """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
+    docs = target.parent / "docs"
+    write_text(target, page(results))
+    for name, text in paper_pages(results).items():
+        write_text(docs / "results" / name, text)
+    for name, title in PAPERS.items():
+        path = docs / "methods" / f"{name}.md"
+        if path.exists():
+            write_text(path, method_page(path.read_text(encoding="utf-8"), title))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(*map(Path, sys.argv[1:]))

@@ -140,8 +140,6 @@ def draw_panels(
     names: Sequence[str],
     draw: Callable[[Any, str], None],
     title: str,
-    *,
-    width: int | None = None,
     height: float = 3.1,
 ) -> list[Path]:
     """Draws panels with their names above; returns the picture.
@@ -153,7 +151,6 @@ def draw_panels(
         names: of the panels.
         draw: draws a panel, called with its axis and name.
         title: above all panels.
-        width: panels beside each other; by default up to four.
         height: of a panel, in inches.
     """
     try:
@@ -162,7 +159,7 @@ def draw_panels(
         return []
     if not names:
         return []
-    columns = width or (len(names) if len(names) <= 4 else _COLUMNS)
+    columns = len(names) if len(names) <= 4 else _COLUMNS
     rows = -(-len(names) // columns)
     figure = Figure(figsize=(4.2 * columns, height * rows + 0.3), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel()

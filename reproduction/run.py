@@ -36,7 +36,6 @@ from reproduction.table import (
 )
 
 RESULTS = "results"
-WRITE_SECONDS = 60.0
 
 
 def case_options(options: Options, case: Case) -> Options:
@@ -121,7 +120,7 @@ def run_suite(
     Returns:
         a line for each run that failed and each case that could not be run.
     """
-    started = written = time.monotonic()
+    started = time.monotonic()
     asked = suite.with_rows(options.rows) if options.rows else suite
     if options.rows and not asked.cases:
         one = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
@@ -132,10 +131,6 @@ def run_suite(
     for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
         if outcome.status == FAILED:
             failures.append(f"{work.label}{work.key}: {outcome.reason}")
-        # So that what is there can be read while the rest runs.
-        if time.monotonic() - written > WRITE_SECONDS:
-            write_tables(suite, options, failures)
-            written = time.monotonic()
     write_tables(suite, options, failures)
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")

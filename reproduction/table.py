@@ -78,12 +78,8 @@ class Cell:
     @property
     def one_run(self) -> Interval:
         """The 95% prediction interval of one more seed."""
-        values = self.by_seed
-        if len(values) < 2:
-            return Interval(values[0], math.nan, math.nan) if values else NO_INTERVAL
-        return prediction_interval(
-            float(np.mean(values)), float(np.std(values, ddof=1)), len(values)
-        )
+        values = pd.Series(self.by_seed, dtype=float)
+        return prediction_interval(float(values.mean()), float(values.std()), len(values))
 
     @property
     def worst(self) -> float | None:
@@ -122,7 +118,7 @@ class Cell:
         numbers = {
             "paper": self.paper,
             "mean": mean,
-            "sd": float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None,
+            "sd": float(pd.Series(self.values, dtype=float).std()),
             "low": low,
             "high": high,
             "difference": None if self.paper is None else mean - self.paper,
@@ -315,42 +311,26 @@ def outcome_counts(table: Iterable[Cell]) -> dict[str, int]:
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
-    """Draws the table and returns the picture.
+    """Draws the suite's first metric and returns the picture.
 
     Our values have intervals; published values are crosses. The result is empty without runs or
     without matplotlib.
     """
-    shown = [cell for cell in table if cell.values]
-    # A row of panels for each metric that the paper prints; the first one where it prints none of
-    # these methods.
-    printed = {cell.metric for cell in shown if cell.paper is not None}
-    metrics = [name for name in suite.metrics if name in printed] or [suite.metrics[0]]
-    datasets = list(dict.fromkeys(cell.dataset for cell in shown if cell.metric in metrics))
-    rows: dict[str, list[Cell]] = {f"{name}: {m}": [] for m in metrics for name in datasets}
-    for cell in reversed(shown):
-        if cell.metric in metrics:
-            rows[f"{cell.dataset}: {cell.metric}"].append(cell)
+    rows: dict[str, list[Cell]] = {}
+    for cell in reversed(table):
+        if cell.values and cell.metric == suite.metrics[0]:
+            rows.setdefault(f"{cell.dataset}: {cell.metric}", []).append(cell)
     height = 1.2 + 0.26 * max(map(len, rows.values()), default=0)
-    return panels.draw_panels(
-        path,
-        list(rows),
-        lambda axis, name: _draw_rows(axis, rows[name]),
-        suite.title,
-        width=len(datasets),
-        height=height,
-    )
 
+    def draw_rows(axis: Any, name: str) -> None:
+        for place, cell in enumerate(rows[name]):
+            mean, low, high = np.nan_to_num(cell.interval, nan=cell.interval[0])
+            axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
+            errors = [[mean - low], [high - mean]]
+            axis.errorbar(mean, place, xerr=errors, fmt="o", capsize=2, color="tab:blue")
+            if cell.paper is not None:
+                axis.plot(cell.paper, place, "x", color="tab:red")
+        axis.set_yticks(range(len(rows[name])), [cell.method for cell in rows[name]], fontsize=7)
 
-def _draw_rows(axis: Any, row: list[Cell]) -> None:
-    if not row:
-        return
-    places = np.arange(len(row))
-    means, low, high = np.array([cell.interval for cell in row]).T
-    errors = np.nan_to_num(np.array([means - low, high - means]))
-    for cell, place in zip(row, places, strict=True):  # each seed
-        axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
-    axis.errorbar(means, places, xerr=errors, fmt="o", capsize=2, label="ours, 95 % interval")
-    printed = [(c.paper, y) for c, y in zip(row, places, strict=True) if c.paper is not None]
-    if printed:
-        axis.plot(*zip(*printed, strict=True), "x", color="tab:red", label="paper")
-    axis.set_yticks(places, [cell.method for cell in row], fontsize=7)
+    title = f"{suite.title} (ours with 95 % interval; x: paper)"
+    return panels.draw_panels(path, list(rows), draw_rows, title, height=height)

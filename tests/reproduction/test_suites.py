@@ -42,7 +42,7 @@ def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
         suite = suites[name]
         metrics = {metric for figures in table.values() for metric in figures}
         assert metrics <= set(suite.metrics), name
-    with pytest.raises(UsageError, match="neucrowd_table2"):
+    with pytest.raises(UsageError, match="no suite is named"):
         registry.chosen_suites(["nonsense"])
 
 
@@ -225,16 +225,6 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     assert "tiny,mean,accuracy,,0.75," in (tmp_path / "results" / "a.csv").read_text()
     assert read_json(tmp_path / "results" / "b.json")["failures"] == []
 
-    # A table that cannot be written is told, and the next suite runs.
-    def draw(suite: Suite, *_: Any) -> list[pathlib.Path]:
-        if suite.name == "a":
-            raise ZeroDivisionError
-        return []
-
-    monkeypatch.setattr(run, "draw", draw)
-    assert command("--suite=a,b", f"--output_dir={tmp_path / 'other'}") == 1
-    assert (tmp_path / "other" / "results" / "b.json").exists()
-    assert not (tmp_path / "other" / "results" / "a.json").exists()
     done = tiny.calls
     assert command("--suite=b", f"--output_dir={tmp_path}") == 0
     assert tiny.calls == done
