@@ -54,15 +54,11 @@ class Flags(LabelFlags):
 
     annotations: Path = flag(help=ANNOTATIONS)
     method: str | None = flag(
-        None,
-        help="Truth-inference method. Default: consensus, or dawid_skene for labels that are read"
-        " by parts.",
+        None, help="Truth-inference method. Default: consensus; by parts dawid_skene."
     )
     output: Path = flag(STDOUT, help="CSV to write: task,label,probability,num_labels. `-` prints.")
     annotators: Path | None = flag(
-        None,
-        help="CSV to write: each annotator's skill with an 80% interval, a note, the confusion"
-        " matrix, and for models the alternative annotator test.",
+        None, help="CSV to write: skill, note and confusion matrix of each annotator."
     )
     seed: int = flag(0, least=0, help="Seed of a method's random draws.")
     engine: Literal["local", "dask"] | None = flag(
@@ -72,9 +68,7 @@ class Flags(LabelFlags):
     scheduler: str | None = flag(None, help="With --engine=dask: address tcp://host:port.")
     resume: bool = flag(False, help="With --engine: continues after the last iteration.")
     max_iter: int | None = flag(None, least=1, help="With --engine: most iterations.")
-    tol: float | None = flag(
-        None, least=0, help="With --engine: smallest rise of the objective per annotation."
-    )
+    tol: float | None = flag(None, least=0, help="With --engine: least rise of the objective.")
 
 
 def aggregate(flags: Flags) -> list[str]:

@@ -164,22 +164,12 @@ class Flags(TableOptions):
     """
 
     model: Path = flag(help="Folder saved_model of a run with --export.")
-    features: Path | None = flag(
-        None, help="CSV, Parquet or NPY: items and the features that the model was trained on."
-    )
+    features: Path | None = flag(None, help="CSV, Parquet or NPY of items and their features.")
     texts: Path | None = flag(None, help="CSV task,text, for a model of texts.")
-    images: Path | None = flag(
-        None, help="Folder of images, for a model of images; file names are item names."
-    )
-    encoder: str | None = flag(
-        None,
-        help="Sentence encoder that the model was trained with (only with --texts). Default: where"
-        " it was then.",
-    )
+    images: Path | None = flag(None, help="Folder of images, whose file names are item names.")
+    encoder: str | None = flag(None, help="With --texts: the sentence encoder, if it has moved.")
     output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
-    ignore_columns: tuple[str, ...] = flag(
-        (), help="Columns of --features to leave out, separated by commas."
-    )
+    ignore_columns: tuple[str, ...] = flag((), help="Columns of --features to leave out.")
 
 
 def predict(flags: Flags) -> list[str]:

@@ -44,23 +44,13 @@ MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 class Flags(LabelFlags):
     """Lists the labels to ask for next, the most useful first: item, annotator and reason."""
 
-    run: Path | None = flag(
-        None, help="Folder of a run with --dataset=table: uses its annotations and table flags."
-    )
-    budget: int = flag(
-        least=1, help="Number of labels to ask for; with --cost, what all of them may cost."
-    )
+    run: Path | None = flag(None, help="Run with --dataset=table, whose labels are used.")
+    budget: int = flag(least=1, help="Number of labels to ask for; with --cost, their price.")
     output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
     probabilities: Path | None = flag(
-        None,
-        help="CSV task,p_<class>...: a model's predictions, out of sample. Default with --run: its"
-        " oof.csv, if it has one.",
+        None, help="CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
     )
-    cost: Path | None = flag(
-        None,
-        help="CSV annotator,cost: price of one label. The labels with the most gain per cost are"
-        " asked for first.",
-    )
+    cost: Path | None = flag(None, help="CSV annotator,cost: price of one label of each.")
     least_gain: float = flag(
         0.0, least=0, help="Stopping rule: leaves out labels whose gain (per cost) is smaller."
     )
@@ -68,9 +58,7 @@ class Flags(LabelFlags):
     most_each: int | None = flag(None, least=1, help="Labels per annotator, at most.")
     per_task: int = flag(2, least=1, help="Largest number of labels per item.")
     ask: tuple[str, ...] = flag(
-        (),
-        help="Annotators that can be asked, also new ones: names separated by commas. Default: all"
-        " annotators that are not models.",
+        (), help="Annotators that can be asked, also new ones. Default: all that are not models."
     )
 
 

@@ -32,9 +32,7 @@ class TableFiles:
     unmatched: Literal["error", "drop"] = flag(
         "error", help="What happens to labels of items that --features does not contain."
     )
-    ignore_columns: tuple[str, ...] = flag(
-        (), help="Columns of --features to leave out, separated by commas."
-    )
+    ignore_columns: tuple[str, ...] = flag((), help="Columns of --features to leave out.")
 
     @classmethod
     def of(cls, **values: Any) -> Self:

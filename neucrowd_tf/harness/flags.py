@@ -59,18 +59,12 @@ class Options(TableFiles, LabelFlags):
     dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
     method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
     suite: tuple[str, ...] = flag((), help="Tables and figures: names, `all`, or your FILE.toml.")
-    rows: tuple[str, ...] = flag(
-        (), help="Rows of --suite to run: dataset/method or dataset/setting/method; * matches any."
-    )
+    rows: tuple[str, ...] = flag((), help="Rows of --suite: dataset/[setting/]method, with *.")
     list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
     output_dir: Path = flag(Path("runs"), help="Folder of results.csv, summary.csv and the runs.")
-    data_dir: Path | None = flag(
-        None, help="Folder with a copy of the published data. Default: download once to a cache."
-    )
+    data_dir: Path | None = flag(None, help="Copy of the published data. Default: a download.")
     seed: int = flag(0, least=0, most=MAX_SEED, help="First seed.")
-    num_runs: int | None = flag(
-        None, least=1, most=100_000, help="Number of seeds. Default: 1; with --suite its table's."
-    )
+    num_runs: int | None = flag(None, least=1, help="Seeds. Default: 1; with --suite its own.")
     hparam: tuple[tuple[str, Any], ...] = flag((), help="Hyper-parameter: [METHOD.]NAME=VALUE.")
     bases: Literal["stronger", "papers"] = flag(
         "stronger",
@@ -81,9 +75,7 @@ class Options(TableFiles, LabelFlags):
     table: Literal["md", "tex"] | None = flag(None, help="Format of the summary.")
     resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
     export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
-    report: bool | None = flag(
-        None, help="Writes report.html into each run's folder. Default: yes, but not with --suite."
-    )
+    report: bool | None = flag(None, help="Writes report.html. Default: not with --suite.")
     curves: bool = flag(False, help="Writes the accuracy after each epoch to curves.csv.")
     jobs: int = flag(1, least=1, most=1024, help="Number of runs at the same time.")
     scheduler: str | None = flag(None, help="Dask scheduler whose workers make the runs.")
@@ -96,9 +88,7 @@ class Options(TableFiles, LabelFlags):
     threads: int = flag(1, least=1, most=1024, help="Threads per run; results depend on it.")
     checkpoint_seconds: float = flag(5.0, least=0, help="Least seconds between checkpoints.")
     dataset_option: tuple[tuple[str, Any], ...] = flag((), help="Option of a dataset's loader.")
-    keep_annotations: float | None = flag(
-        None, help="Share of the annotations to keep, above 0 and up to 1, drawn with the seed."
-    )
+    keep_annotations: float | None = flag(None, help="Share of annotations to keep, at random.")
     keep_one: bool = flag(False, help="Keeps one per instance (with --keep_annotations).")
     evaluation: Literal["split", "cv"] = flag(
         "split", help="The dataset's own split, or repeated stratified cross-validation."
@@ -106,9 +96,7 @@ class Options(TableFiles, LabelFlags):
     folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
     repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
     tune: int | str = flag(0, parse=_tries, help="Settings to try before each run, or `grid`.")
-    space: tuple[tuple[str, Any], ...] = flag(
-        (), parse=_space, help="Values that --tune tries, name=a,b,c, in place of the method's own."
-    )
+    space: tuple[tuple[str, Any], ...] = flag((), parse=_space, help="For --tune: name=a,b,c.")
     tune_by: Literal["validation", "crowd"] = flag(
         "validation",
         help="Data that score the settings (with --tune): the validation split or annotations.",
