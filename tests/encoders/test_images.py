@@ -62,7 +62,7 @@ def test_vectors_are_the_networks_pooled_features(
     assert (expected.argmax(axis=1) == labels).all()
     scorer = predict.Scorer(export_saved_model(model, tmp_path / "model", encoder=encoder))
     assert scorer.shape == (8, 8, 3) and scorer.encoder is None
-    np.testing.assert_allclose(next(scorer.batches(pictures)), expected, atol=1e-4)
+    np.testing.assert_allclose(scorer.probabilities(pictures), expected, atol=1e-4)
 
 
 def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

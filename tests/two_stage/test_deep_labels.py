@@ -65,7 +65,7 @@ def test_votes_alone(crowd):
     votes = Annotations.from_votes(annotations.vote_counts())
     model = DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes)
     assert model.confusion_matrices_ is None
-    with pytest.raises(IdentitiesError, match="Dawid-Skene needs to know"):
+    with pytest.raises(IdentitiesError, match="DawidSkene needs to know"):
         DeepLabels("ds", **SMALL).fit(features, votes)
     with pytest.raises(UsageError, match="labels: expected 'hard' or 'soft'"):
         DeepLabels(labels="firm").fit(features, votes)
