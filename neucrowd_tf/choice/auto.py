@@ -91,8 +91,7 @@ class Auto(CrowdEstimator):
             `better_than_majority_vote` ("yes", "no" or "unclear"), `better_than_commonest_class`,
             `gold_labels` (how many were used), `text` (all this in words), `temperature`, `target`,
             `fits` (by member), `representations` (of texts), and `methods`, one row per method with
-            its `score` (agreement with the consensus) and comparison, or the `reason` why it was
-            left out.
+            its `score` (agreement with the consensus), or the `reason` why it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
@@ -210,7 +209,7 @@ class Auto(CrowdEstimator):
             crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes, balanced=balanced
         )
         self.recommendation_ = recommend(
-            held_out, ranked, weights, fit, evidence, judgement, reasons, len(splits), self.target
+            held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
         self.recommendation_["fits"] = dict(zip(ranked.members, sizes, strict=True))
         if self.representations_:

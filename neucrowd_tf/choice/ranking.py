@@ -27,9 +27,7 @@ LEAST_GOLD, MANY_GOLD = 30, 200
 CONFIDENCE = 0.95
 
 
-def held_out_interval(
-    first: ArrayLike, second: ArrayLike, folds: int, comparisons: int = 1
-) -> Interval:
+def held_out_interval(first: ArrayLike, second: ArrayLike, folds: int) -> Interval:
     """Returns the mean difference of two methods' held-out results with its interval.
 
     The variance of the mean is `s^2 / n (1 + k / (k - 1))`: s^2 is that of the n single
@@ -41,14 +39,12 @@ def held_out_interval(
         first: `[n]` one method's results by instance (1 for right, 0 for wrong).
         second: `[n]` the other method's.
         folds: k.
-        comparisons: number of such intervals that hold together (Bonferroni).
 
     References:
         Nadeau and Bengio (2003), Inference for the generalization error, section 4.
     """
-    confidence = 1 - (1 - CONFIDENCE) / max(1, comparisons)
     ratio = folds / (folds - 1) / max(1, np.size(first))
-    return paired_interval(first, second, confidence, test_train_ratio=ratio)
+    return paired_interval(first, second, CONFIDENCE, test_train_ratio=ratio)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ from neucrowd_tf.certainty.inference import shown
 from neucrowd_tf.choice.candidates import BASELINE
 from neucrowd_tf.choice.evidence import Evidence
 from neucrowd_tf.choice.pooling import Calibration
-from neucrowd_tf.choice.ranking import CONFIDENCE, Ranked, held_out_interval
+from neucrowd_tf.choice.ranking import CONFIDENCE, Ranked
 from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.evaluation.without_truth import LEAST_GOLD, Judgement, judge
 
@@ -38,7 +38,6 @@ def recommend(
     evidence: Evidence,
     judged: Judgement,
     reasons: Mapping[str, str],
-    folds: int,
     target: str,
 ) -> dict[str, Any]:
     """Returns `Auto.recommendation_`.
@@ -51,12 +50,11 @@ def recommend(
         evidence: the crowd's labels of these instances.
         judged: see `judged_predictions`.
         reasons: why methods were left out.
-        folds: of the cross-validation.
         target: of `Auto`.
     """
     chosen = ranked.members[0] if len(ranked.members) == 1 else AVERAGE
     everything = dict(held_out) | ({AVERAGE: fit.probabilities} if chosen == AVERAGE else {})
-    rows = comparison(everything, evidence, folds)
+    hits = {name: p.argmax(axis=1) == evidence.consensus for name, p in everything.items()}
     accuracy = judged.accuracy(AVERAGE)
     lead = judged.accuracy(AVERAGE, minus=BASELINE, level=CONFIDENCE)
     above = judged.accuracy(AVERAGE, minus=CONSTANT, level=CONFIDENCE)
@@ -89,32 +87,10 @@ def recommend(
         "temperature": fit.temperature,
         "text": " ".join([*sentences, *advice(evidence, target)]),
         "methods": [
-            *rows,
+            *({"method": name, "score": float(agrees.mean())} for name, agrees in hits.items()),
             *({"method": name, "score": None, "reason": why} for name, why in reasons.items()),
         ],
     }
-
-
-def comparison(
-    predictions: Mapping[str, Array], evidence: Evidence, folds: int
-) -> list[dict[str, Any]]:
-    """Returns a row per method: agreement with the consensus, compared with the baseline's.
-
-    Args:
-        predictions: `[N, C]` by method, held out.
-        evidence: the crowd's labels of these instances.
-        folds: of the cross-validation.
-    """
-    agrees = {name: p.argmax(axis=1) == evidence.consensus for name, p in predictions.items()}
-    rows: list[dict[str, Any]] = []
-    for name, hits in agrees.items():
-        row = {"method": name, "score": float(hits.mean())}
-        row |= dict.fromkeys(("difference", "low", "high"))
-        if name != BASELINE:
-            gain = held_out_interval(hits, agrees[BASELINE], folds, len(predictions) - 1)
-            row |= {"difference": gain.estimate, "low": gain.low, "high": gain.high}
-        rows.append(row)
-    return rows
 
 
 def judged_predictions(

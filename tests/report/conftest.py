@@ -28,13 +28,12 @@ HOSTILE = (
 )
 
 
-GAIN = {"difference": 0.1, "low": 0.05, "high": 0.15}
 RECOMMENDATION = {
     "method": "ds_lr",
     "text": "Recommended: ds_lr.",
     "methods": [
-        {"method": "mv_lr", "score": 0.8, "difference": None},
-        {"method": "ds_lr", "score": 0.9, **GAIN},
+        {"method": "mv_lr", "score": 0.8},
+        {"method": "ds_lr", "score": 0.9},
         {"method": "iced", "score": None, "reason": "needs <b>more</b>"},
     ],
 }

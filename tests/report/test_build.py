@@ -174,7 +174,7 @@ def test_a_run_s_page(run_folder: Path, dataset: CrowdDataset) -> None:
     assert path.name == "report.html"
     for piece in ("mine, which chose ds_lr", "Confusion matrix", "needs <b>more</b>"):
         assert piece in text
-    assert "Recommended: ds_lr." in text and "10.0 [5.0, 15.0]" in text
+    assert "Recommended: ds_lr." in text and "0.800" in text
     assert result.links == dict(result.headings)
     assert list(result.links.values()) == [
         *("Recommendation", "Data", "Consensus labels", "Agreement", "Annotator reliability"),
