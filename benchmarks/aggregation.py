@@ -10,7 +10,6 @@ benchmarks.scale.
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +20,10 @@ from benchmarks.timing import Clock, arguments, peak_memory_mb, show
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 
-crowdkit: Any = (
-    importlib.import_module("crowdkit.aggregation")
-    if importlib.util.find_spec("crowdkit")
-    else None
-)
+try:
+    import crowdkit.aggregation as crowdkit
+except ImportError:
+    crowdkit = None
 
 DAWID_SKENE = {"tasks": 200_000, "annotators": 2_000, "classes": 5, "labels_each": 5}
 GLAD = {"tasks": 8_315, "annotators": 176, "classes": 2, "labels_each": 3}
@@ -89,6 +87,12 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
     ours = per_iteration(
         lambda n: DawidSkene(max_iter=n, tol=-np.inf).fit(crowd), OUR_ITERATIONS, 3
     )
+    theirs = None
+    if crowdkit is not None:
+        frame = crowd.to_frame()
+        theirs = per_iteration(
+            lambda n: crowdkit.DawidSkene(n_iter=n, tol=-np.inf).fit(frame), THEIR_ITERATIONS, 2
+        )
     outcome = DawidSkene()
     result: dict[str, Any] = {
         **sizes,
@@ -97,15 +101,9 @@ def bench_dawid_skene(sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
         "fit_seconds": seconds(lambda: outcome.fit(crowd)),
         "fit_iterations": outcome.n_iter_,
         "accuracy": float(np.mean(outcome.labels_ == truth)),
-        "crowdkit_seconds_per_iteration": None,
-        "speedup": None,
+        "crowdkit_seconds_per_iteration": theirs,
+        "speedup": theirs and theirs / ours,
     }
-    if crowdkit is not None:
-        frame = crowd.to_frame()
-        theirs = per_iteration(
-            lambda n: crowdkit.DawidSkene(n_iter=n, tol=-np.inf).fit(frame), THEIR_ITERATIONS, 2
-        )
-        result |= {"crowdkit_seconds_per_iteration": theirs, "speedup": theirs / ours}
     return {f"dawid_skene_{name}": value for name, value in result.items()}
 
 
@@ -120,17 +118,14 @@ def bench_glad(sizes: dict[str, int], seed: int = 0) -> dict[str, Any]:
         "seconds": ours,
         "iterations": outcome.n_iter_,
         "accuracy": float(np.mean(outcome.labels_ == truth)),
-        "crowdkit_seconds": None,
-        "crowdkit_accuracy": None,
-        "speedup": None,
     }
+    result |= dict.fromkeys(("crowdkit_seconds", "crowdkit_accuracy", "speedup"))
     if crowdkit is not None:
         theirs, frame = crowdkit.GLAD(), crowd.to_frame()
         took = seconds(lambda: theirs.fit(frame))
         labels = theirs.labels_.loc[crowd.instance_names].to_numpy()
         result |= {"crowdkit_seconds": took, "crowdkit_iterations": len(theirs.loss_history_)}
-        result |= {"crowdkit_accuracy": float(np.mean(labels == truth))}
-        result |= {"speedup": took / ours}
+        result |= {"crowdkit_accuracy": float(np.mean(labels == truth)), "speedup": took / ours}
     figures = {f"glad_{name}": value for name, value in result.items()}
     votes = MajorityVote().fit(crowd).labels_
     return figures | {"majority_vote_accuracy": float(np.mean(votes == truth))}

@@ -8,29 +8,28 @@ methods are averaged else, and how far annotators are drawn towards their mean. 
 are scored on every crowd from the same fits. Leave one out: the rule that is best on eleven of the
 published benchmarks is applied to the twelfth (rules that tie for best are averaged). The default,
 as it is, is then scored on crowds that had no part in its choice: half of each benchmark's
-annotations, LabelMe, Music, 2,000 images of CIFAR-10N, and simulated crowds.
+annotations, the other crowds of `benchmarks.crowds`, and simulated ones.
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.crowds import read_crowds
 from benchmarks.timing import arguments, data_folder, show
 from data import truth_inference as published
 from data.truth_inference import Benchmark
 from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
 from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
-from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.annotations import simulation
 
 # -1 is always EBCC, infinity never.
 DECISIVE = (-1.0, 0.0, 2.0, 5.0, 10.0, 20.0, float("inf"))
@@ -46,9 +45,8 @@ SIMULATED = {
     "sparse": (4, 80, 2, 0),
     "spammers": (4, 40, 6, 14),
     "adversaries": (3, 40, 6, 6),
-    "copies": (3, 30, 6, 6),
 }
-Crowds = dict[str, Callable[[], Benchmark]]
+Crowds = dict[str, Benchmark]
 
 
 def name_of(decisive: float, best: int, strength: float) -> str:
@@ -84,62 +82,37 @@ def evidence(data: Benchmark, seed: int = 0) -> dict[str, Any]:
     return {"gain": gain, "rules": rules, "alone": {**alone, "consensus": rules[DEFAULT]}}
 
 
-def halved(name: str, data_dir: Path) -> Benchmark:
-    """Returns half of a benchmark's annotations."""
-    data = published.load(data_dir, name)
-    return Benchmark(simulation.remove_annotations(data.annotations, 0.5, 0), data.truth)
-
-
 def simulated(kind: str, seed: int, tasks: int) -> Benchmark:
-    """Draws a crowd of one kind; who errs together copies one labeller."""
+    """Draws a crowd of one kind."""
     rng = np.random.default_rng([seed, 17])
     classes, annotators, each, others = SIMULATED[kind]
     truth = rng.integers(classes, size=tasks)
     groups = [simulation.confusion_annotators(annotators - others, classes, seed, accuracy=0.7)]
-    if kind in ("spammers", "adversaries"):
+    if others:
         groups.append(getattr(simulation, kind)(others, classes, seed))
-    if kind == "copies":
-        one = simulation.confusion_annotators(1, classes, seed + 1, accuracy=0.6)
-        groups.append(np.repeat(one, others, axis=0))
     matrices = np.concatenate(groups)
-    crowd = simulation.simulate(truth, matrices, seed, rates=each / annotators)
-    if kind == "copies":
-        source = simulation.simulate(truth, matrices[-1:], seed + 2).to_dense()[:, 0]
-        copied = crowd.annotators >= annotators - others
-        crowd = Annotations(
-            crowd.instances,
-            crowd.annotators,
-            np.where(copied, source[crowd.instances], crowd.labels),
-            num_instances=tasks,
-            num_annotators=annotators,
-            num_classes=classes,
-        )
-    return Benchmark(crowd, truth)
+    return Benchmark(simulation.simulate(truth, matrices, seed, rates=each / annotators), truth)
 
 
 def crowds(data_dir: Path) -> tuple[Crowds, Crowds]:
-    """Returns the makers of the benchmarks that the rule was chosen on, and of other crowds."""
+    """Returns the benchmarks that the rule was chosen on, and other crowds."""
+    seen: Crowds = {}
+    unseen: Crowds = {}
     names = published.names(data_dir)
-    seen: Crowds = {name: partial(published.load, data_dir, name) for name in names}
-    unseen: Crowds = {f"half of {name}": partial(halved, name, data_dir) for name in names}
-    for name in ("labelme", "music", "cifar10n"):
-        if (data_dir / name).is_dir():
-            unseen[name] = partial(_real, name, data_dir)
+    for name, crowd, truth in read_crowds(data_dir):
+        (seen if name in names else unseen)[name] = Benchmark(crowd, truth)
+        if name in names:
+            half = simulation.remove_annotations(crowd, 0.5, 0)
+            unseen[f"half of {name}"] = Benchmark(half, truth)
     for kind, seed in itertools.product(SIMULATED, range(2)):
-        unseen[f"simulated, {kind}, {seed}"] = partial(simulated, kind, seed, 400)
+        unseen[f"simulated, {kind}, {seed}"] = simulated(kind, seed, 400)
     return seen, unseen
 
 
-def _real(name: str, data_dir: Path) -> Benchmark:
-    module = importlib.import_module(f"data.{name}")
-    dataset = module.load(data_dir, **({"size": 2_000} if name == "cifar10n" else {}))
-    return Benchmark(dataset.annotations, np.asarray(dataset.truth))
-
-
-def gathered(makers: Crowds) -> Iterator[tuple[str, dict[str, Any]]]:
+def gathered(crowds: Crowds) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yields each crowd's figures."""
-    for name, make in makers.items():
-        result = evidence(make())
+    for name, crowd in crowds.items():
+        result = evidence(crowd)
         print(name, f"{result['alone']['consensus']:.4f}", file=sys.stderr, flush=True)
         yield name, result
 
@@ -185,10 +158,7 @@ def main() -> None:
     """Scores the rules on all crowds."""
     options = arguments(__doc__, data_dir=data_folder())
     warnings.simplefilter("ignore")  # not converged, on small sets
-    makers = crowds(options.data_dir)
-    if not makers[0]:
-        sys.exit(f"consensus: expected benchmarks in {options.data_dir}/{published.FOLDER}")
-    text, result = tables(*(dict(gathered(some)) for some in makers))
+    text, result = tables(*(dict(gathered(some)) for some in crowds(options.data_dir)))
     show(options, result, text)
 
 

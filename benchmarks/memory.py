@@ -17,9 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-import numpy as np
-
-from benchmarks.timing import arguments, memory_mb, show
+from benchmarks.timing import arguments, memory_mb, show, simulated
 from neucrowd_tf.commands.quiet import import_tensorflow
 from neucrowd_tf.harness import plugins
 
@@ -49,13 +47,7 @@ def fits_of(name: str) -> Iterator[int]:
     from reproduction.smoke import tiny_arguments
 
     method = registry.method(name)
-    rng = np.random.default_rng(7)
-    truth = np.arange(80) % 2
-    features = (rng.normal(size=(80, 6)) + 2.0 * truth[:, None]).astype(np.float32)
-    dense = np.where(rng.random((80, 5)) < 0.85, truth[:, None], 1 - truth[:, None])
-    dense[rng.random((80, 5)) < 0.3] = -1
-    dense[:, 0] = truth
-    crowd = Annotations.from_dense(dense, num_classes=2)
+    features, truth, crowd = simulated(80, 6, 5, classes=2)
     if method.uses_truth:
         crowd = Annotations.from_dense(truth[:, None], num_classes=2)
     for number in itertools.count(1):

@@ -1,7 +1,7 @@
 """Truth inference out of core: Parquet to labels in Parquet, at growing sizes, each in a process of
 its own.
 
-    python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--engine=local] [--kill] [--json]
+    python -m benchmarks.scale [--sizes=1e6,1e7] [--workers=1,2] [--json]
         [--method=dawid_skene] [--iterations=10] [--drawn=DIR]
 
 Processor seconds are reported with those of the clock, for busy machines. --drawn keeps the crowds
@@ -10,8 +10,7 @@ in a folder for the next time.
 Simulated crowds of five classes and ten labels a task, in a row group for each half a million rows.
 `growth` is the largest size's seconds over the smallest's, divided by the ratio of the sizes, both
 with the most workers and without the time to load Python's modules; `speedup` is of the most
-workers over the fewest at the largest size. --kill ends one of Dask's workers by SIGKILL in the
-middle and compares the labels with those of the undisturbed fit.
+workers over the fewest at the largest size.
 """
 
 from __future__ import annotations
@@ -19,16 +18,11 @@ from __future__ import annotations
 import argparse
 import hashlib
 import multiprocessing
-import os
 import shutil
-import signal
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.timing import arguments, peak_memory_mb, show
+from benchmarks.timing import Clock, arguments, peak_memory_mb, show
 from neucrowd_tf.io.files.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -86,55 +80,36 @@ def _block(
 
 
 def measure(
-    options: argparse.Namespace, source: Path, output: Path, workers: int, kill: bool
+    options: argparse.Namespace, source: Path, output: Path, workers: int
 ) -> dict[str, Any]:
     """Fits in this process, and returns seconds and memory."""
     from neucrowd_tf.aggregation.engine.fit import Request, fit
+    from neucrowd_tf.aggregation.engine.local import Local
 
-    if options.engine == "dask":
-        from neucrowd_tf.aggregation.engine.dask import Dask
-
-        engine: Any = Dask(workers=workers)
-        pids = list(engine.client.run(os.getpid).values())
-    else:
-        from neucrowd_tf.aggregation.engine.local import Local
-
-        engine, pids = Local(workers), []
     clocks: list[float] = []
-
-    def others(function: Callable[[], float]) -> float:
-        """Returns the sum of a figure over Dask's workers."""
-        return sum(engine.client.run(function).values()) if pids else 0.0
 
     def report(line: str) -> None:
         print(f"    {line}", file=sys.stderr, flush=True)
         if line.startswith("iteration"):
-            clocks.append(time.process_time() + others(time.process_time))
-        if kill and line.startswith("iteration 2"):
-            threading.Timer(0.2, os.kill, (pids[0], signal.SIGKILL)).start()
+            clocks.append(time.process_time())
 
     request = Request(source, options.method, output, options.iterations, 0.0, report=report)
-    began = time.perf_counter()
-    try:
+    engine = Local(workers)
+    with Clock() as clock:
         outcome = fit(request, engine)
-        seconds = time.perf_counter() - began
-        cpu = time.process_time() + others(time.process_time)
-        peak = peak_memory_mb() + others(peak_memory_mb)
-    finally:
-        engine.close()
+    engine.close()
     spent = outcome["seconds"]
     return {
         "workers": workers,
         "annotations": outcome["num_annotations"],
-        "seconds": round(seconds, 2),
+        "seconds": round(clock.seconds, 2),
         "seconds_per_iteration": round(spent["iterate"] / outcome["n_iter"], 3),
         "read_seconds": round(spent["read"], 2),
         "write_seconds": round(spent["write"], 2),
-        "peak_memory_mb": round(peak),
+        "peak_memory_mb": round(peak_memory_mb()),
         "cpu_seconds_per_iteration": round((clocks[-1] - clocks[0]) / max(len(clocks) - 1, 1), 3),
-        "cpu_seconds": round(cpu, 2),
+        "cpu_seconds": round(clock.cpu_seconds, 2),
         "digest": digest(output),
-        "killed": kill,
     }
 
 
@@ -154,26 +129,17 @@ def digest(output: Path) -> str:
 def main() -> None:
     """Measures every size with every number of workers, each in a process of its own."""
     options = arguments(
-        __doc__,
-        sizes="1e6,1e7",
-        workers="1,2",
-        drawn=None,
-        engine="local",
-        method="dawid_skene",
-        iterations=10,
-        kill=False,
+        __doc__, sizes="1e6,1e7", workers="1,2", drawn=None, method="dawid_skene", iterations=10
     )
-    if options.kill and options.engine != "dask":
-        sys.exit("--kill: expected --engine=dask with it")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for size in (int(float(text)) for text in options.sizes.split(",")):
             source = (options.drawn or Path(folder)) / str(size)
             write_crowd(source, size, min(ANNOTATORS, max(size // 100, LABELS_EACH)))
-            for workers, kill in product(options.workers.split(","), {False, options.kill}):
+            for workers in map(int, options.workers.split(",")):
                 output = Path(folder) / "out"
                 with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-                    fit = process.submit(measure, options, source, output, int(workers), kill)
+                    fit = process.submit(measure, options, source, output, workers)
                     rows.append(fit.result())
                 shutil.rmtree(output)
                 print(rows[-1], file=sys.stderr, flush=True)
@@ -185,11 +151,9 @@ def main() -> None:
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the largest size's figures with the most workers, growth and speedup."""
-    fits = [row for row in rows if not row["killed"]]
-    largest = max(row["annotations"] for row in fits)
-    smallest = min(row["annotations"] for row in fits)
-    most, fewest = max(row["workers"] for row in fits), min(row["workers"] for row in fits)
-    at = {(row["annotations"], row["workers"]): row for row in fits}
+    at = {(row["annotations"], row["workers"]): row for row in rows}
+    sizes, workers = zip(*at, strict=True)
+    largest, smallest, most, fewest = max(sizes), min(sizes), max(workers), min(workers)
     best = at[largest, most]
     result = {key: best[key] for key in ("seconds", "seconds_per_iteration", "peak_memory_mb")}
     ratio = best["seconds"] / at[smallest, most]["seconds"]

@@ -111,17 +111,12 @@ def accuracy_on_test(model: Any, dataset: Any) -> float:
 
 
 def arguments(
-    description: str | None,
-    argv: Sequence[str] | None = None,
-    *,
-    commands: Sequence[str] = (),
-    **flags: Any,
+    description: str | None, commands: Sequence[str] = (), **flags: Any
 ) -> argparse.Namespace:
     """Returns the values of a command's flags, `json` among them.
 
     Args:
         description: the module's docstring, shown by --help.
-        argv: of the command; those of the process by default.
         commands: what the first argument may be; it becomes `command`.
         flags: the default of each flag. False makes a switch, None a path without a default, and a
             type a required value.
@@ -138,7 +133,7 @@ def arguments(
         else:
             kind = Path if value is None else type(value)
             parser.add_argument(f"--{name}", type=kind, default=value)
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def show(options: argparse.Namespace, figures: Any, page: str | None = None) -> None:
@@ -146,14 +141,12 @@ def show(options: argparse.Namespace, figures: Any, page: str | None = None) -> 
 
     With --json the figures go to stdout as one object, and the page to stderr.
     """
+    import pandas as pd
+
     from neucrowd_tf.io.files.atomic import write_text
 
     if page is None:
-        shown = (
-            "-" if v is None else f"{v:,.4f}" if isinstance(v, float) else f"{v:,}"
-            for v in figures.values()
-        )
-        page = "\n".join(f"{k:<46}{v:>14}" for k, v in zip(figures, shown, strict=True))
+        page = pd.Series(figures, dtype=object).to_string()
     if page:
         print(page, file=sys.stderr if options.json else sys.stdout)
     if getattr(options, "output", None) is not None:

@@ -17,12 +17,3 @@ def test_the_rule_of_the_others_by_hand() -> None:
     # Two rules alike: the mean of what both get.
     seen["b"]["rules"]["x"] = 0.9
     assert consensus.left_out(seen)["a"] == ("x and 1 alike", pytest.approx(0.65))
-
-
-def test_copies_copy_one_labeller() -> None:
-    data = consensus.simulated("copies", 0, 50)
-    crowd = data.annotations
-    dense = crowd.to_dense()[:, 24:]
-    for row in dense:
-        assert len(set(row[row >= 0])) <= 1
-    assert (crowd.to_dense() == consensus.simulated("copies", 0, 50).annotations.to_dense()).all()
