@@ -33,7 +33,6 @@ class Weights:
     rate: Array
 
 
-@dataclasses.dataclass(frozen=True)
 class BwaModel(LatentModel[Weights]):
     """Coordinate ascent over sums.
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
-MOST_SHARES = 8  # classes whose shares are printed
 FEWEST_GOLD = 20  # gold labels for estimates from them
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
@@ -80,23 +79,14 @@ class Inference:
                 f"The consensus agrees with your gold labels in {agreed} of {total} items:"
                 f" {shown(share)}."
             )
-            lines += self._estimates_lines(total)
+            if self.estimates is not None:
+                accuracy, shares = self.estimates
+                text = ", ".join(f"{name} {shown(share)}" for name, share in shares.items())
+                lines.append(
+                    f"If the {total} gold items were drawn at random: accuracy of the labels"
+                    f" without --gold {shown(accuracy)}; class shares {text}."
+                )
         return lines
-
-    def _estimates_lines(self, total: int) -> list[str]:
-        """Returns what gold labels and probabilities together say of all items."""
-        if self.estimates is None:
-            return [
-                f"With {FEWEST_GOLD} gold labels or more ({total} are given), accuracy and class"
-                " shares of all items are estimated from them. Run neucrowd gold to draw items."
-            ]
-        accuracy, shares = self.estimates[0], list(self.estimates[1].items())
-        text = ", ".join(f"{name} {shown(share)}" for name, share in shares[:MOST_SHARES])
-        more = ", ..." if len(shares) > MOST_SHARES else ""
-        return [
-            f"If the {total} gold items were drawn at random: accuracy of the labels without"
-            f" --gold {shown(accuracy)}; class shares {text}{more}."
-        ]
 
 
 def shown(estimate: Estimate) -> str:

@@ -31,14 +31,8 @@ from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 
 WORK = "work"
 DONE = "fit.json"
-# Their `latent_model` is what is fitted; the majority vote has no parameters.
-METHODS: dict[str, Any] = {
-    "majority_vote": None,
-    **{
-        name: AGGREGATORS[name]()
-        for name in ("dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
-    },
-}
+# Aggregators whose `latent_model` is fitted; the majority vote has no parameters.
+METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,8 +102,9 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
-    method, model, state = METHODS[request.method], None, State(converged=True)
-    if method is not None:
+    model, state = None, State(converged=True)
+    if request.method != "majority_vote":
+        method: Any = AGGREGATORS[request.method]()
         model = method.latent_model(shards.num_classes)
         state = _iterate(request, method, model, shards, engine)
     iterated = time.perf_counter() - began - read
