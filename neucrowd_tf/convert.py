@@ -9,8 +9,7 @@ from pathlib import Path
 from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
-from neucrowd_tf.io.importers import TOOLS
-from neucrowd_tf.io.labels import TABLE, read_annotations
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import to_csv
 
@@ -26,12 +25,6 @@ class Flags(TableOptions):
 
     input: Path = flag(help="Export: a file, or SageMaker's folder.")
     output: Path = flag(STDOUT, help="CSV to write: task,worker,label. `-` prints.")
-    tool: str = flag(
-        "auto",
-        name="from",
-        choices=("auto", TABLE, *TOOLS),
-        help=f"Tool that wrote the export: auto, {', '.join(TOOLS)}, or table.",
-    )
     tasks: Path | None = flag(
         None, help="CSV to write: task,text, if the export has the texts that were labelled."
     )
@@ -45,7 +38,7 @@ def convert(flags: Flags) -> list[str]:
     """
     outputs = {"--output": flags.output, "--tasks": flags.tasks}
     check_outputs(outputs, {"--input": flags.input})
-    reading = read_annotations(flags.input, flags, tool=flags.tool)
+    reading = read_annotations(flags.input, flags)
     crowd, texts = reading.annotations, dict(reading.texts)
     if not crowd.has_identities:
         raise DataError(f"{flags.input}: vote counts do not name annotators. Convert labels.")

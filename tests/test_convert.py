@@ -39,8 +39,6 @@ def test_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("content", "flags", "message"),
     [
-        (None, ["--from=toloka"], "not look like an export of Toloka. Leave --from out"),
-        (None, ["--from=excel"], "--from"),
         ('[{"a": [1]}]', [], "[unknown_layout]"),
         ('[{"a": ', [], "[broken_file]"),
         ("task,worker,label\nt,a,x\n", ["--tasks={}/t.csv"], "does not contain the texts"),
@@ -66,7 +64,7 @@ def test_what_cannot_be_converted(
 
 
 def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--from=table", "--task_column=id", "--worker_column=who", "--label_column=says"]
+    flags = ["--task_column=id", "--worker_column=who", "--label_column=says"]
     path = tmp_path / "a.tsv"
     path.write_text("id\twho\tsays\ttext\n007\tann\tx\tgood\n008\tann\t\tbad\n")
     assert main([f"--input={path}", *flags]) == 0

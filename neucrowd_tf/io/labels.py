@@ -19,7 +19,7 @@ from neucrowd_tf.io.column_names import SHOWN, few, is_missing
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.head import Head, unknown
-from neucrowd_tf.io.importers import TOOLS, find
+from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.items import matched
 from neucrowd_tf.io.layouts import columns_of, of_matrix
 from neucrowd_tf.io.roles import WORDS
@@ -39,7 +39,6 @@ from neucrowd_tf.names import encode, typed_names
 
 MOST_CELLS = 10**9  # of a matrix in an NPY file
 RAREST = 5  # classes that are shown besides the most frequent ones
-TABLE = "table"  # the name of no tool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +70,6 @@ def read_annotations(
     items: Sequence[str] | NDArray[Any] | None = None,
     unmatched: Literal["error", "drop"] = "error",
     report: Callable[[str], None] = report_on_stderr,
-    tool: str = "auto",
 ) -> Reading:
     """Reads labels in any layout.
 
@@ -83,7 +81,6 @@ def read_annotations(
             file's own items.
         unmatched: whether labels of other items are an error, or are left out and counted.
         report: takes each line about what was read.
-        tool: which importer reads the file, see `importers.TOOLS`; "table" for none of them.
 
     Returns:
         the annotations, and what was read.
@@ -93,7 +90,7 @@ def read_annotations(
         UsageError: an option that the file has no use for.
     """
     path, options = Path(path), options or TableOptions(duplicates="error")
-    columns = read_columns(path, options, tool)
+    columns = read_columns(path, options)
     values = _Values(columns, options, path)
     reading = values.reading(None if items is None else [str(item) for item in items], unmatched)
     for line in reading.lines:
@@ -101,7 +98,7 @@ def read_annotations(
     return reading
 
 
-def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> LabelColumns:
+def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     """Returns items, annotators and labels as the file has them.
 
     Raises:
@@ -110,12 +107,7 @@ def read_columns(path: Path, options: TableOptions, tool: str = "auto") -> Label
     head = Head(path, options)
     if head.kind == "npy":
         return of_matrix(read_npy(path, MOST_CELLS), path)
-    importer = TOOLS.get(tool)
-    if importer is not None and not importer.matches(head):
-        problem = f"this does not look like an export of {importer.NAME}"
-        raise error("unknown_layout", path, problem=problem, advice="Leave --from out")
-    if tool == "auto" and options.header != "none" and not options.votes_columns:
-        importer = find(head)
+    importer = None if options.header == "none" or options.votes_columns else find(head)
     if importer is not None:
         return importer.read(head, options)  # type: ignore[no-any-return]
     if head.kind in ("zip", "folder"):

@@ -29,7 +29,6 @@ IMPORTERS: tuple[ModuleType, ...] = (
     *(label_studio, prodigy, sagemaker, doccano, argilla, labelbox, figure_eight),
     *(lewidi, toloka, mturk, zooniverse, annotator_lists, peerannot),
 )
-TOOLS = {module.__name__.rpartition(".")[2]: module for module in IMPORTERS}
 
 
 def find(head: Head) -> ModuleType | None:
