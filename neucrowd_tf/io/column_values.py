@@ -43,8 +43,8 @@ def answers_of(
         annotator: columns of annotators.
         columns: the candidates.
     """
-    _, items = _codes(table, item)
-    annotators, workers = _codes(table, annotator)
+    _, items = table.coded(item)
+    annotators, workers = table.coded(annotator)
     size = int(items.max(initial=-1)) + 1
     pair = items * len(annotators) + workers
     pairs = _count(pair)
@@ -64,20 +64,9 @@ def answers_of(
     return answers, questions
 
 
-def _codes(table: Table, columns: Sequence[str]) -> tuple[list[Any], Any]:
-    """Returns the distinct texts of one column or of several, and the code of each row."""
-    if len(columns) == 1:
-        return table.codes(columns[0])
-    codes = table.codes(columns[0])[1]
-    for column in columns[1:]:
-        more, other = table.codes(column)
-        _, codes = np.unique(codes * len(more) + other, return_inverse=True)
-    return list(range(int(codes.max(initial=-1)) + 1)), codes
-
-
 def is_constant(table: Table, item: Sequence[str], column: str) -> bool:
     """Whether a column never differs within an item, although items have several rows."""
-    _, items = _codes(table, item)
+    _, items = table.coded(item)
     texts, codes = table.codes(column)
     count = _count(items)
     return count < len(codes) and _count(items * len(texts) + codes) == count

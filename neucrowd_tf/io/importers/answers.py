@@ -57,14 +57,7 @@ class Answers:
     """
 
     def __init__(
-        self,
-        head: Head,
-        name: str,
-        options: TableOptions,
-        *,
-        item: str,
-        annotator: str,
-        prefix: str = "",
+        self, head: Head, name: str, options: TableOptions, *, item: str, annotator: str
     ) -> None:
         """Begins an export.
 
@@ -74,7 +67,6 @@ class Answers:
             options: of which `question`, or else `label_column`, names the question.
             item: the field of the items' ids, for the printed line.
             annotator: the field of the annotators' ids.
-            prefix: of the questions' columns; it may be left out of `question`.
         """
         self.head = head
         self.name = name
@@ -82,7 +74,6 @@ class Answers:
         self.left_out: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()
         self._wanted = options.question or ",".join(options.label_column) or None
-        self._prefix = prefix
         self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
         self._texts: dict[str, str] = {}
 
@@ -170,9 +161,8 @@ class Answers:
         """Returns the question, and why it is used if it was not named and others exist."""
         if not any(label for rows in self._answers.values() for *_, label in rows):
             raise self.nothing()
-        for name in (self._wanted, f"{self._prefix}{self._wanted}"):
-            if name in self._answers:
-                return str(name), ""
+        if self._wanted in self._answers:
+            return str(self._wanted), ""
         if len(self._answers) == 1 and self._wanted is None:
             return next(iter(self._answers)), ""
         few = [name for name in self._answers if self._has_classes(name)]

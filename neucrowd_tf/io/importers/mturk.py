@@ -45,9 +45,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     items = [f"{INPUT}{stem}*"] if pairs else hits
     annotators = columns_of(table, options, "worker", ["WorkerId"])
     named = columns_of(table, options, "label", [])
-    answers = Answers(
-        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=ANSWER
-    )
+    answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         if cells.get("AssignmentStatus", "").lower() == "rejected" or cells.get("Reject"):

@@ -35,9 +35,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     annotators = columns_of(table, options, "worker", [WORKER])
     outputs = [name for name in table.columns if name.startswith(OUTPUT)]
     questions = columns_of(table, options, "label", outputs)
-    answers = Answers(
-        head, NAME, options, item=",".join(items), annotator=",".join(annotators), prefix=OUTPUT
-    )
+    answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         item, annotator = joined(cells, items), joined(cells, annotators)
