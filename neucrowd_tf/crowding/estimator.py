@@ -92,23 +92,12 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     pretrain_batch: int = argument(64, whole(1), "instances in a batch of DL-CL.")
     pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for DL-CL.")
     game_pretrain_epochs: int = argument(
-        10,
-        whole(0),
-        "passes of the generator over the authentic annotations, and then of the discriminative"
-        " module over fresh selections, before the game.",
+        10, whole(0), "passes of the generator, then of discriminator and Q, before the game."
     )
-    embedding_size: int = argument(
-        32, whole(1), "length of all embeddings of instances, annotators and labels."
-    )
+    embedding_size: int = argument(32, whole(1), "length of all embeddings.")
     noise_size: int = argument(8, whole(1), "length of the noise vector.")
-    information: float = argument(
-        0.5, number(least=0), "lambda, the weight of the information loss (eq. 4); 0 is CrowdG."
-    )
-    threshold: float = argument(
-        0.5,
-        share,
-        "t, the share of instances, those with the lowest entropy, that update the generator.",
-    )
+    information: float = argument(0.5, number(least=0), "lambda of eq. 4; 0 is CrowdG.")
+    threshold: float = argument(0.5, share, "t, the share of instances for the generator's turn.")
     passes: int = argument(5, whole(1), "inner passes of each turn.")
     multiplier: float | Literal["mean", "search"] = argument(
         "mean",
@@ -118,33 +107,21 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     selection: Literal["entropy", "random"] = argument(
         "entropy",
         one_of("entropy", "random"),
-        'how empty cells are selected for the discriminator: by "entropy" (section 3.3.1) or at'
-        ' "random" (CrowdInGR).',
+        'of cells for the discriminator: by "entropy" (section 3.3.1), "random" (CrowdInGR).',
     )
-    instance_features: bool = argument(
-        True, flag, "whether the generator sees the instance; False is CrowdInGU."
-    )
-    annotator_identities: bool = argument(
-        True, flag, "whether the generator knows the annotator; False is CrowdInGI."
-    )
+    instance_features: bool = argument(True, flag, "of the generator; False is CrowdInGU.")
+    annotator_identities: bool = argument(True, flag, "of the generator; False is CrowdInGI.")
     label_correlation: bool = argument(True, flag, "whether the discriminator has the LCA decoder.")
-    two_step: bool = argument(
-        True, flag, "False updates generator and classifier together, on all instances."
-    )
+    two_step: bool = argument(True, flag, "False updates generator and classifier together.")
     generator_learning_rate: float = argument(3e-4, _rate, "Adam's for the generator.")
     classifier_learning_rate: float = argument(1e-4, _rate, "Adam's for the classifier.")
-    discriminator_learning_rate: float = argument(
-        1e-3, _rate, "Adam's for the discriminative module."
-    )
-    batch_size: int = argument(
-        100, whole(1), "instances in a batch of the generative module, each with all annotators."
-    )
+    discriminator_learning_rate: float = argument(1e-3, _rate, "Adam's for discriminator and Q.")
+    batch_size: int = argument(100, whole(1), "instances in a batch of generator and classifier.")
     averaging: float = argument(
         0.8,
         number(least=0, below=1),
-        "decay per epoch of a running average of the classifier's weights. The average predicts,"
-        " and the game continues with the current weights. 0 predicts with the current weights,"
-        " as published.",
+        "decay per epoch of a running average of the classifier's weights, which predicts; 0"
+        " predicts with the current weights, as published.",
     )
     epochs: int = argument(12, whole(0), "of the game; 0 stops after DL-CL.")
     collapse_drop: float = argument(

@@ -105,22 +105,15 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     rounds: int = argument(
         15,
         whole(0),
-        "how often (0 stops after the warm-up); with many of them the classifier begins to follow"
-        " its own mistakes.",
+        "0 stops after the warm-up; with many the classifier begins to follow its own mistakes.",
     )
     epochs_per_round: int = argument(1, whole(), "passes over the augmented data in each.")
-    k: int = argument(
-        5, whole(), "neighbours for the interpolation, among the class's own candidates."
-    )
-    annotation_neighbours: int = argument(
-        20, whole(), "real neighbours that annotators are copied from."
-    )
+    k: int = argument(5, whole(), "nearest candidates of a class, for the interpolation.")
+    annotation_neighbours: int = argument(20, whole(), "real neighbours that labels are copied of.")
     epsilon: float = argument(
         0.01, number(above=0), "of equation 2.4; a tiny one makes unanimous points duplicates."
     )
-    eta: float = argument(
-        0.1, number(least=0, most=1), "noise on the interpolation is uniform in (-eta, eta)."
-    )
+    eta: float = argument(0.1, number(least=0, most=1), "noise of eq. 2.5 is in (-eta, eta).")
     interpolation: str = argument(
         "certainty",
         one_of(*INTERPOLATIONS),
@@ -144,9 +137,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         one_of(*EM),
         'what the M-step counts: "soft" posteriors or "hard" labels (as published).',
     )
-    smoothing: float = argument(
-        1.0, number(least=0), "pseudo-count of every cell of the confusion matrices."
-    )
+    smoothing: float = argument(1.0, number(least=0), "pseudo-count of each confusion cell.")
     em_iterations: int = argument(100, whole(), "largest number of EM iterations per round.")
     warm_up: str = argument(
         "all",
