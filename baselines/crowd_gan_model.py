@@ -145,22 +145,13 @@ class CrowdGANModel(keras.Model):
         rows, codes = select_annotations(
             tf.ones_like(drawn, tf.float32), crowd.observed, self.counts, seed, by_entropy=False
         )
-        generated = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
-        authentic = tf.concat(
-            [tf.ones_like(crowd.labels, tf.bool), tf.zeros_like(generated, tf.bool)], axis=0
-        )
-        pairs = [
-            tf.concat(both, axis=0)
-            for both in ((crowd.instances, rows), (crowd.codes, codes), (crowd.labels, generated))
-        ]
-        total, variables = tf.size(authentic), self.discriminator.trainable_variables
+        pairs = crowd.with_generated(rows, codes, drawn)
+        total, variables = tf.size(pairs[0]), self.discriminator.trainable_variables
 
         def step(turn: Any, index: Any) -> Any:
             positions = positions_of(index, _BATCH_PAIRS, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
-            rows, codes, labels, real = (
-                tf.gather(column, chosen) for column in (*pairs, authentic)
-            )
+            rows, codes, labels, real = (tf.gather(column, chosen) for column in pairs)
             distinct, places = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
                 encoded = self.discriminator.encode(

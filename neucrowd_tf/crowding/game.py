@@ -111,6 +111,23 @@ class Crowd:
         """The features of instances and annotators, which compiled functions get."""
         return self.features, self.annotators
 
+    def with_generated(self, rows: Any, codes: Any, drawn: Any) -> tuple[Any, Any, Any, Any]:
+        """Returns all authentic annotations, and after them some generated ones.
+
+        Args:
+            rows, codes: instances and annotators of the generated ones.
+            drawn: `[N, R]` labels of all pairs.
+
+        Returns:
+            Instances, annotators, class codes, and whether each annotation is authentic, `[P]`.
+        """
+        labels = tf.gather_nd(drawn, tf.stack([rows, codes], axis=1))
+        authentic, generated = (self.instances, self.codes, self.labels), (rows, codes, labels)
+        rows, codes, labels = (
+            tf.concat(both, axis=0) for both in zip(authentic, generated, strict=True)
+        )
+        return rows, codes, labels, tf.range(tf.size(rows)) < len(self.labels)
+
     def draw(self, epoch: Any, purpose: int) -> Any:
         """Returns a seed `[2]` for one purpose in one epoch."""
         return tf.stack([tf.constant(self.seed), tf.cast(epoch, tf.int32) * 16 + purpose])
@@ -530,13 +547,8 @@ class Game(keras.Model):
             crowd.draw(epoch, _SELECT),
             by_entropy=self.settings.selection == "entropy",
         )
-        drawn = tf.gather_nd(labels, tf.stack([rows, codes], axis=1))
-        authentic = crowd.instances, crowd.codes, crowd.labels
-        rows, codes, labels = (
-            tf.concat(both, axis=0) for both in zip(authentic, (rows, codes, drawn), strict=True)
-        )
-        real, z = tf.range(len(rows)) < len(crowd.labels), tf.gather(latent, rows)
-        return Pairs(rows, codes, labels, real, z), tf.reduce_mean(entropies)
+        pairs = crowd.with_generated(rows, codes, labels)
+        return Pairs(*pairs, tf.gather(latent, pairs[0])), tf.reduce_mean(entropies)
 
     def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
         """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
