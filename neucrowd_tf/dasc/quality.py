@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import precision_score, recall_score
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -35,7 +36,7 @@ def selection_quality(
         counts: `[C]` observed annotations of each class, which say what majority classes are.
 
     Returns:
-        for each round: `accuracy`; `precision_majority`, the mean over majority classes of the
+        for each round: `precision_majority`, the mean over majority classes of the
             share of pseudo-annotations with that label which are right; `recall_minority`, the mean
             over minority classes of the share of pseudo-annotations on such instances which say so.
             A class without any is left out of its mean; a mean of none is NaN.
@@ -43,25 +44,16 @@ def selection_quality(
     References:
         DASC, section 4.2 (figure 5).
     """
-    codes, majority = np.asarray(truth), majority_classes(counts)
+    codes, majority, nan = np.asarray(truth), majority_classes(counts), float("nan")
+    options: dict[str, Any] = {"average": "macro", "zero_division": nan}
     scores = []
-    for number, selected in enumerate(selections, 1):
-        actual = codes[selected[:, 0]]
-        labelled = actual >= 0
-        actual, codes_of = actual[labelled], selected[labelled, 2]
-        right = actual == codes_of
-        precision = [
-            right[codes_of == c].mean() for c in np.flatnonzero(majority) if (codes_of == c).any()
-        ]
-        recall = [
-            right[actual == c].mean() for c in np.flatnonzero(~majority) if (actual == c).any()
-        ]
-        scores.append(
-            {
-                "round": float(number),
-                "accuracy": float(right.mean()) if len(right) else float("nan"),
-                "precision_majority": float(np.mean(precision)) if precision else float("nan"),
-                "recall_minority": float(np.mean(recall)) if recall else float("nan"),
-            }
-        )
+    for selected in selections:
+        labelled = codes[selected[:, 0]] >= 0
+        actual, labels = codes[selected[labelled, 0]], selected[labelled, 2]
+        precision = recall = nan
+        if labelled.any():
+            classes = np.flatnonzero(majority), np.flatnonzero(~majority)
+            precision = float(precision_score(actual, labels, labels=classes[0], **options))
+            recall = float(recall_score(actual, labels, labels=classes[1], **options))
+        scores.append({"precision_majority": precision, "recall_minority": recall})
     return scores
