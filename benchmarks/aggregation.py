@@ -10,6 +10,7 @@ benchmarks.scale.
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +21,9 @@ from benchmarks.timing import Clock, arguments, peak_memory_mb, show
 from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
 
-try:
-    import crowdkit.aggregation as crowdkit
-except ImportError:
-    crowdkit = None
+crowdkit: Any = None
+if importlib.util.find_spec("crowdkit"):
+    crowdkit = importlib.import_module("crowdkit.aggregation")
 
 DAWID_SKENE = {"tasks": 200_000, "annotators": 2_000, "classes": 5, "labels_each": 5}
 GLAD = {"tasks": 8_315, "annotators": 176, "classes": 2, "labels_each": 3}

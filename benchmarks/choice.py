@@ -273,7 +273,7 @@ def _shifted(probabilities: NDArray[Any], correction: NDArray[Any]) -> NDArray[n
 def report(results: Mapping[str, Mapping[str, float]]) -> str:
     """Returns the regrets in points: means by rule, and `auto` by table."""
     table = 100 * pd.DataFrame(results).T
-    rules = [name for name in table if name != "best" and not name.startswith(ERROR)]
+    rules = [name for name in table if name != "best" and not str(name).startswith(ERROR)]
     means = table[rules].agg(["mean", "max"]).T
     shown = table[["best", "auto", f"auto with {GOLD} gold labels", "consensus", f"{ERROR} with"]]
     return f"{means.round(1).to_string()}\n\n{shown.round(1).to_string()}"

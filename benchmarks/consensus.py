@@ -134,9 +134,13 @@ def left_out(seen: dict[str, dict[str, Any]]) -> dict[str, tuple[str, float]]:
 
 def tables(seen: dict[str, Any], unseen: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns the tables as text, and what --json prints."""
-    default = {name: one["rules"][DEFAULT] for name, one in seen.items()}
-    rules = pd.DataFrame(left_out(seen), index=["rule from the others", "its accuracy"]).T
-    rules = rules.assign(gain={name: one["gain"] for name, one in seen.items()}, default=default)
+    rules = pd.DataFrame(
+        [
+            (name, seen[name]["gain"], rule, accuracy, seen[name]["rules"][DEFAULT])
+            for name, (rule, accuracy) in left_out(seen).items()
+        ],
+        columns=["benchmark", "EBCC's gain", "rule from the others", "its accuracy", "default"],
+    )
     alone = pd.DataFrame({name: one["alone"] for name, one in unseen.items()}).T[list(ALONE)]
     groups = {"mean": "", "mean of halves": "half of", "mean of simulated": "simulated"}
     means = pd.DataFrame(

@@ -59,7 +59,9 @@ def _with_gold(folder: Path, file: str) -> tuple[Annotations, Array]:
     gold = pd.read_csv(path, dtype=str).set_index("task")["truth"]
     gold.index = gold.index.str.replace("|", ",")  # between columns
     codes = gold.map({str(value): code for code, value in enumerate(crowd.class_names)}).fillna(-2)
-    return crowd, codes.reindex(map(str, crowd.instance_names)).fillna(-1).to_numpy(int)
+    return crowd, codes.reindex([str(name) for name in crowd.instance_names]).fillna(-1).to_numpy(
+        int
+    )
 
 
 def thinned(crowd: Annotations, labels: int, rng: np.random.Generator | None = None) -> Annotations:
