@@ -176,7 +176,7 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     flags = [f"--annotations={votes}", "--method=dawid_skene"]
-    assert f"{votes}: Dawid-Skene" in _error(flags)
+    assert f"{votes}: DawidSkene needs" in _error(flags)
     flags = [f"--annotations={votes}", "--method=majority_vote"]
     assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
     assert "--annotators=-: --output writes to the same" in _error([*flags, "--annotators=-"])
