@@ -1,12 +1,11 @@
 """Training on several machines: two processes of one thread each against one, on one machine.
 
-    python -m benchmarks.machines [--images=512] [--base=resnet18] [--json] [--data_dir=DIR]
+    python -m benchmarks.machines [--images=512] [--base=resnet18] [--json]
         [--epochs=3] [--batch_size=64] [--optimizer=sgd] [--learning_rate=0.01]
 
-A crowd layer on 32 x 32 images: CIFAR-10N's where --data_dir has it, otherwise drawn ones. Weights
-are compared after the first epoch (`largest_difference`, and `relative_differences` by kind of
-variable). Images a second are the best of the later epochs, and `cpu_ratio` is the ratio by seconds
-of processor, for busy machines.
+A crowd layer on drawn images of 32 x 32 pixels. Weights are compared after the first epoch
+(`largest_difference`, and `relative_differences` by kind of variable). Images a second are the best
+of the later epochs, and `cpu_ratio` is the ratio by seconds of processor, for busy machines.
 """
 
 from __future__ import annotations
@@ -48,20 +47,13 @@ class Timed(Run):
                 self.weights[f"{value.name}.{place}"] = value.numpy()
 
 
-def crowd(options: argparse.Namespace) -> tuple[Any, Any]:
-    """Returns images `[N, 32, 32, 3]` and their annotations."""
+def crowd(size: int) -> tuple[Any, Any]:
+    """Returns drawn images `[N, 32, 32, 3]` and their annotations."""
     from neucrowd_tf.annotations.simulation import confusion_annotators, simulate
 
     rng = np.random.default_rng(0)
-    if options.data_dir is not None:
-        import data  # noqa: F401
-        from neucrowd_tf import registry
-
-        outputs = registry.dataset("cifar10n").load(options.data_dir, 0)
-        rows = np.sort(rng.permutation(len(outputs.features))[: options.images])
-        return outputs.features[rows], outputs.annotations[rows]
-    truth = rng.integers(0, 10, options.images)
-    shown = rng.normal(size=(10, 32, 32, 3))[truth] + rng.normal(size=(options.images, 32, 32, 3))
+    truth = rng.integers(0, 10, size)
+    shown = rng.normal(size=(10, 32, 32, 3))[truth] + rng.normal(size=(size, 32, 32, 3))
     annotators = confusion_annotators(3, 10, 0, accuracy=0.75)
     return shown.astype(np.float32), simulate(truth, annotators, 0)
 
@@ -81,7 +73,7 @@ def fit(
         task = {"type": "worker", "index": index}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": addresses}, "task": task})
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    images, annotations = crowd(options)
+    images, annotations = crowd(options.images)
     how = {name: getattr(options, name) for name in SETTINGS}
     dropout = {"dropout": 0.0} if options.base == "small_cnn" else {}
     model = CrowdLayer({"name": options.base, **dropout}, **how)
@@ -120,7 +112,7 @@ def main() -> None:
     # Adam's first steps are the gradient's sign, which rounding turns where it is about 0.
     train: dict[str, Any] = {"optimizer": "sgd", "learning_rate": 0.01}
     train |= {"epochs": 3, "batch_size": 64}
-    options = arguments(__doc__, images=512, base="resnet18", data_dir=None, **train)
+    options = arguments(__doc__, images=512, base="resnet18", **train)
     with tempfile.TemporaryDirectory() as name:
         one, two = (_together(options, Path(name), workers) for workers in (1, 2))
         with np.load(Path(name) / "1-0.npz") as alone, np.load(Path(name) / "2-1.npz") as other:

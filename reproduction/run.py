@@ -9,8 +9,6 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.commands.command_line import say
@@ -143,31 +141,30 @@ def run_suite(
     return failures
 
 
-def write_tables(suite: Suite, options: Options, failures: Sequence[str] = ()) -> list[Path]:
-    """Writes a suite's table and pictures from the finished runs; returns the files.
+def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> None:
+    """Writes a suite's table and pictures from the finished runs.
 
     Failures are listed in the table.
     """
     root, folder = options.output_dir, options.output_dir / RESULTS
     folder.mkdir(parents=True, exist_ok=True)
-    record: dict[str, Any] = {
-        "title": suite.title,
-        "command": suite.command,
-        "failures": sorted(failures),
-    }
-    files = [folder / f"{suite.name}.{ending}" for ending in ("csv", "md")]
-    table = cells(suite, root)
+    listed, table = sorted(failures), cells(suite, root)
     if suite.cases:
-        write_csv(files[0], table)
+        write_csv(folder / f"{suite.name}.csv", table)
         write_seeds(folder / f"{suite.name}_seeds.csv", table)
-        files += draw(suite, table, folder / f"{suite.name}.png")
-    revisions = Counter(run.revision for run in suite_runs(suite, root))
-    record |= {"outcomes": outcome_counts(table), "revisions": dict(sorted(revisions.items()))}
+        draw(suite, table, folder / f"{suite.name}.png")
     write_text(folder / f"{suite.name}.md", markdown(suite, table, suite.command))
     if suite.analysis:
         try:
-            files += suite.analysis(suite, options)
+            suite.analysis(suite, options)
         except (DataError, OSError) as error:  # a figure of data that is not there
-            record["failures"].append(f"figure: {one_line(error)}")
+            listed.append(f"figure: {one_line(error)}")
+    revisions = Counter(run.revision for run in suite_runs(suite, root))
+    record = {
+        "title": suite.title,
+        "command": suite.command,
+        "failures": listed,
+        "outcomes": outcome_counts(table),
+        "revisions": dict(sorted(revisions.items())),
+    }
     write_json(folder / f"{suite.name}.json", record)
-    return files
