@@ -271,7 +271,9 @@ def _present(table: pa.Table, options: TableOptions) -> pa.ChunkedArray | None:
             column = pc.utf8_trim_whitespace(column)
             if role == "label" and options.missing is None:
                 column = pc.utf8_lower(column)
-        missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
+        missing = pc.is_null(column)
+        if values:
+            missing = pc.is_in(column, value_set=pa.array([*values, None], column.type))
         absent = missing if absent is None else pc.or_(absent, missing)
     return pc.invert(absent) if pc.any(absent).as_py() else None
 
