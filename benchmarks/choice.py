@@ -1,8 +1,8 @@
 """The regret of each way of choosing a method without truth, `auto`'s among them.
 
-    python -m benchmarks.choice collect --output=DIR [--data_dir=DIR] [--datasets=labelme,music]
+    python -m benchmarks.choice collect [--output=DIR] [--data_dir=DIR] [--datasets=labelme,music]
         [--draws=3]
-    python -m benchmarks.choice table --output=DIR [--json]
+    python -m benchmarks.choice table [--output=DIR] [--json]
 
 `collect` fits the candidates that fit into `auto`'s budget. It writes one file per dataset, draw
 and candidate, and continues an interrupted collection. A draw of real data is nine tenths of its
@@ -284,7 +284,7 @@ def main() -> None:
     options = arguments(
         __doc__,
         commands=("collect", "table"),
-        output=Path,
+        output=Path("runs/choice"),
         data_dir=data_folder(),
         datasets=DATASETS,
         draws=3,

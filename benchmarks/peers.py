@@ -24,6 +24,7 @@ from benchmarks.timing import Clock, arguments, show
 from data import truth_inference as published
 from neucrowd_tf.aggregation import make_aggregator
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table
 
 Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
@@ -192,7 +193,10 @@ def main() -> None:
     if options.data_dir is not None:
         times += timed(options.data_dir, "crowdkit" not in missing)
     figures = {"rows": times, "missing": missing, "agreement": agreement}
-    show(options, figures, page(agreement, missing, times))
+    text = page(agreement, missing, times)
+    show(options, figures, text)
+    if options.output is not None:
+        write_text(options.output, text)
 
 
 if __name__ == "__main__":

@@ -118,8 +118,7 @@ def arguments(
     Args:
         description: the module's docstring, shown by --help.
         commands: what the first argument may be; it becomes `command`.
-        flags: the default of each flag. False makes a switch, None a path without a default, and a
-            type a required value.
+        flags: the default of each flag. False makes a switch, None a path without a default.
     """
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
@@ -128,8 +127,6 @@ def arguments(
     for name, value in {"json": False, **flags}.items():
         if value is False:
             parser.add_argument(f"--{name}", action="store_true")
-        elif isinstance(value, type):
-            parser.add_argument(f"--{name}", type=value, required=True)
         else:
             kind = Path if value is None else type(value)
             parser.add_argument(f"--{name}", type=kind, default=value)
@@ -137,20 +134,16 @@ def arguments(
 
 
 def show(options: argparse.Namespace, figures: Any, page: str | None = None) -> None:
-    """Prints a page, by default a line per figure, and writes it to --output if that is a flag.
+    """Prints a page, by default a line per figure.
 
     With --json the figures go to stdout as one object, and the page to stderr.
     """
     import pandas as pd
 
-    from neucrowd_tf.io.files.atomic import write_text
-
     if page is None:
         page = pd.Series(figures, dtype=object).to_string()
     if page:
         print(page, file=sys.stderr if options.json else sys.stdout)
-    if getattr(options, "output", None) is not None:
-        write_text(options.output, page)
     if options.json:
         print(json.dumps(figures))
 

@@ -111,11 +111,6 @@ def page(text: str) -> str:
     return MARK.sub(lambda match: match[1] + table() + match[2], text)
 
 
-def main() -> None:
-    """Rewrites BUILD.md."""
-    path = ROOT / "BUILD.md"
-    path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    build = ROOT / "BUILD.md"
+    build.write_text(page(build.read_text(encoding="utf-8")), encoding="utf-8")

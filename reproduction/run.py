@@ -23,15 +23,7 @@ from neucrowd_tf.io.files.json import write_json
 from reproduction.collect import case_folder, suite_runs
 from reproduction.printed import ELSEWHERE
 from reproduction.suite import FIRST_SEED, Case, Suite
-from reproduction.table import (
-    cells,
-    draw,
-    markdown,
-    outcome_counts,
-    rows_shown,
-    write_csv,
-    write_seeds,
-)
+from reproduction.table import cells, draw, markdown, rows_shown, write_csv, write_seeds
 
 RESULTS = "results"
 
@@ -164,7 +156,7 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         "title": suite.title,
         "command": suite.command,
         "failures": listed,
-        "outcomes": outcome_counts(table),
+        "outcomes": Counter(cell.status for cell in table if cell.paper is not None),
         "revisions": dict(sorted(revisions.items())),
     }
     write_json(folder / f"{suite.name}.json", record)

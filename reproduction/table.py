@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import textwrap
-from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
@@ -303,11 +302,6 @@ def _shown_gain(cell: Cell) -> str:
 def _between(low: float, high: float, sign: str = "") -> str:
     """Returns an interval; nothing where one run has none."""
     return "" if math.isnan(low) else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
-
-
-def outcome_counts(table: Iterable[Cell]) -> dict[str, int]:
-    """Returns how many printed figures ended in which status."""
-    return dict(Counter(cell.status for cell in table if cell.paper is not None))
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
