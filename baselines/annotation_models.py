@@ -34,7 +34,7 @@ class ReliabilityModel(AnnotationModel):
         """
         _, within, annotators, labels, weights = self.gathered(rows)
         inputs = self.network(features, training=True)
-        logits = self.head.cells(inputs, within, annotators)
+        logits = self.head(inputs, (within, annotators))
         reliable = self.head.reliability(inputs, within, annotators)
         uniform = -tf.reduce_mean(tf.nn.log_softmax(logits), axis=1)
         annotated = reliable * self.losses_of(labels, logits) + (1.0 - reliable) * uniform
@@ -56,7 +56,7 @@ class MaDLModel(AnnotationModel):
         """
         _, within, annotators, labels, weights = self.gathered(rows)
         inputs = self.network(features, training=True)
-        answers = self.head.cells(inputs, within, annotators, training=True)
+        answers = self.head(inputs, (within, annotators), training=True)
         unlike = tf.gather(self.head.annotator_weights(), annotators)
         losses = unlike * self.losses_of(labels, answers)
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
@@ -87,16 +87,16 @@ class OutlierModel(AnnotationModel):
     """COIN-Net: answers are the confusion matrices' plus a shift that few instances have.
 
     Args:
-        num_annotations: A.
+        shape: numbers of annotations and classes.
         sparsity: lambda_2, of how many instances have a shift.
         power: p of the group norm's power, of the squares.
     """
 
     def __init__(
-        self, *args: Any, num_annotations: int, sparsity: float, power: float, **options: Any
+        self, *args: Any, shape: tuple[int, int], sparsity: float, power: float, **options: Any
     ) -> None:
         super().__init__(*args, **options)
-        self.outliers = Outliers(num_annotations, self.num_classes)
+        self.outliers = Outliers(*shape)
         self.parts = [*self.parts, self.outliers]
         self.sparsity, self.power = sparsity, power
 
@@ -109,13 +109,13 @@ class OutlierModel(AnnotationModel):
         places, within, annotators, labels, weights = self.gathered(rows)
         inputs = self.network(features, training=True)
         shifts = self.outliers(places)
-        answers = tf.exp(self.head.cells(inputs, within, annotators)) + shifts
+        answers = tf.exp(self.head(inputs, (within, annotators))) + shifts
         answers = tf.clip_by_value(answers, 1e-10, 1.0 - 1e-10)
         answers = answers / tf.reduce_sum(answers, axis=1, keepdims=True)
         squares = tf.math.unsorted_segment_sum(
             tf.reduce_sum(tf.square(shifts), axis=1), within, tf.shape(rows)[0]
         )
         sparse = tf.reduce_mean(tf.pow(squares + 1e-10, self.power))
-        self._batch_penalty = self.head.batch_penalty(inputs) + self.sparsity * sparse
+        self.outliers.add_loss(self.sparsity * sparse)
         losses = self.losses_of(labels, tf.math.log(answers))
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)

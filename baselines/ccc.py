@@ -85,9 +85,6 @@ class CCC(AnnotatorEstimator):
         first, second = base(standardised)
         return head([first, second]), keras.layers.Average(dtype="float32")([first, second])
 
-    def _few_cells(self, data: TrainingData) -> bool:
-        return True
-
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         import keras
 

@@ -77,7 +77,7 @@ class CoupledModel(AnnotationModel):
     """Two classifiers behind a `CoupledHead`, trained together.
 
     Args:
-        network, head, features, num_classes, gamma, augment: as of `AnnotationModel`; the network
+        network, head, features, gamma, augment: as of `AnnotationModel`; the network
             gives both classifiers' probabilities.
         members: each of the two classifiers on its own, from the same features.
         groups: G.
@@ -144,7 +144,7 @@ class CoupledModel(AnnotationModel):
         """Returns the weighted sum of each member's losses."""
         within, annotators, labels, weights = cells
         inputs = self.network(features, training=True)
-        members = self.head.member_cells(inputs, within, annotators, tf.unstack(corrections))
+        members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
         first, second = (
             tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
             for logits in members

@@ -54,15 +54,12 @@ class COINNet(AnnotatorEstimator):
             num_annotators, "F", self.volume_weight, self.initial, name="coinnet"
         )
 
-    def _few_cells(self, data: TrainingData) -> bool:
-        return True
-
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import OutlierModel
 
-        count = data.annotations.num_annotations
+        shape = data.annotations.num_annotations, len(self.classes_)
         weights = {"sparsity": self.outlier_weight, "power": self.outlier_power}
-        return OutlierModel, {"num_annotations": count, **weights}
+        return OutlierModel, {"shape": shape, **weights}
 
     def _finish(self, network: Any, data: TrainingData) -> None:
         super()._finish(network, data)

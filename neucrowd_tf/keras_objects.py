@@ -15,19 +15,18 @@ import keras
 
 CLASSES = {
     "crowd_layers.doctor_weights": ("AnnotatorAverage",),
-    "crowd_layers.heads.base": ("StackedIdentity",),
     "crowd_layers.heads.conal": ("ConalHead",),
     "crowd_layers.heads.confusion": ("ConfusionHead",),
     "crowd_layers.heads.coupled": ("CoupledHead",),
     "crowd_layers.heads.crowd_connection": ("CrowdConnection",),
     "crowd_layers.heads.doctors": ("HeadsUniform", "DoctorHeads"),
     "crowd_layers.heads.geocrowdnet": ("GeoCrowdNetHead",),
-    "crowd_layers.heads.instance_confusion": ("PriorBias", "AnnotMixHead", "MaDLHead"),
+    "crowd_layers.heads.instance_confusion": ("AnnotMixHead", "MaDLHead"),
     "crowd_layers.heads.reliability": ("ReliabilityHead",),
     "crowd_layers.heads.softplus_confusion": ("SoftplusConfusionHead",),
     "crowd_layers.heads.unionnet": ("UnionHead",),
     "crowd_layers.layers": ("Standardise",),
-    "crowd_layers.parts": ("AnnotationLoss", "OneAnnotator"),
+    "crowd_layers.parts": ("AnnotationLoss",),
     "nn.losses": ("ClassCenters",),
     "nn.optimizers": ("FusedAdam",),
 }

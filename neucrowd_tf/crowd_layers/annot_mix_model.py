@@ -32,8 +32,8 @@ class AnnotMixModel(AnnotationModel):
         blended = mixed(tf.gather(features, within), shares, partners)
         # An annotator's embedding is linear in who it is.
         who = mixed(tf.gather(self.head.annotators(), annotators), shares, partners)
-        probabilities, hidden = self.network(blended, training=True)
-        answers = self.head.answers(probabilities, self.head.embedded(hidden), who, True)
+        pairs = tf.range(tf.size(labels)), who
+        answers = self.head(self.network(blended, training=True), pairs, training=True)
         first, second = shares * weights, (1.0 - shares) * tf.gather(weights, partners)
         losses = first * self.losses_of(labels, answers)
         losses += second * self.losses_of(tf.gather(labels, partners), answers)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, number, whole
+from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.crowd_layers.classifier import (
     CLASS_WEIGHT,
     ClassifierEstimator,
     Network,
     class_weight_of,
 )
-from neucrowd_tf.crowd_layers.imbalance import IMBALANCE, class_weights, resampled_multiplicities
+from neucrowd_tf.crowd_layers.imbalance import (
+    GAMMA,
+    IMBALANCES,
+    class_weights,
+    resampled_multiplicities,
+)
 from neucrowd_tf.training.estimator import Snapshots, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks
-from neucrowd_tf.training.networks import BASES, Kinds, configuration
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -74,16 +78,10 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     requires_identities: ClassVar[bool] = True
     reads_datasets: ClassVar[bool] = True
 
-    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES, "imbalance": IMBALANCE}
-
-    imbalance: Any = argument(
+    imbalance: str = argument(
         "none",
-        Constraint(
-            f"{', '.join(map(repr, IMBALANCE))} or a configuration of one",
-            lambda value: isinstance(value, Mapping) or value in IMBALANCE,
-        ),
-        '"none" (cross-entropy), "resampling", "reweighting", "focal", "cb_focal", or a'
-        ' configuration such as `{"name": "focal", "gamma": 1.0}`.',
+        one_of(*IMBALANCES),
+        '"none" (cross-entropy), "resampling", "reweighting", "focal" or "cb_focal".',
     )
     class_weight: Any = argument(
         None, CLASS_WEIGHT, 'weights of annotations by class, such as {"cat": 2.0}; others weigh 1.'
@@ -110,10 +108,6 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0
-
-    @property
-    def _imbalance(self) -> Any:
-        return configuration("imbalance", self.imbalance, IMBALANCE)
 
     # ----------------------------------------------------------------- what a subclass provides
 
@@ -145,7 +139,6 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd_layers.crowd_model import CrowdModel, MatrixModel
         from neucrowd_tf.crowd_layers.layers import Standardise
 
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
@@ -163,16 +156,17 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         probabilities = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
             probabilities
         )
-        common: dict[str, Any] = {"gamma": self._imbalance.gamma, "augment": self._augmentation()}
-        model: CrowdModel
-        if self._few_cells(data):
-            network = keras.Model(network_input, head.input, name="network")
-            kind, options = self._annotation_model(data)
-            model = kind(network, head, data.features, classes, **options, **common)
-        else:
-            network = keras.Model(network_input, logits, name="network")
-            weighted = self._imbalance.name == "resampling"
-            model = MatrixModel(network, head, data.features, classes, weighted=weighted, **common)
+        network = keras.Model(network_input, head.input, name="network")
+        kind, options = self._annotation_model(data)
+        model = kind(
+            network,
+            head,
+            data.features,
+            few_cells=self._few_cells(data),
+            gamma=GAMMA if "focal" in self.imbalance else 0.0,
+            augment=self._augmentation(),
+            **options,
+        )
         outputs = {"probabilities": probabilities, "annotators": answers}
         whole = keras.Model(inputs, outputs, name=type(self).__name__.lower())
         return Network(model, whole, base, layer, once)
@@ -193,16 +187,16 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         return rates
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
-        crowd, kind = data.annotations, self._imbalance
+        crowd = data.annotations
         # With pseudo-annotations a balanced selection would undo the weights.
         counts = np.bincount(crowd.observed().labels, minlength=crowd.num_classes)
         network.model.reset_annotator_optimizer()
-        weights, copies = class_weights(counts, kind.name, kind.beta), None
+        weights = class_weights(counts, self.imbalance)
+        strengths: NDArray[Any] = weights[crowd.labels]
+        if self.imbalance == "resampling":
+            strengths = resampled_multiplicities(crowd.labels, weights, self.seed)
         by_class = class_weight_of(self.class_weight, self.classes_)
-        if kind.name == "resampling":
-            copies = resampled_multiplicities(crowd.labels, weights, self.seed)
-            weights = np.ones_like(weights)
-        network.model.set_annotations(crowd, weights * by_class, copies)
+        network.model.set_annotations(crowd, strengths * by_class[crowd.labels])
 
     def _fails(self, data: TrainingData, *, last: bool) -> bool:
         """Returns whether a fit has lost a class that annotators agree on; the last one warns."""

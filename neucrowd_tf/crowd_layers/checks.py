@@ -24,8 +24,7 @@ def check_head(
     """Raises AssertionError unless a head is fit for training, sparse labels and saving.
 
     Its logits `[B, R, C]` follow the formula, are finite for sure and unsure classifiers, depend on
-    every weight, and come from `cells` as they do from `call`. A copy made from its config computes
-    the same.
+    every weight, and are the same for single cells. A copy made from its config computes the same.
 
     Args:
         head: not built yet; takes class probabilities `[B, 3]`.
@@ -55,7 +54,7 @@ def check_head(
     _require(finite, "a sure classifier has no finite logit")
     rows, annotators = np.array([0, 0, 4, 2]), rng.integers(head.num_annotators, size=4)
     np.testing.assert_allclose(
-        head.cells(inputs, rows, annotators), logits[rows, annotators], atol=1e-4
+        head(inputs, (rows, annotators)), logits[rows, annotators], atol=1e-4
     )
     _check_gradients(head, inputs)
     again = type(head).from_config(head.get_config())

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
+from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers.heads.crowd_connection import Connection
 
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
 
@@ -36,31 +33,23 @@ class CrowdLayer(AnnotatorEstimator):
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, section 3.3.
     """
 
-    connection: Connection = argument(
-        "MW",
-        one_of("MW", "VW", "VB", "VW+B", "SW"),
-        '"MW" (a matrix for each annotator), "VW" (a weight a class), "VB" (biases), "VW+B" or "SW"'
-        " (one weight).",
-        positional=True,
-    )
     initial: float = argument(
         1.0,
         number(least=0),
-        'the matrices of "MW" are `initial` times the identity at first; 4 starts near "everybody'
-        ' is right" with eight classes.',
+        'the matrices are `initial` times the identity at first; 4 starts near "everybody is right"'
+        " with eight classes.",
     )
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
 
-        return CrowdConnection(num_annotators, self.connection, self.initial, name="crowd_layer")
+        return CrowdConnection(num_annotators, self.initial, name="crowd_layer")
 
     def _start_again(self, network: Any) -> None:
         # Deviation: the identity before a softmax over ten classes says that annotators are right
         # .23 of the time at first, and small classes are lost from every seed: of ten-class USPS
         # as pixels two (accuracy .83, with this .93).
-        if self.connection == "MW":
-            matrix = network.model.head.matrix
-            classes = matrix.shape[-1]
-            scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))
-            matrix.assign(np.broadcast_to(scale * np.eye(classes, dtype=np.float32), matrix.shape))
+        matrix = network.model.head.matrix
+        classes = matrix.shape[-1]
+        scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))
+        matrix.assign(np.broadcast_to(scale * np.eye(classes, dtype=np.float32), matrix.shape))

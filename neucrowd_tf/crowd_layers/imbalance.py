@@ -2,67 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from neucrowd_tf.arguments import argument, estimator, number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@estimator
-class NoImbalance:
-    """Plain cross-entropy: every annotation counts the same."""
-
-    name: ClassVar[str] = "none"
-    gamma: ClassVar[float] = 0.0
-    beta: ClassVar[float] = 0.0
+# What the loss may do against imbalance. DASC's losses have the usual constants.
+IMBALANCES = ("none", "resampling", "reweighting", "focal", "cb_focal")
+GAMMA = 2.0  # of the focal losses
+BETA = 0.9999  # of the class-balanced focal loss
 
 
-@estimator
-class Reweighting(NoImbalance):
-    """Annotations of a class weigh max N_c / N_c."""
-
-    name: ClassVar[str] = "reweighting"
-
-
-@estimator
-class Resampling(NoImbalance):
-    """Annotations of rarer classes are repeated until classes are equal."""
-
-    name: ClassVar[str] = "resampling"
-
-
-@estimator
-class Focal:
-    """The focal loss."""
-
-    name: ClassVar[str] = "focal"
-    beta: ClassVar[float] = 0.0
-
-    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
-
-
-@estimator
-class ClassBalancedFocal:
-    """The focal loss, whose classes weigh by their effective number of annotations."""
-
-    name: ClassVar[str] = "cb_focal"
-
-    gamma: float = argument(2.0, number(least=0), "of the focal losses.")
-    beta: float = argument(0.9999, number(least=0, below=1), "of the class-balanced focal loss.")
-
-
-IMBALANCE: dict[str, type] = {
-    kind.name: kind for kind in (NoImbalance, Resampling, Reweighting, Focal, ClassBalancedFocal)
-}
-
-
-def class_weights(
-    counts: NDArray[Any], imbalance: str, beta: float = 0.9999
-) -> NDArray[np.float32]:
+def class_weights(counts: NDArray[Any], imbalance: str, beta: float = BETA) -> NDArray[np.float32]:
     """Returns the weight `[C]` of an annotation of each class.
 
     Args:
@@ -92,7 +46,7 @@ def class_weights(
 
 def resampled_multiplicities(
     labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
-) -> NDArray[np.uint8]:
+) -> NDArray[np.int64]:
     """Returns how often each of `[A]` annotations occurs in the oversampled data.
 
     This is the whole part of its class's weight, and once more for as many others of the class,
@@ -104,13 +58,10 @@ def resampled_multiplicities(
         seed: draws the annotations that are taken once more.
     """
     rng = np.random.default_rng([seed, 0x5A3])
-    copies = np.ones(len(labels), dtype=np.uint8)
+    copies = np.ones(len(labels), dtype=np.int64)
     for code, weight in enumerate(np.asarray(weights, dtype=np.float64)):
         members = np.flatnonzero(labels == code)
-        if not len(members):
-            continue
-        total = round(weight * len(members))
-        # uint8 holds up to 255 copies; a class so rare is oversampled no further.
-        copies[members] = min(total // len(members), 254)
-        copies[rng.permutation(members)[: total % len(members)]] += 1
+        if len(members):
+            copies[members], more = divmod(round(weight * len(members)), len(members))
+            copies[rng.permutation(members)[:more]] += 1
     return copies

@@ -44,8 +44,7 @@ class InstanceLayer(AnnotatorEstimator):
 class SharedFeaturesLayer(InstanceLayer):
     """Base of crowd layers whose head takes shared features, too.
 
-    These are the features before the base's last dense layer. The loss goes over single
-    annotations.
+    These are the features before the base's last dense layer.
     """
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
@@ -53,6 +52,3 @@ class SharedFeaturesLayer(InstanceLayer):
 
         probabilities, features = shared_features(base, standardised)
         return head([probabilities, features]), probabilities
-
-    def _few_cells(self, data: TrainingData) -> bool:
-        return True

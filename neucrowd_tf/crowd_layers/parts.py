@@ -1,18 +1,16 @@
 """Annotator heads for a Keras model of one's own.
 
-Besides them there are the loss of a matrix of labels with gaps, and the answer of one annotator per
-instance.
+Besides them there is the loss of a matrix of labels with gaps.
 """
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Any
 
 import keras
 import tensorflow as tf
-from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, LayerOptions
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
 from neucrowd_tf.crowd_layers.heads.conal import ConalHead
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
@@ -30,7 +28,6 @@ __all__ = [
     "CrowdConnection",
     "DoctorHeads",
     "GeoCrowdNetHead",
-    "OneAnnotator",
     "SoftplusConfusionHead",
     "UnionHead",
 ]
@@ -93,45 +90,3 @@ class AnnotationLoss(keras.losses.Loss):
     def get_config(self) -> dict[str, Any]:
         options = {"gamma": self.gamma, "log_probabilities": self.log_probabilities}
         return {**super().get_config(), **options}
-
-
-@keras.saving.register_keras_serializable("neucrowd_tf")
-class OneAnnotator(keras.layers.Layer):
-    """The logits `[B, C]` of one annotator per instance.
-
-    Call it with a head's inputs and annotators' codes `[B]`. It is for data of (features,
-    annotator, label) triples: time and memory grow with the labels, not with instances times
-    annotators.
-
-    Args:
-        head: the annotator head.
-    """
-
-    def __init__(self, head: AnnotatorHead, **layer: Unpack[LayerOptions]) -> None:
-        super().__init__(**{"dtype": "float32", **layer})
-        self.head = head
-
-    def build(self, input_shape: Any, *_: Any) -> None:
-        if not self.head.built:
-            self.head.build(input_shape)
-            self.head.built = True
-
-    def call(self, inputs: Any, annotators: Any) -> Any:
-        codes = ops.reshape(ops.cast(annotators, "int32"), (-1,))
-        if not isinstance(codes, keras.KerasTensor):
-            penalty = self.head.penalty() + self.head.batch_penalty(inputs)
-            if not isinstance(penalty, (int, float)):
-                self.add_loss(penalty)
-        return self.head.cells(inputs, ops.arange(ops.shape(codes)[0]), codes)
-
-    def compute_output_shape(self, input_shape: Any, *_: Any) -> tuple[int | None, ...]:
-        shape: tuple[Any, ...] = self.head.compute_output_shape(input_shape)
-        return (shape[0], shape[2])
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "head": keras.saving.serialize_keras_object(self.head)}
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> OneAnnotator:
-        head = keras.saving.deserialize_keras_object(config["head"])
-        return cls(**{**config, "head": head})

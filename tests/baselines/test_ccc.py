@@ -92,9 +92,9 @@ def test_corrections_against_finite_differences():
     head.build([(None, 2), (None, 2)])
     for weight in head.weights:
         weight.assign(rng.normal(size=(3, 2, 2)))
-    model = CoupledModel(network, head, x, 2, members=members, groups=2, rate=0.5, meta_batch=9)
+    model = CoupledModel(network, head, x, members=members, groups=2, rate=0.5, meta_batch=9)
     model.compile(optimizer=keras.optimizers.SGD(0.7))
-    model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones(2, np.float32))
+    model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones((dense >= 0).sum()))
     meta = [(np.array([0, 3]), np.array([0, 1])), (np.array([5, 1, 2]), np.array([1, 0, 0]))]
     groups = [np.array([0, 1, 0]), np.array([1, 1, 0])]
     model.start_correcting(meta, groups)
@@ -139,4 +139,4 @@ def test_head_against_loop():
             np.testing.assert_allclose(result[b, r], expected, rtol=1e-5)
     assert result.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
     rows, who = np.array([3, 0], np.int32), np.array([1, 0], np.int32)
-    np.testing.assert_allclose(np.exp(head.cells([p, q], rows, who)), result[rows, who], rtol=1e-5)
+    np.testing.assert_allclose(np.exp(head([p, q], (rows, who))), result[rows, who], rtol=1e-5)

@@ -117,7 +117,7 @@ def test_instance_confusion_against_loop(kind):
             np.testing.assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
     np.testing.assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
     rows, who = np.array([2, 0], np.int32), np.array([1, 1], np.int32)
-    np.testing.assert_allclose(head.cells([p, h], rows, who), result[rows, who], atol=1e-5)
+    np.testing.assert_allclose(head([p, h], (rows, who)), result[rows, who], atol=1e-5)
 
 
 def test_madl_weights_and_prior_by_hand():
@@ -131,7 +131,7 @@ def test_madl_weights_and_prior_by_hand():
     head.annotator.assign([[[0.0]], [[0.0]], [[100.0]]])
     np.testing.assert_allclose(head.annotator_weights(), [0.75, 0.75, 1.5], rtol=1e-5)
     assert float(head.bandwidth) == pytest.approx(1.0)  # the mode, .25 / .25
-    assert float(head.penalty()) == pytest.approx(-stats.gamma.logpdf(1.0, 1.25, scale=4.0))
+    assert float(head.penalty(None)) == pytest.approx(-stats.gamma.logpdf(1.0, 1.25, scale=4.0))
 
 
 def test_mixing():

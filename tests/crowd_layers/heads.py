@@ -17,10 +17,6 @@ def _made(name: str, *arguments: Any, **options: Any) -> Callable[[], Any]:
 
 HEADS = {
     "MW": _made("CrowdConnection"),
-    "VW": _made("CrowdConnection", "VW"),
-    "VB": _made("CrowdConnection", "VB"),
-    "VW+B": _made("CrowdConnection", "VW+B"),
-    "SW": _made("CrowdConnection", "SW"),
     "anno_reg": _made("ConfusionHead"),
     "anno_reg_columns": _made("ConfusionHead", "column", 0.2, 1.5),
     "trace_reg": _made("SoftplusConfusionHead"),

@@ -12,16 +12,12 @@ from keras import ops
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.checks import check_finds_random_annotator, check_head
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, of_annotators, of_instances
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from tests.crowd_layers.heads import HEADS
 
 FORMULAS = {
     "MW": lambda p, matrix: p @ matrix,
-    "VW": lambda p, scale: p * scale,
-    "VB": lambda p, shift: p + shift,
-    "VW+B": lambda p, scale, shift: p * scale + shift,
-    "SW": lambda p, scale: p * scale,
     "anno_reg": lambda p, matrix: np.log(
         p @ (np.exp(matrix) / np.exp(matrix).sum(axis=1, keepdims=True))
     ),
@@ -52,15 +48,13 @@ class Scaled(AnnotatorHead):
     def build(self, input_shape: Any) -> None:
         self.scale = self.annotator_weight("scale", (), "ones")
 
-    def call(self, probabilities: Any) -> Any:
+    def logits(self, inputs: Any, cells: Any) -> Any:
         scale = ops.stop_gradient(self.scale) if self.fault == "gradient" else self.scale
         scale = scale[:1] + 0.0 * scale if self.fault == "first" else scale
-        inputs = ops.log(probabilities) if self.fault == "finite" else probabilities
-        return scale[None, :, None] * inputs[:, None, :]
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        wrong = ops.zeros_like(annotators) if self.fault == "cells" else annotators
-        return super().cells(inputs, rows, wrong)
+        if cells is not None and self.fault == "cells":
+            cells = cells[0], ops.zeros_like(cells[1])
+        inputs = ops.log(inputs) if self.fault == "finite" else inputs
+        return of_annotators(scale[:, None], cells) * of_instances(inputs, cells)
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | ({"num_annotators": 2} if self.fault == "config" else {})
@@ -89,9 +83,9 @@ class Sharpness(AnnotatorHead):
     def build(self, input_shape: Any) -> None:
         self.sharpness = self.annotator_weight("sharpness", (), "ones")
 
-    def call(self, probabilities: Any) -> Any:
-        t = ops.softplus(self.sharpness)[None, :, None]
-        return t * ops.log(ops.maximum(probabilities, 1e-12))[:, None, :]
+    def logits(self, inputs: Any, cells: Any) -> Any:
+        t = of_annotators(ops.softplus(self.sharpness)[:, None], cells)
+        return t * of_instances(ops.log(ops.maximum(inputs, 1e-12)), cells)
 
 
 class AtCorners(AnnotatorEstimator):

@@ -184,8 +184,6 @@ def test_bad_arguments(crowd):
         ({"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"),
         ({"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"),
         ({"patience": 2}, "patience: without monitor"),
-        ({"imbalance": {"name": "focal", "gamma": "2"}}, "gamma: expected a number from 0, rec"),
-        ({"imbalance": {"name": "cb_focal", "beta": 1.0}}, "beta: expected a number from 0 and"),
     ):
         with pytest.raises(UsageError, match=message):
             CrowdLayer(**arguments).fit(features, annotations)

@@ -32,10 +32,9 @@ def test_flags_stand_for_options_of_a_configuration() -> None:
         "base": {"name": "small_cnn", "dropout": 0.3},
         "epochs": 2,
     }
-    flags = {"base": "dense", "hidden_units": [4], "imbalance": "focal", "gamma": 1.0}
+    flags = {"base": "dense", "hidden_units": [4]}
     assert nest(CrowdLayer, flags, presets) == {
         "base": {"name": "dense", "dropout": 0.3, "hidden_units": [4]},
-        "imbalance": {"name": "focal", "gamma": 1.0},
         "epochs": 2,
     }
     created = registry.method("crowd_layer").make(dataset="music", dropout=0.1)

@@ -9,10 +9,12 @@ from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
     AnnotatorHead,
+    Cells,
     LayerOptions,
-    StackedIdentity,
-    annotator_product,
-    cell_product,
+    of_annotators,
+    of_instances,
+    product,
+    stacked_identity,
 )
 from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
@@ -59,7 +61,7 @@ class ConalHead(AnnotatorHead):
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
-        self.annotator_weight("matrix", (classes, classes), StackedIdentity(2.0))
+        self.annotator_weight("matrix", (classes, classes), stacked_identity(classes, 2.0))
         # Of one annotator `[1, e]` each, with the fans of a dense layer of one-hot annotators.
         size = self.embedding_size
         self.annotator_weight("annotator", (1, size), HeadsUniform(self.seed + 1))
@@ -67,34 +69,27 @@ class ConalHead(AnnotatorHead):
         self.shared_weight("instance", (width, size), keras.initializers.GlorotUniform(self.seed))
         self.shared_weight("bias", (size,), "zeros")
 
-    def gates(self, features: Any) -> Any:
-        """Returns `[B, R]`: the share of the common confusion.
+    def gates(self, features: Any, cells: Cells | None) -> Any:
+        """Returns `[B, R, 1]`, or `[K, 1]` of cells: the share of the common confusion.
 
         References:
             Chu et al. (2021), eq. 3.
         """
-        annotators = unit(ops.convert_to_tensor(self.annotator)[:, 0])
-        return ops.sigmoid(ops.matmul(self._instances(features), ops.transpose(annotators)))
+        instances = unit(ops.matmul(ops.cast(features, "float32"), self.instance) + self.bias)
+        annotators = unit(of_annotators(self.annotator, cells)[:, 0])
+        return ops.sigmoid(product(instances, annotators[:, :, None], cells))
 
-    def _instances(self, features: Any) -> Any:
-        return unit(ops.matmul(ops.cast(features, "float32"), self.instance) + self.bias)
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns the logits of all annotators or of cells.
 
-    def call(self, inputs: Any) -> Any:
-        p, features = ops.cast(inputs[0], "float32"), inputs[1]
-        share = self.gates(features)[:, :, None]
-        common = ops.matmul(p, self.common)[:, None, :]
-        return share * common + (1.0 - share) * annotator_product(p, self.matrix)
+        References:
+            Chu et al. (2021), eq. 1.
+        """
+        p, share = ops.cast(inputs[0], "float32"), self.gates(inputs[1], cells)
+        common = of_instances(ops.matmul(p, self.common), cells)
+        return share * common + (1.0 - share) * product(p, of_annotators(self.matrix, cells), cells)
 
-    def cells(self, inputs: Any, rows: Any, annotators: Any) -> Any:
-        p = ops.cast(inputs[0], "float32")
-        instances = ops.take(self._instances(inputs[1]), rows, axis=0)
-        embedded = unit(ops.take(self.annotator, annotators, axis=0)[:, 0])
-        share = ops.sigmoid(ops.sum(instances * embedded, axis=-1, keepdims=True))
-        common = ops.take(ops.matmul(p, self.common), rows, axis=0)
-        individual = cell_product(p, rows, ops.take(self.matrix, annotators, axis=0))
-        return share * common + (1.0 - share) * individual
-
-    def penalty(self) -> Any:
+    def penalty(self, inputs: Any) -> Any:
         """Returns `-lambda` times the distances of annotators' matrices from the common one.
 
         The distances are summed over annotators.

@@ -8,20 +8,20 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
     Cells,
-    GatheringHead,
     LayerOptions,
-    StackedIdentity,
     check_choice,
     of_annotators,
     product,
+    stacked_identity,
 )
 
 Normalisation = Literal["row", "column"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class ConfusionHead(GatheringHead):
+class ConfusionHead(AnnotatorHead):
     """Anno-Reg: a softmax makes each annotator's matrix stochastic, and its trace is penalised.
 
     Args:
@@ -52,10 +52,10 @@ class ConfusionHead(GatheringHead):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        self.annotator_weight("matrix", (classes, classes), self._start())
+        self.annotator_weight("matrix", (classes, classes), self._start(classes))
 
-    def _start(self) -> StackedIdentity:
-        return StackedIdentity(self.initial)
+    def _start(self, num_classes: int) -> Any:
+        return stacked_identity(num_classes, self.initial)
 
     def matrices(self) -> Any:
         """Returns the stochastic matrices `[R, C true, C observed]`.
@@ -79,7 +79,7 @@ class ConfusionHead(GatheringHead):
         # itself.
         return ops.log(ops.maximum(products, 1e-12))
 
-    def penalty(self) -> Any:
+    def penalty(self, inputs: Any) -> Any:
         """Returns lambda times the mean trace.
 
         References:

@@ -8,17 +8,16 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
     Cells,
-    GatheringHead,
-    StackedIdentity,
-    cell_product,
     of_annotators,
     product,
+    stacked_identity,
 )
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class CoupledHead(GatheringHead):
+class CoupledHead(AnnotatorHead):
     """Log answers from what two classifiers say, `[p [B, C], q [B, C]]`.
 
     They are the logarithm of the mean of `softmax(p W_k)` and `softmax(q V_k)`.
@@ -34,27 +33,24 @@ class CoupledHead(GatheringHead):
 
     def build(self, input_shape: Any) -> None:
         classes = int(input_shape[0][-1])
-        self.annotator_weight("first", (classes, classes), StackedIdentity())
-        self.annotator_weight("second", (classes, classes), StackedIdentity())
+        self.annotator_weight("first", (classes, classes), stacked_identity(classes))
+        self.annotator_weight("second", (classes, classes), stacked_identity(classes))
 
     @property
     def matrices(self) -> tuple[Any, Any]:
         """Both classifiers' matrices, `[R, C, C]` each."""
         return ops.convert_to_tensor(self.first), ops.convert_to_tensor(self.second)
 
-    def member_cells(
-        self, inputs: Any, rows: Any, annotators: Any, corrections: Any
-    ) -> tuple[Any, Any]:
+    def member_cells(self, inputs: Any, cells: Cells, corrections: Any) -> tuple[Any, Any]:
         """Returns both members' logits `[K, C]` of K cells.
 
         `corrections` `[2, R, C, C]` are added to the matrices.
         """
         first, second = (
-            ops.take(matrices + added, annotators, axis=0)
-            for matrices, added in zip(self.matrices, corrections, strict=True)
+            product(ops.cast(p, "float32"), of_annotators(matrices + added, cells), cells)
+            for p, matrices, added in zip(inputs, self.matrices, corrections, strict=True)
         )
-        p, q = (ops.cast(each, "float32") for each in inputs)
-        return cell_product(p, rows, first), cell_product(q, rows, second)
+        return first, second
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         first, second = (

@@ -8,8 +8,8 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
     Cells,
-    GatheringHead,
     LayerOptions,
     of_annotators,
     product,
@@ -35,7 +35,7 @@ class HeadsUniform(keras.initializers.Initializer):
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class DoctorHeads(GatheringHead):
+class DoctorHeads(AnnotatorHead):
     """A linear classifier for each annotator on shared features: `[B, h]` to logits `[B, R, C]`.
 
     Args:
@@ -78,10 +78,7 @@ class DoctorHeads(GatheringHead):
         x, kernels = ops.cast(inputs, "float32"), of_annotators(self.kernel, cells)
         return product(x, kernels, cells) + of_annotators(self.bias, cells)
 
-    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        return (input_shape[0], self.num_annotators, self.num_classes)
-
-    def penalty(self) -> Any:
+    def penalty(self, inputs: Any) -> Any:
         """Returns the kernels' mean penalty."""
         if not self.l2:
             return 0.0

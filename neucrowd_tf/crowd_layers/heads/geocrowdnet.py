@@ -64,24 +64,16 @@ class GeoCrowdNetHead(ConfusionHead):
         super().__init__(num_annotators, "row", 0.0, initial, **layer)
         self.volume, self.weight = volume, weight
 
-    def penalty(self) -> Any:
-        """Returns the weighted volume of the stacked matrices.
+    def penalty(self, inputs: Any) -> Any:
+        """Returns the weighted volume of the class probabilities or of the stacked matrices.
 
         References:
-            Ibrahim et al. (2023), eq. 9.
+            Ibrahim et al. (2023), eqs. 8 (F) and 9 (W).
         """
-        if self.volume != "W":
-            return 0.0
-        matrices = self.matrices()
-        return self.weight * negative_log_determinant(ops.einsum("rto,rso->ts", matrices, matrices))
-
-    def batch_penalty(self, inputs: Any) -> Any:
-        """Returns the weighted volume of the batch's class probabilities.
-
-        References:
-            Ibrahim et al. (2023), eq. 8.
-        """
-        if self.volume != "F":
-            return 0.0
-        p = ops.cast(inputs, "float32")
-        return self.weight * negative_log_determinant(ops.matmul(ops.transpose(p), p))
+        if self.volume == "F":
+            p = ops.cast(inputs, "float32")
+            gram = ops.matmul(ops.transpose(p), p)
+        else:
+            matrices = self.matrices()
+            gram = ops.einsum("rto,rso->ts", matrices, matrices)
+        return self.weight * negative_log_determinant(gram)

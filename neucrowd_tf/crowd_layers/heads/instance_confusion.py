@@ -6,34 +6,25 @@ import math
 from typing import Any, ClassVar, Unpack
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.crowd_layers.bases import feature_extractor, output_layer
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, LayerOptions
+from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, Cells, LayerOptions
 from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 
-@keras.saving.register_keras_serializable("neucrowd_tf")
-class PriorBias(keras.initializers.Initializer):
-    """Biases `[C * C]` with which annotators are right with probability `eta` at first.
+def right_at_first(eta: float, num_classes: int) -> Any:
+    """Returns an initialiser of biases `[C * C]` with which annotators are right with `eta`.
 
     They are `log(eta (C - 1) / (1 - eta))` times the identity, before the softmax over a row.
 
     References:
         Herde, Huseljic and Sick (2023), eq. 19.
     """
-
-    def __init__(self, eta: float) -> None:
-        self.eta = eta
-
-    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
-        classes = math.isqrt(shape[0])
-        height = math.log(self.eta * (classes - 1) / (1.0 - self.eta))
-        return ops.reshape(height * ops.eye(classes, dtype=dtype or "float32"), shape)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"eta": self.eta}
+    height = math.log(eta * (num_classes - 1) / (1.0 - eta))
+    return keras.initializers.Constant((height * np.eye(num_classes)).ravel().tolist())
 
 
 def _weak(seed: int) -> keras.initializers.Initializer:
@@ -88,7 +79,7 @@ class InstanceConfusion(AnnotatorHead):
         self.output_layer = keras.layers.Dense(
             num_classes**2,
             kernel_initializer=_weak(seed + 2),
-            bias_initializer=PriorBias(eta),
+            bias_initializer=right_at_first(eta, num_classes),
             dtype=layer.get("dtype", "float32"),
             name="confusion",
         )
@@ -102,40 +93,35 @@ class InstanceConfusion(AnnotatorHead):
         self.instances.build((None, int(input_shape[1][-1])))
         self.output_layer.build((None, self.embedding_size))
 
-    def embedded(self, features: Any) -> Any:
-        """Returns `[B, e]` embeddings of shared features."""
-        features = ops.cast(features, "float32")
-        return self.instances(ops.stop_gradient(features) if self.detached else features)
-
     def annotators(self) -> Any:
         """Returns `[R, e]` embeddings."""
         return ops.convert_to_tensor(self.annotator)[:, 0]
 
-    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
+    def _joined(self, instances: Any, annotators: Any) -> Any:
         """Returns `[K, e]` of K pairs of embeddings."""
         raise NotImplementedError
 
-    def answers(
-        self, probabilities: Any, instances: Any, annotators: Any, training: bool | None
-    ) -> Any:
-        """Returns log answers `[K, C]` of K pairs: probabilities `[K, C]`, embeddings `[K, e]`."""
-        logits = self.output_layer(self._joined(instances, annotators, training))
-        matrices = ops.reshape(logits, (-1, self.num_classes, self.num_classes))
-        p = ops.log(ops.maximum(ops.cast(probabilities, "float32"), 1e-30))
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns log answers of all annotators or of cells.
+
+        In place of codes, cells may have embeddings `[K, e]` of annotators.
+        """
+        if cells is None:
+            batch = ops.shape(inputs[0])[0]
+            rows = ops.repeat(ops.arange(batch), self.num_annotators)
+            codes = ops.tile(ops.arange(self.num_annotators), (batch,))
+            answers = self.logits(inputs, (rows, codes))
+            return ops.reshape(answers, (-1, self.num_annotators, self.num_classes))
+        rows, who = cells
+        features = ops.cast(inputs[1], "float32")
+        embedded = self.instances(ops.stop_gradient(features) if self.detached else features)
+        if not keras.backend.is_float_dtype(who.dtype):
+            who = ops.take(self.annotators(), who, axis=0)
+        matrices = self.output_layer(self._joined(ops.take(embedded, rows, axis=0), who))
+        matrices = ops.reshape(matrices, (-1, self.num_classes, self.num_classes))
+        p = ops.take(ops.cast(inputs[0], "float32"), rows, axis=0)
+        p = ops.log(ops.maximum(p, 1e-30))
         return ops.logsumexp(p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)
-
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
-        batch = ops.shape(inputs[0])[0]
-        rows = ops.repeat(ops.arange(batch), self.num_annotators)
-        codes = ops.tile(ops.arange(self.num_annotators), (batch,))
-        logits = self.cells(inputs, rows, codes, training)
-        return ops.reshape(logits, (-1, self.num_annotators, self.num_classes))
-
-    def cells(self, inputs: Any, rows: Any, annotators: Any, training: bool | None = None) -> Any:
-        probabilities = ops.take(inputs[0], rows, axis=0)
-        instances = ops.take(self.embedded(inputs[1]), rows, axis=0)
-        embedded = ops.take(self.annotators(), annotators, axis=0)
-        return self.answers(probabilities, instances, embedded, training)
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -171,9 +157,9 @@ class AnnotMixHead(InstanceConfusion):
         self.hidden.build((None, 2 * self.embedding_size))
         self.normalised.build((None, self.embedding_size))
 
-    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
-        both = self.dropped(ops.concatenate([instances, annotators], axis=1), training=training)
-        return ops.relu(self.normalised(self.hidden(both), training=training))
+    def _joined(self, instances: Any, annotators: Any) -> Any:
+        both = self.dropped(ops.concatenate([instances, annotators], axis=1))
+        return ops.relu(self.normalised(self.hidden(both)))
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -222,12 +208,12 @@ class MaDLHead(InstanceConfusion):
         for norm, width in zip(self.norms, (128, e), strict=True):
             norm.build((None, width))
 
-    def _joined(self, instances: Any, annotators: Any, training: bool | None) -> Any:
+    def _joined(self, instances: Any, annotators: Any) -> Any:
         both = instances + annotators
         product = ops.einsum("ke,km,pem->kp", both, both, self.product)
         x = self.first(ops.concatenate([annotators, instances, product], axis=1))
-        x = self.second(ops.relu(self.norms[0](x, training=training)))
-        return ops.relu(self.norms[1](x, training=training) + annotators)
+        x = self.second(ops.relu(self.norms[0](x)))
+        return ops.relu(self.norms[1](x) + annotators)
 
     def annotator_weights(self) -> Any:
         """Returns `[R]`, R in sum: the inverse of how many an annotator is like.
@@ -241,7 +227,7 @@ class MaDLHead(InstanceConfusion):
         inverse = 1.0 / ops.sum(likeness, axis=0)
         return self.num_annotators * inverse / ops.sum(inverse)
 
-    def penalty(self) -> Any:
+    def penalty(self, inputs: Any) -> Any:
         """Returns minus the prior's log density of the bandwidth.
 
         References:

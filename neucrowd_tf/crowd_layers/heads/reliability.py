@@ -8,18 +8,18 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
     Cells,
-    GatheringHead,
     LayerOptions,
-    StackedIdentity,
     of_annotators,
     product,
+    stacked_identity,
 )
 from neucrowd_tf.crowd_layers.heads.doctors import HeadsUniform
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class ReliabilityHead(GatheringHead):
+class ReliabilityHead(AnnotatorHead):
     """A crowd layer that also says how reliable an annotation is.
 
     From `[p [B, C], h [B, d]]`, class probabilities and shared features, it gives logits `p W_k`.
@@ -53,7 +53,7 @@ class ReliabilityHead(GatheringHead):
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
-        self.annotator_weight("matrix", (classes, classes), StackedIdentity())
+        self.annotator_weight("matrix", (classes, classes), stacked_identity(classes))
         self.annotator_weight("expertise", (1, classes), HeadsUniform(self.seed))
         self.hidden = self._dense(self.hidden_units, 1, activation="sigmoid")
         self.difficulty = self._dense(classes, 2, activation="sigmoid")

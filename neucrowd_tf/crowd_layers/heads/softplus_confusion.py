@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import keras
 from keras import ops
 
-from neucrowd_tf.crowd_layers.heads.base import LayerOptions, StackedIdentity
+from neucrowd_tf.crowd_layers.heads.base import LayerOptions, stacked_identity
 from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
 
 
@@ -31,8 +31,8 @@ class SoftplusConfusionHead(ConfusionHead):
     ) -> None:
         super().__init__(num_annotators, "row", trace_weight, **layer)
 
-    def _start(self) -> StackedIdentity:
-        return StackedIdentity(1.0, beside=-5.0)
+    def _start(self, num_classes: int) -> Any:
+        return stacked_identity(num_classes, 1.0, beside=-5.0)
 
     def _normalised(self, weights: Any) -> Any:
         positive = ops.softplus(weights)

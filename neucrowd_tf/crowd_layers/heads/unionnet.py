@@ -8,21 +8,21 @@ import keras
 from keras import ops
 
 from neucrowd_tf.crowd_layers.heads.base import (
+    AnnotatorHead,
     Cells,
-    GatheringHead,
     LayerOptions,
-    StackedIdentity,
-    annotator_product,
     check_choice,
     of_annotators,
+    of_instances,
     product,
+    stacked_identity,
 )
 
 Variant = Literal["A", "B"]
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
-class UnionHead(GatheringHead):
+class UnionHead(AnnotatorHead):
     """The labels of all annotators as one vector, with one transition matrix to it.
 
     The vector has R C entries. Outputs are log-probabilities that sum to one over annotators and
@@ -53,7 +53,8 @@ class UnionHead(GatheringHead):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        start = StackedIdentity(1.0 - self.epsilon, self.epsilon / max(classes - 1, 1))
+        beside = self.epsilon / max(classes - 1, 1)
+        start = stacked_identity(classes, 1.0 - self.epsilon, beside)
         self.annotator_weight("matrix", (classes, classes), start)
 
     def transition(self) -> Any:
@@ -69,7 +70,8 @@ class UnionHead(GatheringHead):
         if self.variant == "B":
             matrices = of_annotators(self.transition(), cells)
             return ops.log(ops.maximum(product(p, matrices, cells), 1e-30))
-        # Every annotator's scores are in the sum below the line.
-        scores = annotator_product(p, self.matrix)
-        scores = scores - ops.logsumexp(scores, axis=(1, 2), keepdims=True)
-        return scores if cells is None else self.take_cells(scores, *cells)
+        scores = product(p, ops.convert_to_tensor(self.matrix), None)
+        total = ops.logsumexp(scores, axis=(1, 2))
+        if cells is not None:
+            scores = product(p, of_annotators(self.matrix, cells), cells)
+        return scores - of_instances(total[:, None], cells)
