@@ -41,18 +41,13 @@ class COINNet(AnnotatorEstimator):
     outlier_power: float = argument(
         0.2, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
     )
-    initial: float = argument(
-        1.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
-    )
 
     outlier_scores_: NDArray[np.float32] = fitted()
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.geocrowdnet import GeoCrowdNetHead
 
-        return GeoCrowdNetHead(
-            num_annotators, "F", self.volume_weight, self.initial, name="coinnet"
-        )
+        return GeoCrowdNetHead(num_annotators, "F", self.volume_weight, name="coinnet")
 
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         from baselines.annotation_models import OutlierModel

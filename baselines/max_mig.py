@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
-from neucrowd_tf.arguments import argument, estimator, fitted, number, one_of
+from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     ),
     requires_identities=True,
     presets=CLASSIFIER_PRESETS,
-    space={**SPACE, "prior": ("votes", "uniform")},
+    space=SPACE,
 )
 @estimator
 class MaxMIG(ClassifierEstimator):
@@ -51,11 +51,6 @@ class MaxMIG(ClassifierEstimator):
 
     requires_identities = True
 
-    prior: Literal["votes", "uniform"] = argument(
-        "votes",
-        one_of("votes", "uniform"),
-        'the class prior of the gain: "votes" (the classes\' shares of the votes) or "uniform".',
-    )
     smoothing: float = argument(
         0.1,
         number(above=0),
@@ -80,9 +75,7 @@ class MaxMIG(ClassifierEstimator):
         one_hot = crowd.one_hot()
         shares = vote_shares(one_hot, classes)
         errors = error_matrices(one_hot, shares, self.smoothing)
-        prior = np.full(classes, 1.0 / classes)
-        if self.prior == "votes":
-            prior = (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
+        prior = (shares.mean(axis=0) + 1e-3) / (1.0 + classes * 1e-3)
         network.model.set_crowd(crowd.to_dense(np.int32), np.log(errors), prior)
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:

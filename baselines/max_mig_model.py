@@ -49,6 +49,7 @@ class Aggregator(keras.layers.Layer):
 
     def __init__(self, num_annotators: int, num_classes: int) -> None:
         super().__init__(name="aggregator", dtype="float32")
+        self.weight_initializer = self.bias_initializer = keras.initializers.Zeros()
         self.weight = self.add_weight(
             shape=(num_annotators, num_classes, num_classes), initializer="zeros", name="weight"
         )

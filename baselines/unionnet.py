@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
+from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
@@ -36,14 +36,11 @@ class UnionNetB(AnnotatorEstimator):
         '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
         " of the matrix for each true class.",
     )
-    epsilon: float = argument(
-        1e-5, number(least=0, below=1), "off the diagonals of the matrix at first."
-    )
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
 
-        return UnionHead(num_annotators, self.variant, self.epsilon, name="union")
+        return UnionHead(num_annotators, self.variant, name="union")
 
 
 @registered(

@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.layers import Standardise
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
@@ -161,23 +160,20 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
 
 
 def ends_in_softmax(model: Any) -> bool:
-    """Returns whether a model's last layer gives probabilities.
-
-    A model whose last layer is linear gives logits.
+    """Returns whether a model's last layer gives probabilities; if it is linear, it gives logits.
 
     Raises:
-        DataError: the model has no layers to look at, or ends in another activation.
+        DataError: the model ends in another activation.
     """
     last = output_layer(model)
-    if isinstance(last, keras.Model) and last.layers:
+    if isinstance(last, keras.Model):
         return ends_in_softmax(last)
+    softmax, linear = keras.activations.softmax, keras.activations.linear
     if isinstance(last, keras.layers.Softmax):
         return True
-    activation = getattr(last, "activation", None)
-    if activation is keras.activations.softmax:
-        return True
-    if activation in (None, keras.activations.linear):
-        return False
+    activation = getattr(last, "activation", None) or linear
+    if activation in (softmax, linear):
+        return activation is softmax
     name = getattr(activation, "__name__", str(activation))
     raise DataError(
         "base: expected a last layer with softmax (probabilities) or linear activation (logits),"
@@ -186,15 +182,9 @@ def ends_in_softmax(model: Any) -> bool:
 
 
 def output_layer(model: Any) -> Any:
-    """Returns the layer that makes a model's output."""
-    layers = getattr(model, "layers", [])
-    if not layers:
-        raise DataError(
-            f"base: expected a Keras classifier with layers, received {type(model).__name__} with"
-            " none"
-        )
-    outputs = None if isinstance(model, keras.Sequential) else getattr(model, "outputs", None)
-    return outputs[0]._keras_history.operation if outputs else layers[-1]
+    """Returns the layer that makes a model's output; of a user's own class, its last layer."""
+    outputs = getattr(model, "outputs", None)
+    return outputs[0]._keras_history.operation if outputs else model.layers[-1]
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:
@@ -226,15 +216,3 @@ def _source(tensor: Any) -> tuple[Any, Any]:
     history = tensor._keras_history
     inputs = history.operation._inbound_nodes[history.node_index].input_tensors
     return history.operation, inputs[0] if inputs else None
-
-
-def standardised(
-    base: keras.Model, input_shape: tuple[int, ...], square_root: bool
-) -> tuple[keras.Model, Standardise]:
-    """Returns a model of raw features that standardises them, and the layer that does.
-
-    The layer's constants are still to be set.
-    """
-    layer = Standardise(square_root, name="standardise")
-    inputs = keras.Input(input_shape, name="features")
-    return keras.Model(inputs, base(layer(inputs)), name="classifier"), layer

@@ -6,9 +6,7 @@ Crowd layers and two-stage methods with a network build on it.
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import os
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -42,11 +40,6 @@ CLASS_WEIGHT = none | Constraint(
         isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
     ),
 )
-# Arguments that a compiled network does not depend on.
-_FREE = (
-    *("seed", "epochs", "schedule", "monitor", "patience", "min_delta", "validation_fraction"),
-    *("restarts", "class_weight", "weight_epochs"),
-)
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
 
@@ -65,10 +58,9 @@ class Network:
         standardised: whether `model` takes what that layer makes of the features.
         batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
             all fits, by the number of instances.
-        start: variables of the base and the values that every fit starts them from: its state and
-            its frozen weights, and all weights if they are pretrained.
-        undrawn: variables that cannot be drawn anew and the values they came with, which every fit
-            starts them from; None before the first fit.
+        start: variables and the values that every fit starts them from: the base's state and its
+            frozen weights, all of its weights if they are pretrained, and weights that cannot be
+            drawn anew.
         features: those whose mean, scale and standardised values the network holds.
         functions: what predictions compiled, for all fits that share the network.
     """
@@ -83,7 +75,6 @@ class Network:
     steps: int = 0
     pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
     start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
-    undrawn: list[tuple[Any, NDArray[Any]]] | None = None
     features: NDArray[np.float32] | None = None
     functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
@@ -166,12 +157,6 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
     def _square_root(self) -> bool:
         return self.standardise == "square_root"
 
-    @property
-    def _base_config(self) -> Any:
-        """The base's configuration, or None for a Keras model and a function."""
-        config = configuration("base", self.base, BASES)
-        return None if callable(config) else config
-
     # ----------------------------------------------------------------- what a subclass provides
 
     def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
@@ -182,26 +167,28 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
         """Returns all that the compiled network depends on: another value needs another network."""
-        strategy = None if run.strategy is None else id(run.strategy)
         # Replicas share a batch by its size, which has to be known when it is traced.
-        size = None if strategy is None else len(data.features)
+        size = None if run.strategy is None else len(data.features)
         shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
         lazy = isinstance(data.features, DatasetFeatures)
-        arguments = self.get_params(deep=False).items()
-        values = (spelt(value) for name, value in arguments if name not in _FREE)
-        return (id(type(self)), strategy, size, shape, lazy, *values)
+        arguments = {**self.get_params(deep=False), "seed": None}.values()
+        # A configuration by its text, as it may be changed in place; objects by their identity.
+        values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
+        return (type(self), run.strategy, size, shape, lazy, *values)
 
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd_layers.bases import standardised
+        from neucrowd_tf.crowd_layers.layers import Standardise
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        classifier, layer = standardised(base, data.features.shape[1:], self._square_root)
-        whole_model = keras.Model(
-            classifier.input, {"probabilities": classifier.output}, name=type(self).__name__.lower()
-        )
-        return Network(self._model(classifier, data), whole_model, base, layer)
+        layer = Standardise(self._square_root, name="standardise")
+        inputs = keras.Input(data.features.shape[1:], name="features")
+        outputs = base(layer(inputs))
+        model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
+        name = type(self).__name__.lower()
+        whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
+        return Network(model, whole_model, base, layer)
 
     def _compile(self, network: Any, run: Run) -> None:
         """Compiles what is trained."""
@@ -257,13 +244,16 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Any:
-        from neucrowd_tf.training.state import starting_values
+        from neucrowd_tf.training.state import read_variables, reinitialise, starting_values
 
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
             network.start = starting_values(network.base, self.pretrained)
+            # A user's layer may not say how its weights are drawn.
+            undrawn = reinitialise(network.model, self.seed)
+            network.start += zip(undrawn, read_variables(undrawn), strict=True)
             self._set_batches(network, data, run)
             self._compile(network, run)
         return network
@@ -300,13 +290,9 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
         Weights are drawn from `seed`.
         """
-        from neucrowd_tf.training.state import read_variables, reinitialise
+        from neucrowd_tf.training.state import reinitialise
 
-        left = reinitialise(network.model, seed)
-        if network.undrawn is None:
-            network.undrawn = list(zip(left, read_variables(left), strict=True))
-        for variable, value in network.undrawn:
-            variable.assign(value)
+        reinitialise(network.model, seed)
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
         same = network.standardised and network.features is data.features
         if not same or data.features.flags.writeable:
@@ -462,14 +448,6 @@ def class_weight_of(
             f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
         )
     return np.array([weights.get(name, 1.0) for name in names], np.float32)
-
-
-def spelt(value: Any) -> Hashable:
-    """Returns what tells an argument's value from others: its text, or an object's identity."""
-    if value is None or isinstance(value, (str, int, float, os.PathLike)):
-        return str(value)
-    plain = isinstance(value, (Mapping, list, tuple))
-    return json.dumps(value, sort_keys=True, default=id) if plain else id(value)
 
 
 def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:

@@ -86,7 +86,10 @@ class AnnotationModel(InstanceModel):
         if self.few_cells:
             logits = self.head(inputs, (within, annotators))
         else:
-            logits = tf.gather_nd(self.head(inputs), tf.stack([within, annotators], axis=1))
+            logits = self.head(inputs)
+            cells, shape = tf.stack([within, annotators], axis=1), tf.shape(logits)[:2]
+            labels = tf.tensor_scatter_nd_update(tf.fill(shape, -1), cells, labels)
+            weights = tf.scatter_nd(cells, weights, shape)
         return tf.reduce_sum(weights * self.losses_of(labels, logits)), tf.reduce_sum(weights)
 
     def losses_of(self, labels: Any, logits: Any) -> Any:

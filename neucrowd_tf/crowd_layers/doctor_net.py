@@ -14,6 +14,7 @@ from neucrowd_tf.crowd_layers.classifier import Network
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class WeightedDoctorNet(InstanceLayer):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads
 
-        l2 = 0.0 if self._base_config is None else self._base_config.l2
+        l2 = getattr(configuration("base", self.base, BASES), "l2", 0.0)
         return DoctorHeads(num_annotators, num_classes, l2, name="doctors")
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:

@@ -34,16 +34,11 @@ class GeoCrowdNetW(AnnotatorEstimator):
         "W", one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
     )
     volume_weight: float = argument(1e-3, number(least=0), "lambda of eqs. 8 and 9.")
-    initial: float = argument(
-        1.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
-    )
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.geocrowdnet import GeoCrowdNetHead
 
-        return GeoCrowdNetHead(
-            num_annotators, self.volume, self.volume_weight, self.initial, name="geocrowdnet"
-        )
+        return GeoCrowdNetHead(num_annotators, self.volume, self.volume_weight, name="geocrowdnet")
 
 
 @registered(

@@ -63,10 +63,10 @@ class AnnotatorHead(keras.layers.Layer):
         return weight
 
     def call(self, inputs: Any, cells: Cells | None = None) -> Any:
-        penalty = self.penalty(inputs)
+        logits, penalty = self.logits(inputs, cells), self.penalty(inputs)
         if not isinstance(penalty, float):
             self.add_loss(penalty)
-        return self.logits(inputs, cells)
+        return logits
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         """Returns logits `[B, R, C]`, or `[K, C]` of cells."""

@@ -45,7 +45,6 @@ class GeoCrowdNetHead(ConfusionHead):
         volume: "F" takes the batch's class probabilities, `F^T F`; "W" the stacked matrices, which
             is the sum of `A_k A_k^T`.
         weight: lambda of eqs. 8 and 9.
-        initial: the matrices' logits are `initial` times the identity at first.
 
     References:
         Ibrahim, Nguyen and Fu (2023), Deep learning from crowdsourced labels: coupled cross-entropy
@@ -57,11 +56,10 @@ class GeoCrowdNetHead(ConfusionHead):
         num_annotators: int,
         volume: Volume = "W",
         weight: float = 1e-3,
-        initial: float = 1.0,
         **layer: Unpack[LayerOptions],
     ) -> None:
         check_choice("volume", volume, Volume)
-        super().__init__(num_annotators, "row", 0.0, initial, **layer)
+        super().__init__(num_annotators, "row", 0.0, initial=1.0, **layer)
         self.volume, self.weight = volume, weight
 
     def penalty(self, inputs: Any) -> Any:

@@ -19,6 +19,7 @@ from neucrowd_tf.crowd_layers.heads.base import (
 )
 
 Variant = Literal["A", "B"]
+_EPSILON = 1e-5
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -31,7 +32,6 @@ class UnionHead(AnnotatorHead):
     Args:
         num_annotators: R.
         variant: "A" takes the softmax of `p T`; "B" that of T for each true class, `p softmax(T)`.
-        epsilon: the matrices are the identity but for `epsilon` at first.
 
     References:
         Wei et al. (2022), Deep learning from multiple noisy annotators as a union, eqs. 2, 6 and 7.
@@ -41,20 +41,16 @@ class UnionHead(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self,
-        num_annotators: int,
-        variant: Variant = "B",
-        epsilon: float = 1e-5,
-        **layer: Unpack[LayerOptions],
+        self, num_annotators: int, variant: Variant = "B", **layer: Unpack[LayerOptions]
     ) -> None:
         check_choice("variant", variant, Variant)
         super().__init__(num_annotators, **layer)
-        self.variant, self.epsilon = variant, epsilon
+        self.variant = variant
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        beside = self.epsilon / max(classes - 1, 1)
-        start = stacked_identity(classes, 1.0 - self.epsilon, beside)
+        # The identity but for a little.
+        start = stacked_identity(classes, 1.0 - _EPSILON, _EPSILON / max(classes - 1, 1))
         self.annotator_weight("matrix", (classes, classes), start)
 
     def transition(self) -> Any:
