@@ -43,7 +43,9 @@ class AnnotationModel(InstanceModel):
         gamma: float = 0.0,
         augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        super().__init__(features, [network, head], augment)
+        # In this order a seed draws their weights.
+        parts = [network, head] if few_cells else [head, network]
+        super().__init__(features, parts, augment)
         self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self._first = rows_variable(tf.zeros([1], tf.int32), "first")
