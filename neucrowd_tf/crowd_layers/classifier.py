@@ -313,7 +313,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         if network.standardised:
             features = in_blocks(network.standardise, features, self._rows_at_once())
         if not isinstance(features, DatasetFeatures):
-            network.model.set_features(features)
+            network.model.features.assign(features)
 
     def _train_phase(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -11,9 +11,6 @@ import tensorflow as tf
 
 from neucrowd_tf.nn.steps import replicas, take_step
 from neucrowd_tf.training.tuplets import step_numbers
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _STEPS_AT_ONCE = 64
 
@@ -71,6 +68,9 @@ class InstanceModel(keras.Model):
         features: `[N, ...]`, or another model's variable of them, which is then shared.
         parts: the layers and models that are trained.
         augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
+
+    Attributes:
+        features: the variable `[N, ...]` of any number of instances, which another model may share.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class InstanceModel(keras.Model):
         # brings its own, of as many instances as it has.
         if hasattr(features, "blocks"):  # each batch brings its features
             features = np.zeros((0, *features.shape[1:]), np.float32)
-        self._features = (
+        self.features = (
             features if isinstance(features, tf.Variable) else rows_variable(features, "features")
         )
         self._draw_seed = tf.Variable(0, dtype=tf.int64, trainable=False, name="draw_seed")
@@ -100,15 +100,6 @@ class InstanceModel(keras.Model):
         for variable in self.loss_tracker.variables:
             variable.value.assign(0.0, read_value=False)
 
-    @property
-    def features(self) -> tf.Variable:
-        """The instances' features `[N, ...]`, for another model to share."""
-        return self._features
-
-    def set_features(self, features: NDArray[np.float32]) -> None:
-        """Replaces the instances' features by others, of any number of instances."""
-        self._features.assign(features)
-
     def set_draw_seed(self, seed: int) -> None:
         """Chooses the permutations of all epochs."""
         self._draw_seed.assign(seed % 2**31)
@@ -120,9 +111,9 @@ class InstanceModel(keras.Model):
         """
         # A batch lies within one epoch.
         if tf.distribute.has_strategy():
-            size = tf.shape(self._features, out_type=tf.int64)[0]
+            size = tf.shape(self.features, out_type=tf.int64)[0]
         else:  # without reading, and so copying, all features in each step
-            size = tf.raw_ops.VariableShape(input=self._features.handle, out_type=tf.int64)[0]
+            size = tf.raw_ops.VariableShape(input=self.features.handle, out_type=tf.int64)[0]
         epoch = tf.reduce_max(positions) // size
         seed = tf.stack([tf.cast(self._draw_seed, tf.uint32), tf.cast(epoch, tf.uint32)])
         within = tf.cast(positions % size, tf.int32)
@@ -141,7 +132,7 @@ class InstanceModel(keras.Model):
             number, features, rows = element
         else:
             number, rows = tf.reduce_max(element), self.draw(element)
-            features = tf.gather(self._features, rows)
+            features = tf.gather(self.features, rows)
         step = tf.cast(number % 2**31, tf.int32)
         self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
         if self.augment is not None:
@@ -174,7 +165,7 @@ class InstanceModel(keras.Model):
             # replica adds its share.
             mean = tf.math.divide_no_nan(total, size)
             loss = mean + self.penalty() / count
-        variables = self.trained_variables
+        variables = [variable for layer in self.parts for variable in layer.trainable_variables]
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -192,8 +183,3 @@ class InstanceModel(keras.Model):
     def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
         """Returns each optimizer and the places of the variables that it changes."""
         return [(self.optimizer, list(range(len(variables))))]
-
-    @property
-    def trained_variables(self) -> list[Any]:
-        """What the optimizer changes."""
-        return [variable for layer in self.parts for variable in layer.trainable_variables]
