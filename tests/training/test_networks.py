@@ -107,6 +107,6 @@ def test_a_model_saved_with_options_among_its_arguments_is_loaded(tmp_path: Path
     CrowdLayer({"hidden_units": [4]}, epochs=1, restarts=0).fit(X, CROWD).save(tmp_path / "model")
     file = tmp_path / "model" / "estimator.json"
     record = json.loads(file.read_text())
-    record["params"] |= {"base": "dense", "hidden_units": {"list": [4]}, "gamma": 2.0}
+    record["params"] |= {"base": "dense", "hidden_units": {"list": [4]}}
     file.write_text(json.dumps(record))
     assert load(tmp_path / "model").base["hidden_units"] == [4]
