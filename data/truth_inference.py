@@ -2,7 +2,7 @@
 
 Under `<data_dir>/truth_inference` each folder with a `label.csv` (`item,worker,label`) and a
 `truth.csv` (`item,truth`) is a benchmark; `printed.csv` (`dataset`, then a column a method) has
-published accuracies.
+published accuracies. HITspam (`load_hitspam`) is downloaded.
 
 References:
     Li, Rubinstein and Cohn (2019), Exploiting worker correlation for label aggregation in
@@ -12,12 +12,15 @@ References:
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from data.arrays import check_each
+from data.catalogue import source
+from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
@@ -74,16 +77,46 @@ def load(data_dir: Path, name: str) -> Benchmark:
     folder = data_dir / FOLDER / name
     if not (folder / "label.csv").exists():
         raise DataError(f"{folder}: expected label.csv and truth.csv, received none")
-    options = TableOptions(duplicates="first")
-    crowd = read_annotations(folder / "label.csv", options, report=lambda _: None).annotations
+    crowd = _labels(folder / "label.csv", TableOptions(duplicates="first"))
     path = folder / "truth.csv"
     table = read_csv(path, ["item", "truth"], dtype=str)
     labelled = table["item"].isin(crowd.instance_names.astype(str))
     check_each(path, table["item"], labelled, "an item with labels")
-    truth = dict(zip(table["item"], table["truth"], strict=True))
+    return _benchmark(crowd, dict(zip(table["item"], table["truth"], strict=True)))
+
+
+def load_hitspam(data_dir: Path | None = None) -> Benchmark:
+    """Reads HITspam: is a job on Mechanical Turk spam, by CrowdFlower's annotators.
+
+    Args:
+        data_dir: a folder with `hitspam/` that holds `labels.txt` and `gold.txt`; None downloads
+            them.
+
+    Raises:
+        DataError: a file is missing or is not the published one.
+    """
+    folder = locate("hitspam", ["labels.txt", "gold.txt"], data_dir, source("hitspam"))
+    options = TableOptions(
+        separator="\t",
+        header="none",
+        worker_column=("1",),
+        task_column=("2",),
+        label_column=("3",),
+        duplicates="first",
+    )
+    gold = (line.split("\t") for line in (folder / "gold.txt").read_text("utf-8").splitlines())
+    return _benchmark(_labels(folder / "labels.txt", options), {one[0]: one[-1] for one in gold})
+
+
+def _labels(path: Path, options: TableOptions) -> Annotations:
+    return read_annotations(path, options, report=lambda line: None).annotations
+
+
+def _benchmark(crowd: Annotations, truth: Mapping[str, str]) -> Benchmark:
+    """Returns a benchmark with the true labels of the items that have labels."""
     label = {str(key): code for code, key in enumerate(crowd.class_names.tolist())}
-    items = map(str, crowd.instance_names.tolist())
-    codes = [label.get(truth[item], -2) if item in truth else -1 for item in items]
+    names = [str(name) for name in crowd.instance_names.tolist()]
+    codes = [label.get(truth[name], -2) if name in truth else -1 for name in names]
     return Benchmark(crowd, np.array(codes, dtype=np.int64))
 
 

@@ -28,6 +28,7 @@ class Flags(TableOptions):
     tasks: Path | None = flag(
         None, help="CSV to write: task,text, if the export has the texts that were labelled."
     )
+    gold: Path | None = flag(None, help="CSV to write: task,label, if the export has true labels.")
 
 
 def convert(flags: Flags) -> list[str]:
@@ -36,7 +37,7 @@ def convert(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    outputs = {"--output": flags.output, "--tasks": flags.tasks}
+    outputs = {"--output": flags.output, "--tasks": flags.tasks, "--gold": flags.gold}
     check_outputs(outputs, {"--input": flags.input})
     reading = read_annotations(flags.input, flags)
     crowd, texts = reading.annotations, dict(reading.texts)
@@ -44,10 +45,14 @@ def convert(flags: Flags) -> list[str]:
         raise DataError(f"{flags.input}: vote counts do not name annotators. Convert labels.")
     if flags.tasks is not None and not texts:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")
+    if flags.gold is not None and not reading.gold:
+        raise UsageError(f"--gold: {flags.input} does not contain true labels. Leave --gold out.")
     rows = ([*map(str, row)] for row in crowd.to_frame().itertuples(index=False))
     written = {flags.output: to_csv(COLUMNS, rows)}
     if flags.tasks is not None:
         written[flags.tasks] = to_csv(("task", "text"), texts.items())
+    if flags.gold is not None:
+        written[flags.gold] = to_csv(("task", "label"), reading.gold.items())
     write_outputs(written)
     return []
 

@@ -28,12 +28,14 @@ def test_converted_is_what_the_export_says(
     assert read_annotations(output).annotations == read_annotations(path).annotations
 
 
-def test_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, tasks = label_studio(tmp_path), tmp_path / "tasks.csv"
-    assert main([f"--input={path}", f"--tasks={tasks}"]) == 0
+def test_tasks_and_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tasks, gold = tmp_path / "tasks.csv", tmp_path / "gold.csv"
+    path = label_studio(tmp_path)
+    assert main([f"--input={path}", f"--tasks={tasks}", f"--gold={gold}"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[:2] == ["task,worker,label", "1,ann,pos"]
     assert pd.read_csv(tasks)["text"].tolist() == list(TEXTS.values())
+    assert gold.read_text() == "task,label\n1,pos\n"
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def test_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ('[{"a": [1]}]', [], "[unknown_layout]"),
         ('[{"a": ', [], "[broken_file]"),
         ("task,worker,label\nt,a,x\n", ["--tasks={}/t.csv"], "does not contain the texts"),
+        ("task,worker,label\nt,a,x\n", ["--gold={}/g.csv"], "does not contain true labels"),
         ("task,votes_x,votes_y\nt,1,0\n", [], "vote counts do not name annotators"),
     ],
 )

@@ -31,6 +31,7 @@ class LabelColumns:
         notes: further lines to print: what was assumed and how to change it.
         left_out: how many labels were left out, by reason ("spans", "without annotator").
         unused: columns that could have been meant, for the printed line.
+        gold: labels that the tool marks as true, by item.
         texts: what was labelled (a text, an image's address), by item.
         annotators_in_columns: whether the annotators are columns of a wide table.
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
@@ -50,6 +51,7 @@ class LabelColumns:
     notes: tuple[str, ...] = ()
     left_out: Counter[str] = dataclasses.field(default_factory=Counter)
     unused: tuple[str, ...] = ()
+    gold: Mapping[str, str] = dataclasses.field(default_factory=dict)
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None

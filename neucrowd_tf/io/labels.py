@@ -48,12 +48,14 @@ class Reading:
     Attributes:
         annotations: the labels.
         lines: what was read; a command prints it before anything else.
+        gold: labels that the file's tool marks as true, by item.
         texts: what was labelled, by item, if the file has it.
         pairs: the item and the class of each instance, if cells had several labels.
     """
 
     annotations: Annotations
     lines: tuple[str, ...]
+    gold: Mapping[str, str]
     texts: Mapping[str, str]
     pairs: tuple[tuple[str, str], ...] | None = None
 
@@ -272,7 +274,7 @@ class _Values:
     def _reading(self, crowd: Annotations, counts: NDArray[Any]) -> Reading:
         columns = self.columns
         lines = [self.summary, " ".join(self._classes_line(crowd, counts)), *columns.notes]
-        return Reading(crowd, tuple(lines), columns.texts, self.pairs)
+        return Reading(crowd, tuple(lines), columns.gold, columns.texts, self.pairs)
 
     def _of_counts(
         self, classes: list[str], labels: NDArray[np.int64], items: list[str] | None, unmatched: str

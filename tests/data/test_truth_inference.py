@@ -36,6 +36,15 @@ def test_reads_labels_and_truth(folder: Path) -> None:
     assert truth_inference.printed(folder) == {"ibcc": {"tiny": 0.5}}
 
 
+def test_hitspam_has_no_header(tmp_path: Path) -> None:
+    (tmp_path / "hitspam").mkdir()
+    (tmp_path / "hitspam" / "labels.txt").write_text("1\tx\tNo\n2\tx\tYes\n1\ty\tYes\n")
+    (tmp_path / "hitspam" / "gold.txt").write_text("y\tYes\nz\tNo\n")
+    benchmark = truth_inference.load_hitspam(tmp_path)
+    assert benchmark.annotations.num_annotations == 3
+    assert benchmark.truth.tolist() == [-1, 1]  # z has no labels
+
+
 def test_what_is_not_there_or_wrong_is_one_error(folder: Path) -> None:
     assert truth_inference.names(None) == []
     with pytest.raises(DataError, match=r"expected label\.csv and truth\.csv"):

@@ -75,6 +75,7 @@ class Answers:
         self.counted: Counter[str] = Counter()
         self._wanted = options.question or ",".join(options.label_column) or None
         self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
+        self._gold: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
 
     def read(
@@ -128,6 +129,12 @@ class Answers:
             else:
                 self.add(place, item, annotator, question, choices)
 
+    def gold(self, item: Any, question: str, choices: Iterable[Any]) -> None:
+        """Adds a label that the tool marks as true; the first of an item counts."""
+        labels = [as_text(choice) for choice in choices]
+        if len(labels) == 1:
+            self._gold.setdefault(question, {}).setdefault(as_text(item), labels[0])
+
     def text(self, item: Any, fields: Mapping[str, Any]) -> None:
         """Adds what was labelled: a field called text or image, otherwise the first with text."""
         texts = {name: value for name, value in fields.items() if isinstance(value, str) and value}
@@ -154,6 +161,7 @@ class Answers:
             reason=reason,
             notes=tuple(f"{count:,} {words}." for words, count in self.counted.items()),
             left_out=self.left_out + Counter({"answers to other questions": others}),
+            gold=self._gold.get(question, {}),
             texts=self._texts,
         )
 

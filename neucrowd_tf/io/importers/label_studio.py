@@ -1,8 +1,9 @@
 """Label Studio's exports JSON and JSON_MIN.
 
 JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotation has
-`completed_by` (a number, or an object with an e-mail address), `was_cancelled` and `result`, a list
-of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or `value.rating`.
+`completed_by` (a number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and
+`result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or
+`value.rating`.
 A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
 reviewer rejected. A prediction has `model_version` and `result`.
 JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
@@ -85,6 +86,8 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
             chosen[str(result.get("from_name", ""))].extend(choices)
     for question, choices in chosen.items():
         answers.add(place, task, by, question, choices)
+        if annotation.get("ground_truth"):
+            answers.gold(task, question, choices)
 
 
 def _choices(value: Any) -> list[Any] | None:

@@ -1,7 +1,8 @@
 """Toloka's results: a TSV (a CSV if saved from toloka-kit) with a row per answer.
 
-`INPUT:<field>` is the item, `OUTPUT:<field>` the answer, `ASSIGNMENT:worker_id` the annotator and
-`ASSIGNMENT:status` whether the answer was accepted. An empty row stands between pages of tasks.
+`INPUT:<field>` is the item, `OUTPUT:<field>` the answer, `GOLDEN:<field>` the true answer of a
+control task, `ASSIGNMENT:worker_id` the annotator and `ASSIGNMENT:status` whether the answer was
+accepted. An empty row stands between pages of tasks.
 
 References:
     Toloka/docs, en/guide/concepts/result-of-eval.md; toloka-kit, `GetAssignmentsTsvParameters`
@@ -18,7 +19,7 @@ from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
 WORKER, TASK, STATUS = "ASSIGNMENT:worker_id", "ASSIGNMENT:task_id", "ASSIGNMENT:status"
-INPUT, OUTPUT = "INPUT:", "OUTPUT:"
+INPUT, OUTPUT, GOLDEN = "INPUT:", "OUTPUT:", "GOLDEN:"
 COUNTED = ("", "APPROVED", "ACCEPTED", "SUBMITTED")
 
 
@@ -40,6 +41,9 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:
         item, annotator = joined(cells, items), joined(cells, annotators)
         answers.text(item, {name.removeprefix(INPUT): cells[name] for name in inputs})
+        for question in questions:
+            if golden := cells.get(GOLDEN + question.removeprefix(OUTPUT)):
+                answers.gold(item, question, [golden])
         status = cells.get(STATUS, "").upper()
         if status not in COUNTED:
             answers.left_out[f"{status.lower()} answers"] += 1

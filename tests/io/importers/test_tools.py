@@ -73,19 +73,19 @@ def test_every_tools_crowd(
 
 
 @pytest.mark.parametrize(
-    ("write", "left_out"),
+    ("write", "left_out", "gold"),
     [
-        (label_studio, {"skipped by the annotator": 1}),
-        (prodigy, {"ignored by the annotator": 1}),
-        (toloka, {"rejected answers": 1}),
-        (mturk, {"rejected by the requester": 1}),
+        (label_studio, {"skipped by the annotator": 1}, {"1": "pos"}),
+        (prodigy, {"ignored by the annotator": 1}, {}),
+        (toloka, {"rejected answers": 1}, {"t4": "neg"}),
+        (mturk, {"rejected by the requester": 1}, {}),
     ],
 )
 def test_what_is_left_out_is_counted(
-    write: Writer, left_out: dict[str, int], tmp_path: Path
+    write: Writer, left_out: dict[str, int], gold: dict[str, str], tmp_path: Path
 ) -> None:
     columns = read(write(tmp_path))
-    assert columns.left_out == left_out
+    assert columns.left_out == left_out and columns.gold == gold
 
 
 # By what is tried: the name and content of a file (JSON, or the text of a table), flags, and either
