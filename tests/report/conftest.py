@@ -50,12 +50,8 @@ def crowd() -> tuple[Annotations, np.ndarray]:
     matrices = np.concatenate([good, simulation.spammers(2, 3, 2), simulation.adversaries(1, 3, 3)])
     names = [*(f"good{i}" for i in range(8)), "spam0", "spam1", "adversary"]
     classes = ["cat", "dog", "owl"]
-    return (
-        simulation.simulate(
-            truth, matrices, 4, rates=0.6, annotator_names=names, class_names=classes
-        ),
-        truth,
-    )
+    dense = simulation.simulate(truth, matrices, 4, rates=0.6).to_dense()
+    return Annotations.from_dense(dense, annotator_names=names, class_names=classes), truth
 
 
 @pytest.fixture(scope="session")
