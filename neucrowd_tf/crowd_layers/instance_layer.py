@@ -44,7 +44,8 @@ class InstanceLayer(AnnotatorEstimator):
 class SharedFeaturesLayer(InstanceLayer):
     """Base of crowd layers whose head takes shared features, too.
 
-    These are the features before the base's last dense layer.
+    These are the features before the base's last dense layer. The loss goes over single
+    annotations.
     """
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
@@ -52,3 +53,6 @@ class SharedFeaturesLayer(InstanceLayer):
 
         probabilities, features = shared_features(base, standardised)
         return head([probabilities, features]), probabilities
+
+    def _few_cells(self, data: TrainingData) -> bool:
+        return True
