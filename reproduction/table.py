@@ -326,5 +326,5 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
                 axis.plot(cell.paper, place, "x", color="tab:red")
         axis.set_yticks(range(len(rows[name])), [cell.method for cell in rows[name]], fontsize=7)
 
-    title = f"{suite.title} (ours with 95 % interval; x: paper)"
+    title = textwrap.fill(f"{suite.title} (ours with 95 % interval; x: paper)", 55 * len(rows) or 1)
     return panels.draw_panels(path, list(rows), draw_rows, title, height=height)
