@@ -194,6 +194,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
         DataError: no saved estimator, or one of another format, version or unknown class.
     """
     source = Path(folder)
+    if not (source / "estimator.json").is_file():
+        raise DataError(f"{source}: no saved estimator, estimator.json is missing. Check the path.")
     record = SavedEstimator.read(source / "estimator.json")
     name = str(record.content.get("class"))
     if record.format != FORMAT:
