@@ -274,7 +274,7 @@ def test_a_saved_estimator_predicts_and_generates_the_same(
     record = tmp_path / "saved" / "estimator.json"
     text = record.read_text(encoding="utf-8")
     record.write_text(text.replace('"passes":', '"ratio_cap": 10.0, "passes":'), encoding="utf-8")
-    with pytest.raises(DataError, match="'ratio_cap'.* CHANGELOG.md has replacements"):
+    with pytest.raises(DataError, match=r"'ratio_cap'.* CHANGELOG\.md has replacements"):
         neucrowd_tf.persistence.load(tmp_path / "saved")
 
 
