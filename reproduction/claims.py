@@ -142,9 +142,9 @@ def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
     else:
         interval = prediction_interval(float(row["mean"]), float(row["sd"]), runs)
         verdict = value_verdict(claim.printed, interval, runs)
-    low, high = (None if math.isnan(x) else round(x, 4) for x in (interval.low, interval.high))
-    worst = round(float(seeds.min()), 4) if len(seeds) else None
-    ours = Ours(round(interval.estimate, 4), low, high, runs, _span(seeds.index), worst)
+    low, high = (None if math.isnan(x) else round(x, 5) for x in (interval.low, interval.high))
+    worst = round(float(seeds.min()), 5) if len(seeds) else None
+    ours = Ours(round(interval.estimate, 5), low, high, runs, _span(seeds.index), worst)
     return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 

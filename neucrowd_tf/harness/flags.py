@@ -59,7 +59,7 @@ class Options(TableFiles, LabelFlags):
     dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
     method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
     suite: tuple[str, ...] = flag((), help="Tables and figures: names, `all`, or your FILE.toml.")
-    rows: tuple[str, ...] = flag((), help="Rows of --suite: dataset/[setting/]method, with *.")
+    rows: tuple[str, ...] = flag((), help="Rows, as dataset/[setting/]method; * is text or comma.")
     list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
     output_dir: Path = flag(Path("runs"), help="Folder of results.csv, summary.csv and the runs.")
     data_dir: Path | None = flag(None, help="Copy of the published data. Default: a download.")

@@ -101,7 +101,7 @@ def test_gains_are_paired_by_seed_and_the_wider_interval_counts(tmp_path: Path) 
     )
     ours = claims.recompute(dataclasses.replace(claim, control="softprob"), tmp_path).ours
     # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248.
-    assert ours is not None and (ours.mean, ours.low, ours.high) == (0.2, -0.0484, 0.4484)
+    assert ours is not None and (ours.mean, ours.low, ours.high) == (0.2, -0.04841, 0.44841)
     assert (ours.runs, ours.seeds, ours.worst) == (3, "20000-20002", 0.1)
     value = claims.recompute(claim, tmp_path).ours
     assert value is not None and value.worst == 0.7
