@@ -50,7 +50,7 @@ def test_other_versions_and_damaged_files(change: Change, message: str, saved: P
 
 
 def test_another_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no such file"):
+    with pytest.raises(DataError, match=r"estimator\.json is missing"):
         neucrowd_tf.load(tmp_path)
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError):
