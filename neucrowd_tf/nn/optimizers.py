@@ -19,14 +19,20 @@ class FusedAdam(keras.optimizers.Adam):
     Under a distribution strategy, for sparse gradients and with `amsgrad` it is Keras' own.
     """
 
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """Applies gradients; the powers of both decays are made once for all variables."""
+        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
+        powers = (tf.pow(self.beta_1, step), tf.pow(self.beta_2, step))
+        object.__setattr__(self, "_powers", powers)  # not an attribute that Keras is to track
+        super().apply(grads, trainable_variables)
+
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         target = variable.value if isinstance(variable, keras.Variable) else variable
         if self.amsgrad or tf.distribute.has_strategy() or isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
         place, kind = self._get_variable_index(variable), target.dtype
-        step = tf.cast(tf.convert_to_tensor(self.iterations) + 1, tf.float32)
-        first, second = (tf.cast(tf.pow(beta, step), kind) for beta in (self.beta_1, self.beta_2))
+        first, second = (tf.cast(power, kind) for power in vars(self)["_powers"])
         tf.raw_ops.ResourceApplyAdam(
             var=target.handle,
             m=self._momentums[place].value.handle,
