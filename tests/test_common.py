@@ -63,13 +63,14 @@ ROWS, NEW_ROWS = 48, 20
 
 
 # A method for each kind of loop. The slow tests try every method, and the smoke suite fits each.
-QUICK = ("auto", "crowd_layer", "ds_lr", "neucrowd")
+QUICK = ("auto", "crowd_layer", "ds_lr")
 CI = (
     "anno_reg",
     "dasc_crowd_layer",
     "ds_dl",
     "gold_lr",
     "iced",
+    "neucrowd",
     "raykar",
     "rll",
     "softprob",

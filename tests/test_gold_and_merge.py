@@ -41,6 +41,7 @@ def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path
     assert set(first["task"]) != set(other["task"])
 
 
+@pytest.mark.ci
 def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -289,6 +289,7 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.ci
 def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "relabel.csv"
     assert main([f"--annotations={labels_csv}", "--budget=20", f"--output={output}"]) == 0
@@ -306,6 +307,7 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.encode() == first
 
 
+@pytest.mark.ci
 def test_the_labels_are_those_of_aggregate(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -368,6 +370,7 @@ def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no annotator is named 'eve'" in capsys.readouterr().err
 
 
+@pytest.mark.ci
 def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels, model = tmp_path / "a.csv", tmp_path / "p.csv"
     rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
@@ -417,6 +420,7 @@ def test_evidence_is_bayes_rule() -> None:
     np.testing.assert_allclose(result, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
+@pytest.mark.ci
 def test_a_runs_out_of_fold_predictions_are_used(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -434,6 +438,7 @@ def test_a_runs_out_of_fold_predictions_are_used(
     assert used.out != without.out and "80% intervals" in used.err
 
 
+@pytest.mark.ci
 def test_a_run_names_its_annotations(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -495,6 +500,7 @@ def test_one_label_per_item_the_best_first() -> None:
     assert relabel.one_per_item(worth, items).tolist() == [2, 0, 3]
 
 
+@pytest.mark.ci
 def test_the_study_counts_further_labels_once() -> None:
     crowd = simulated(0, tasks=60, annotators=12, classes=3, each=6)
     truth = crowd.vote_counts().argmax(axis=1)

@@ -106,6 +106,7 @@ def test_sentences_have_at_most_25_words() -> None:
     assert not long, f"split these sentences: {long}"
 
 
+@pytest.mark.ci
 def test_exceptions_only_shrink() -> None:
     """An exception that is no longer needed leaves the list."""
     counted = {name: sum(1 for _ in offences(name)) for name in files()}

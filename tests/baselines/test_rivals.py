@@ -198,6 +198,7 @@ def test_who_answers_at_random_is_found(kind, spammed):
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-4)
 
 
+@pytest.mark.ci
 def test_a_fit_with_more_annotations_has_a_shift_for_each():
     """As the rounds of self-training, which keep a compiled network, have."""
     features = RNG.normal(size=(20, 2)).astype(np.float32)

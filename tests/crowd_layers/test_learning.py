@@ -155,6 +155,7 @@ def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
         np.testing.assert_allclose(diagonals(model), expected, atol=1e-4)
 
 
+@pytest.mark.ci
 def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
     import keras
 

@@ -89,7 +89,7 @@ def wide():
 @pytest.mark.parametrize(
     ("kind", "imbalance"),
     [
-        (CrowdLayer, "resampling"),
+        pytest.param(CrowdLayer, "resampling", marks=pytest.mark.ci),
         pytest.param(WeightedDoctorNet, "cb_focal", marks=pytest.mark.ci),
         pytest.param(AnnoReg, "cb_focal", marks=pytest.mark.slow),
     ],

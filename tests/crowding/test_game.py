@@ -247,6 +247,7 @@ def test_stored_inputs_change_nothing(player: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.ci
 def test_a_joint_turn_changes_generator_and_classifier() -> None:
     game = make_game(two_step=False)
     before = weights(game)
@@ -255,6 +256,7 @@ def test_a_joint_turn_changes_generator_and_classifier() -> None:
     assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
 
 
+@pytest.mark.ci
 def test_a_discriminative_turn_changes_both_its_networks_and_they_learn() -> None:
     game = make_game()
     before, latent = weights(game), game.classify_all()

@@ -79,6 +79,7 @@ def test_truncated(
     assert "error: " in message and str(path) in message
 
 
+@pytest.mark.ci
 def test_gold_is_written_as_the_labels(
     auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,7 @@ def probabilities(output: Path) -> np.ndarray:
     return pd.read_csv(output / RUN / "predictions.csv").filter(like="p_").to_numpy()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_two_processes_train_as_one(repository: Path, tmp_path: Path) -> None:
     few = ["--hparam=crowd_layer.epochs=2", "--method=crowd_layer"]
     alone = [sys.executable, str(repository / "run_experiment.py"), *RUNS, *few]

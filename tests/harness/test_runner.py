@@ -32,6 +32,7 @@ def json_of(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
+@pytest.mark.ci
 def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     assert whole_command(*flags, "--num_runs=2") == 0
@@ -257,6 +258,7 @@ def test_seeds_draw_other_data(run: Callable[..., int], tmp_path: Path) -> None:
     assert first != second
 
 
+@pytest.mark.ci
 def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: Path) -> None:
     # Three annotators label all of the 40 training instances, the fourth none of them.
     def labels(name: str, *items: str) -> list[int]:
@@ -271,6 +273,7 @@ def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: P
     assert sum(labels("few", "--keep_annotations=0.1")) == 12
 
 
+@pytest.mark.ci
 def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
     flags = ("--evaluation=cv", "--folds=2", "--repeats=2")
     assert run(*flags) == 0

@@ -199,7 +199,7 @@ def test_the_released_networks_equal_naive_loops() -> None:
     )
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [PRINTED, RELEASED], ids=["printed", "released"])
 def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any]) -> None:
     x, annotations, truth = make_crowd()

@@ -141,7 +141,6 @@ def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
 
 
 def test_dasc_figures(tmp_path: Path) -> None:
-    first = first_seed("dasc_fig4")
     assert split_name("dasc_crowd_layer") == ("dasc", "crowd_layer")
     assert split_name("wdn") == ("ce", "wdn")
     assert split_name("focal_self_anno_reg") == ("focal_self", "anno_reg")
@@ -152,7 +151,8 @@ def test_dasc_figures(tmp_path: Path) -> None:
         "recall_minority": [None, 0.6],
     }
     result = {"rounds": rounds, "start_accuracy": 0.7, "last_round_accuracy": 0.8}
-    for seed in (0, 1):
+    for seed, suite in itertools.product((0, 1), ("dasc_fig4", "dasc_fig6")):
+        first = first_seed(suite)
         for place in ("default", "keep=0.2"):
             runs = f"{place}/labelme"
             put(tmp_path, f"{runs}/dasc_crowd_layer", seed, 0.75, first=first, evaluation=result)
@@ -178,13 +178,14 @@ def test_dasc_figures(tmp_path: Path) -> None:
 
 
 def test_crowding_figures(tmp_path: Path) -> None:
-    first = first_seed("crowding_fig2")
     surest = {"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}}
-    put(tmp_path, "default/labelme/dl_cl", 0, 0.6, first=first, evaluation=surest)
-    folder = put(tmp_path, "game=40/labelme/crowding", 0, first=first)
-    (folder / "curves.csv").write_text(
-        "stage,epoch,train_accuracy,test_accuracy\nclassifier,0,0.5,0.4\ngame,0,0.6,0.7\n"
-    )
+    for first in map(first_seed, ("crowding_fig2", "crowding_fig3")):
+        put(tmp_path, "default/labelme/dl_cl", 0, 0.6, first=first, evaluation=surest)
+        folder = put(tmp_path, "game=40/labelme/crowding", 0, first=first)
+        (folder / "curves.csv").write_text(
+            "stage,epoch,train_accuracy,test_accuracy\nclassifier,0,0.5,0.4\ngame,0,0.6,0.7\n"
+        )
+    first = first_seed("crowding_fig6")
     put(tmp_path, "lambda=0.25/labelme/crowding", 0, 0.9, first=first)
     two = analysed("crowding_fig2", tmp_path)
     assert two["crowding_fig2_entropy.csv"]["mean"].tolist() == [1.0, 0.8]

@@ -39,7 +39,7 @@ def _tables(out: Path) -> dict[str, bytes]:
     return result
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_killed_twice_a_suite_ends_with_the_same_bytes(tmp_path: Path, repository: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     moments = [("whole", ""), ("killed", "fit 3"), ("killed", "page"), ("killed", "")]

@@ -35,7 +35,7 @@ def test_every_check_has_a_case() -> None:
     assert {case[0] for case in (*CASES, *FEATURES)} == set(catalogue())
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_limits_and_kills() -> None:
     record = Record()
     try_limits(record)

@@ -50,7 +50,9 @@ def test_each_pass_gives_what_arrays_give(crowd):
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("kind", [CrowdLayer, WeightedDoctorNet, DeepLabels])
+@pytest.mark.parametrize(
+    "kind", [CrowdLayer, pytest.param(WeightedDoctorNet, marks=pytest.mark.slow), DeepLabels]
+)
 def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
     x, dense, truth, dataset = crowd
     dense = dense.copy()

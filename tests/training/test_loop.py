@@ -92,6 +92,7 @@ def unbroken() -> tuple[list[np.ndarray], Any]:
     return weights_after(Run())
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "kill_at", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4, 5))]
 )
@@ -234,6 +235,7 @@ def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path
     assert len(events.Tensors("one/loss")) == 6
 
 
+@pytest.mark.ci
 def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pathlib.Path) -> None:
     expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
@@ -251,6 +253,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("other", [{"owner": "another"}, {"prefix": "choose/round-0/"}])
 def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     tmp_path: pathlib.Path, other: dict[str, str]

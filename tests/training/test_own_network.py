@@ -56,6 +56,7 @@ def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
     assert nest(make, {}, presets)["learning_rate"] == 0.3
 
 
+@pytest.mark.ci
 def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
     created = keras.optimizers.SGD(0.1, momentum=0.5)
     for optimizer in ("sgd", created, lambda: keras.optimizers.SGD(0.1)):

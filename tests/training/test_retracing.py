@@ -12,7 +12,7 @@ from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.training.estimator import retracing_expected
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_many_fits_and_predictions_say_nothing(caplog):
     rng = np.random.default_rng(0)
     for seed in range(6):

@@ -407,7 +407,7 @@ class Deadly:
         self.engine.close()
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     file: Path, tmp_path: Path, local: Local
 ) -> None:
