@@ -155,15 +155,30 @@ def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
     if choices := _choices(field):
         return absl_flags.EnumParser(choices)
     if kind.startswith("bool"):
-        return absl_flags.BooleanParser()
+        return _worded(absl_flags.BooleanParser(), "true or false")
     if limits["parse"] is not None:
         return _Converted(limits["parse"])
     if kind.startswith("int"):
-        return absl_flags.IntegerParser(limits["least"], limits["most"])
+        return _worded(absl_flags.IntegerParser(limits["least"], limits["most"]), "a whole number")
     if kind.startswith("float"):
-        return absl_flags.FloatParser(limits["least"], limits["most"])
+        return _worded(absl_flags.FloatParser(limits["least"], limits["most"]), "a number")
     kinds = {"Path": _path, "tuple[tuple": pair, "tuple": _entries}
     return _Converted(next((kinds[start] for start in kinds if kind.startswith(start)), str))
+
+
+def _worded(parser: absl_flags.ArgumentParser, kind: str) -> absl_flags.ArgumentParser:
+    """Returns absl's parser; its message about another kind of text names the expected one."""
+    convert = parser.parse
+
+    def parse(text: str) -> Any:
+        try:
+            return convert(text)
+        except ValueError as error:
+            outside = " is not " in str(error)  # the bounds, which absl's message names
+            raise ValueError(str(error) if outside else f"must be {kind}") from None
+
+    parser.parse = parse  # type: ignore[method-assign]
+    return parser
 
 
 def _path(text: str) -> Path:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
@@ -218,4 +218,9 @@ def main(results: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    if len(sys.argv) != 3:
+        sys.exit("error: expected a results folder and a page to write")
+    try:
+        main(*map(Path, sys.argv[1:]))
+    except (DataError, OSError) as error:
+        sys.exit(f"error: {one_line(error)}")

@@ -26,6 +26,7 @@ from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, draw, markdown, rows_shown, write_csv, write_seeds
 
 RESULTS = "results"
+WRITE_SECONDS = 60.0
 
 
 def case_options(options: Options, case: Case) -> Options:
@@ -110,7 +111,7 @@ def run_suite(
     Returns:
         a line for each run that failed and each case that could not be run.
     """
-    started = time.monotonic()
+    started = written = time.monotonic()
     asked = suite.with_rows(options.rows) if options.rows else suite
     if options.rows and not asked.cases:
         one = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
@@ -121,6 +122,10 @@ def run_suite(
     for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
         if outcome.status == FAILED:
             failures.append(f"{work.label}{work.key}: {outcome.reason}")
+        # So that what is there can be read while the rest runs.
+        if time.monotonic() - written > WRITE_SECONDS:
+            write_tables(suite, options, failures)
+            written = time.monotonic()
     write_tables(suite, options, failures)
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")

@@ -53,8 +53,10 @@ def write(suite: Suite, options: Options) -> list[Path]:
     """Writes the table as CSV and Markdown, again after each benchmark."""
     warnings.simplefilter("ignore")  # not converged, on small sets
     rows: list[dict[str, Any]] = []
-    files = write_rows(suite, options, COLUMNS, [["", "", "", "", "", ABSENT]])
-    for name in benchmarks.names(options.data_dir):
+    names = benchmarks.names(options.data_dir)
+    if not names:
+        return write_rows(suite, options, COLUMNS, [["", "", "", "", "", ABSENT]])
+    for name in names:
         rows += measured(Path(options.data_dir or ""), name, options.seed)
         files = write_rows(suite, options, COLUMNS, table(rows))
     return files

@@ -222,7 +222,9 @@ def side_by_side(
         tasks: its arguments.
         jobs: number of threads; None for one per core.
     """
-    jobs = max(1, min(jobs or os.cpu_count() or 1, len(tasks)))
+    allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+    jobs = max(1, min(jobs or cores, len(tasks)))
     # The longest first: the last to begin should not be the last to end.
     stop = threading.Event()
     order = [dataclasses.replace(task, stop=stop) for task in tasks]

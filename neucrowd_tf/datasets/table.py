@@ -125,9 +125,11 @@ def _published_test(
     """Returns the test split that the user gives."""
     features, truth = Path(getattr(files, f"test_{files.kind}")), Path(str(files.test_truth))
     table = _read(files, features, options)
-    if missing := [name for name in training.names if name not in table.names]:
-        problem = f"there is no column {missing[0]!r}"
-        raise DataError(f"{features}: {problem}. Give it the columns of the training features.")
+    missing = [f"there is no column {name!r}" for name in training.names if name not in table.names]
+    extra = (name for name in table.names if name not in training.names)
+    missing += [f"column {name!r} is not among the training features" for name in extra]
+    if missing:
+        raise DataError(f"{features}: {missing[0]}. Give it the columns of the training features.")
     items = table.items.tolist()
     labels = _true_labels(truth, items, crowd, options, files)
     if (labels < 0).any():

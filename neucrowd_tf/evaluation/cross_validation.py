@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 
 VALIDATION = 0.2  # share of the annotated rows outside the test fold
 
@@ -149,8 +149,14 @@ def fold_dataset(
         seed: of all draws.
 
     Raises:
+        UsageError: numbers out of range.
         DataError: fewer rows than folds.
     """
+    if folds < 2 or not 0 <= fold < folds or repeat < 0:
+        raise UsageError(
+            "expected at least 2 folds, a fold from 0 to folds - 1 and a repeat from 0, received"
+            f" folds={folds}, fold={fold}, repeat={repeat}"
+        )
     others = [split.features for split in annotated_parts(dataset)]
     features, crowd = np.concatenate([dataset.features, *others]), whole_crowd(dataset)
     votes = np.where(crowd.annotated, majority_labels(crowd.vote_counts(), "random", seed), UNKNOWN)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 
 
@@ -23,6 +23,8 @@ class Interval:
 
 
 def _student(mean: float, error: float, freedom: float, confidence: float) -> Interval:
+    if not 0 < confidence < 1:
+        raise UsageError(f"confidence: expected a number between 0 and 1, received {confidence}")
     half = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error
     return Interval(mean, mean - half, mean + half)
 
@@ -69,8 +71,13 @@ def paired_interval(
             resampled t-test, without it that of the paired t-test.
 
     Raises:
-        DataError: no pair.
+        DataError: different numbers of values, or no pair.
     """
+    sizes = np.size(first), np.size(second)
+    if sizes[0] != sizes[1]:
+        raise DataError(
+            f"interval: expected as many values of both methods, received {sizes[0]} and {sizes[1]}"
+        )
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     return mean_interval(differences, confidence, test_train_ratio=test_train_ratio)
 

@@ -183,6 +183,9 @@ def _problems(o: Options) -> Iterator[str]:
         yield f"--device={o.device}: must be auto, cpu, gpu, cpu:N or gpu:N"
     if o.scheduler is not None and o.jobs > 1:
         yield "--jobs: not with --scheduler, each of whose workers makes one run at a time."
+    for name, needed in (("space", "tune"), ("rows", "suite")):
+        if getattr(o, name) and not getattr(o, needed):
+            yield f"--{name}: only with --{needed}."
     if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
         yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
     if "table" in o.dataset:

@@ -85,6 +85,9 @@ def _tf_config() -> tuple[int, bool]:
         task, cluster = config["task"], config["cluster"]
         kind, index = task["type"], int(task["index"])
         cluster[kind][index]
+        count = sum(map(len, cluster.values()))
+        if index < 0:
+            raise IndexError
     except (ValueError, LookupError, TypeError):
         raise UsageError(
             "--distribute=multi_worker: the environment variable TF_CONFIG must be"
@@ -92,7 +95,7 @@ def _tf_config() -> tuple[int, bool]:
             f" not {text or 'empty'}"
         ) from None
     first = index == 0 and (kind == "chief" or "chief" not in cluster)
-    return sum(map(len, cluster.values())), first
+    return count, first
 
 
 def check_workers(error: Exception) -> None:

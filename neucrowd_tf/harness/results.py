@@ -58,18 +58,27 @@ def read_results(path: Path) -> list[Row]:
     """
     if not path.exists():
         return []
-    reader = csv.DictReader(io.StringIO(read_text(path)))
-    if tuple(reader.fieldnames or ())[: len(COLUMNS)] != COLUMNS:
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path)))
+        rows = list(reader)
+        ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
+        for row in rows:
+            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
+            ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
+    except (csv.Error, ValueError, TypeError, KeyError):
+        ours = False
+    if not ours:
         raise DataError(
             f"{path}: not a results.csv of runs. Remove it or choose another --output_dir."
         )
-    return list(reader)
+    return rows
 
 
 def check_tables(output_dir: Path) -> None:
     """Raises DataError for a results.csv or summary.csv that another program wrote."""
+    read_results(output_dir / "results.csv")
     path = output_dir / "summary.csv"
-    if not read_results(output_dir / "results.csv") and path.exists():
+    if path.exists() and not read_text(path).startswith(",".join(GROUPED)):
         raise DataError(
             f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
         )
@@ -84,6 +93,7 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
         all rows.
     """
     with locked(output_dir):
+        check_tables(output_dir)
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]

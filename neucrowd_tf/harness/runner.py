@@ -190,6 +190,7 @@ def make_all(
     with contextlib.closing(executor) if executor else contextlib.nullcontext():
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
             if outcome.status != OK and outcome.fixable and alone:
+                work.forget()
                 raise UsageError(outcome.reason)
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)

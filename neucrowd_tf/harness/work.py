@@ -17,7 +17,7 @@ from neucrowd_tf.annotations import statistics
 from neucrowd_tf.commands import run_files
 from neucrowd_tf.commands.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.json import jsonable
@@ -125,7 +125,12 @@ class Work:
         Raises:
             DataError: it is not the metrics of a run.
         """
-        return Metrics.read(self.folder / FINISHED)
+        path = self.folder / FINISHED
+        metrics = Metrics.read(path)
+        values = [*(metrics.test.get(name) for name in METRICS), *metrics.timings.values()]
+        if not all(isinstance(value, int | float | None) for value in values):
+            raise DataError(f"{path}: a metric is not a number. {Metrics.REMEDY}")
+        return metrics
 
     def complete(self) -> bool:
         """Whether the run is finished and, with --export, has a SavedModel."""
@@ -192,6 +197,11 @@ class Work:
         for name in run_files.FOLDERS:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self.sweep()
+
+    def forget(self) -> None:
+        """Clears the folder of a run that ended before it had trained anything."""
+        if not self.finished and not (self.folder / run_files.CHECKPOINTS).exists():
+            self.clear()
 
     def sweep(self) -> None:
         """Removes temporary files and folders of a killed process."""

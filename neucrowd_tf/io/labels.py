@@ -376,6 +376,8 @@ class _Values:
                 yield "There is one annotator."
             elif int(crowd.vote_counts().sum(axis=1).max(initial=0)) == 1:
                 yield "Each item has one label."
+            if np.sum(counts > 0) == 1:
+                yield "All labels are the same."
 
 
 def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
