@@ -11,7 +11,7 @@ from baselines.smote_two_stage import SmoteTwoStage, smote
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import IdentitiesError, UsageError
 
 
 def task() -> tuple[np.ndarray, Any, np.ndarray]:
@@ -71,3 +71,8 @@ def test_a_class_of_one_is_left_as_it_is_and_votes_alone_will_do_for_majority_vo
     assert model.num_synthetic_ == 170 - 19
     with pytest.raises(IdentitiesError):
         SmoteTwoStage("ds", epochs=1).fit(x, Annotations.from_votes(crowd.vote_counts()))
+
+
+def test_soft_labels_are_rejected() -> None:
+    with pytest.raises(UsageError, match="labels: SMOTE"):
+        SmoteTwoStage(labels="soft").fit(np.zeros((4, 2)), np.array([[0], [1], [0], [1]]))

@@ -277,15 +277,20 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
     with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array in an NPY file"):
         load(features=paths["features"], annotations=tmp_path / "bad.npy")
     other = tmp_path / "other.csv"
-    other.write_text(FEATURES.replace("y", "z"))
     paths["truth"].write_text(TRUTH)
-    with pytest.raises(DataError, match=r"other\.csv: there is no column 'y'"):
-        load(
-            features=paths["features"],
-            annotations=paths["annotations"],
-            test_features=other,
-            test_truth=paths["truth"],
-        )
+    more = FEATURES.replace("\n", ",1\n").replace("y,1\n", "y,w\n", 1)
+    for text, message in (
+        (FEATURES.replace("y", "z"), "there is no column 'y'"),
+        (more, "column 'w' is not among the training features"),
+    ):
+        other.write_text(text)
+        with pytest.raises(DataError, match=rf"other\.csv: {message}"):
+            load(
+                features=paths["features"],
+                annotations=paths["annotations"],
+                test_features=other,
+                test_truth=paths["truth"],
+            )
 
 
 @pytest.mark.parametrize("apart", [False, True])

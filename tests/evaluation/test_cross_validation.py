@@ -9,7 +9,8 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.datasets.bundled import load_cancer
+from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.evaluation import fold_dataset
 from neucrowd_tf.evaluation.cross_validation import concatenate
 
@@ -157,3 +158,9 @@ def test_identities_are_matched_by_name() -> None:
         concatenate(
             [first, Annotations.from_votes([[1, 0]], instance_names=["d"], class_names=[0, 1])]
         )
+
+
+@pytest.mark.parametrize("numbers", [{"fold": 5}, {"fold": -1}, {"repeat": -1}, {"folds": 1}])
+def test_a_fold_that_there_is_not(numbers: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="a fold from 0 to folds - 1"):
+        fold_dataset(load_cancer(), **{"repeat": 0, "fold": 0, **numbers})

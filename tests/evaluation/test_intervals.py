@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from sklearn import metrics as sk
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation import mean_interval, paired_interval
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
@@ -50,6 +50,10 @@ def test_a_paired_interval_is_scipys_and_keeps_its_level_when_corrected() -> Non
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
     assert paired_interval([0.7, math.nan, 0.9], [0.6, 0.5, 0.7]).estimate == pytest.approx(0.15)
+    with pytest.raises(DataError, match="received 3 and 1"):
+        paired_interval([0.8, 0.9, 0.7], [0.75])
+    with pytest.raises(UsageError, match="between 0 and 1, received 95"):
+        mean_interval([0.8, 0.9], confidence=95)
     plain = corrected = 0
     for _ in range(300):
         scores = rng.normal(0, 1, 25) + rng.normal(0, math.sqrt(0.25))

@@ -53,6 +53,8 @@ def test_the_chief_or_else_the_first_worker_writes(
         '{"cluster": {}, "task": {"type": "worker", "index": 0}}',
         '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}',
         '{"cluster": {"worker": ["a:1"]}, "task": {"type": "chief", "index": 0}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": -1}}',
+        '{"cluster": {"worker": ["a:1"], "chief": 5}, "task": {"type": "worker", "index": 0}}',
     ],
 )
 def test_what_tf_config_has_to_be(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

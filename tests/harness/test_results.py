@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.harness.results import (
     COLUMNS,
     Row,
@@ -148,3 +149,22 @@ def test_runs_without_figures_are_counted_apart() -> None:
     both = [row(name, seed, 0.8 + seed / 100) for name in ("m", "mv_lr") for seed in (0, 1)]
     assert summary_table(both).splitlines()[-1].startswith("±: half")
     assert "; beats" in (summary_table(both))
+
+
+@pytest.mark.parametrize(
+    ("table", "text"),
+    [
+        ("summary.csv", "my,own,notes\n"),
+        ("results.csv", "my,own,notes\n"),
+        ("results.csv", "{header}\nd,m,z,ok\n"),
+        ("results.csv", "{header}\nx,y\n"),
+    ],
+)
+def test_other_peoples_tables_stay(tmp_path: Path, table: str, text: str) -> None:
+    add_rows(tmp_path, [make_row(RunKey("d", "m", 0), "ok", {"test": {"accuracy": 0.5}})])
+    path = tmp_path / table
+    path.write_text(text.format(header=path.read_text().splitlines()[0]))
+    before = path.read_text()
+    with pytest.raises(DataError, match=f"{table}: not a {table} of runs. Remove it"):
+        add_rows(tmp_path, [make_row(RunKey("d", "m", 1), "ok")])
+    assert path.read_text() == before
