@@ -157,8 +157,8 @@ def _referenced(argument_name: str, value: str) -> Any:
     if ":" not in value:
         return functools.partial(_application, argument_name, value)
     try:
-        if callable(found := pkgutil.resolve_name(value)):
-            return found
+        if callable(function := pkgutil.resolve_name(value)):
+            return function
         raise ValueError("not a function")
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
