@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,6 +88,13 @@ def export_saved_model(
     if encoder is not None and vectors is None:
         names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
     with atomic_folder(target) as temporary:
-        archive.write_out(str(temporary), verbose=False)
+        try:
+            archive.write_out(str(temporary), verbose=False)
+        except tf.errors.OpError as error:
+            full = os.strerror(errno.ENOSPC)
+            if not isinstance(error, tf.errors.ResourceExhaustedError) and full not in str(error):
+                raise
+            text = f"{full}; free some and start again"
+            raise OSError(errno.ENOSPC, text, str(target)) from None
         write_json(temporary / NAMES, names)
     return target

@@ -94,3 +94,16 @@ def test_a_failing_export_leaves_nothing(
     with pytest.raises(OSError, match="No space"):
         export_saved_model(fitted, tmp_path / "saved_model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_an_os_error(
+    fitted: TwoStageClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import tensorflow as tf
+
+    def full(*_: object, **__: object) -> None:
+        raise tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    with pytest.raises(OSError, match=r"No space left on device; free some and start again: '.*l'"):
+        export_saved_model(fitted, tmp_path / "saved_model")

@@ -163,10 +163,10 @@ def ends_in_softmax(model: Any) -> bool:
     """Returns whether a model's last layer gives probabilities; if it is linear, it gives logits.
 
     Raises:
-        DataError: the model ends in another activation.
+        DataError: the model has no layers to look at, or ends in another activation.
     """
     last = output_layer(model)
-    if isinstance(last, keras.Model):
+    if isinstance(last, keras.Model) and last.layers:
         return ends_in_softmax(last)
     softmax, linear = keras.activations.softmax, keras.activations.linear
     if isinstance(last, keras.layers.Softmax):
@@ -183,8 +183,12 @@ def ends_in_softmax(model: Any) -> bool:
 
 def output_layer(model: Any) -> Any:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
-    outputs = getattr(model, "outputs", None)
-    return outputs[0]._keras_history.operation if outputs else model.layers[-1]
+    if outputs := getattr(model, "outputs", None):
+        return outputs[0]._keras_history.operation
+    if not model.layers:
+        name = type(model).__name__
+        raise DataError(f"base: expected a Keras classifier with layers, received {name} with none")
+    return model.layers[-1]
 
 
 def feature_extractor(base: keras.Model) -> keras.Model:

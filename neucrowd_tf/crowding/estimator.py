@@ -256,7 +256,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         if start is None:
             better = not self.collapsed_
         else:
-            better = history.best_value is not None and history.best_value > start["accuracy"]
+            better = history.best_value > start["accuracy"]
         if better:
             self.best_epoch_ = history.best_epoch
         else:

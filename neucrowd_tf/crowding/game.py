@@ -360,6 +360,10 @@ class Game(keras.Model):
         """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
         return label_correlation(label_cooccurrence(annotations))
 
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns class probabilities `[B, C]` of standardised features."""
+        return self.averaged(features, training=False)
+
     def train_step(self, data: Any) -> dict[str, Any]:
         """Makes an epoch of the present stage; the data is its number."""
         stages = {"generator": self.pretrain_generator, "discriminator": self.pretrain_judges}

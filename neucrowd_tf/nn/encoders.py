@@ -47,7 +47,7 @@ def make_optimizer(
             optimizer = optimizer()
         replaced = {"learning_rate": rate} if always else {}
         return type(optimizer).from_config({**optimizer.get_config(), **replaced})
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
             "optimizer: expected the name or the configuration of a Keras optimizer, received"
             f" {optimizer!r} with learning_rate {learning_rate!r}: {str(error).splitlines()[0]}"

@@ -20,7 +20,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.nn.miners import flat_labels, pair_masks, semihard_negatives
-from neucrowd_tf.nn.similarity import EPSILON
+from neucrowd_tf.nn.similarity import EPSILON, widened
 
 _FAR = 1e9
 
@@ -30,10 +30,11 @@ def pairwise_distances(embeddings: Any, others: Any = None, *, squared: bool = F
 
     By default both are the same rows.
 
-    Where two rows coincide, and the norm has no gradient, the gradient is zero.
+    Where two rows coincide, and the norm has no gradient, the gradient is zero. float16 is computed
+    in float32.
     """
-    a = ops.convert_to_tensor(embeddings)
-    b = a if others is None else ops.convert_to_tensor(others)
+    a = widened(embeddings)
+    b = a if others is None else widened(others)
     # Distances do not change with the origin; moved to the middle, rounding does not swamp short
     # ones.
     centre = ops.stop_gradient(ops.mean(b, axis=0))
@@ -57,7 +58,7 @@ def contrastive_loss(distances: Any, same: Any, *, margin: float = 1.0) -> Any:
         Hadsell, Chopra, LeCun (2006): Dimensionality reduction by learning an invariant mapping,
         eq. (4).
     """
-    distances = ops.convert_to_tensor(distances)
+    distances = widened(distances)
     apart = ops.square(ops.maximum(margin - distances, 0.0))
     return 0.5 * ops.where(ops.cast(same, "bool"), ops.square(distances), apart)
 
@@ -73,7 +74,7 @@ def triplet_loss(positive_distances: Any, negative_distances: Any, *, margin: fl
     References:
         Schroff, Kalenichenko, Philbin (2015): FaceNet, eq. (2).
     """
-    near, far = map(ops.convert_to_tensor, (positive_distances, negative_distances))
+    near, far = map(widened, (positive_distances, negative_distances))
     return ops.maximum(near - far + margin, 0.0)
 
 
@@ -133,7 +134,7 @@ def triplet_center_loss(labels: Any, distances: Any, *, margin: float = 1.0) -> 
         He, Zhou, Zhou, Bai, Bai (2018): Triplet-center loss for multi-view 3D object retrieval, eq.
         (5).
     """
-    distances, labels = ops.convert_to_tensor(distances), flat_labels(labels)
+    distances, labels = widened(distances), flat_labels(labels)
     same = ops.equal(
         ops.cast(labels, "int32")[:, None], ops.arange(distances.shape[1], dtype="int32")[None, :]
     )

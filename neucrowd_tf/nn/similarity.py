@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
 from keras import ops
 
 EPSILON = 1e-12
+
+
+def widened(x: Any) -> Any:
+    """Returns a tensor, as float32 if it is float16.
+
+    float16 rounds `EPSILON` to 0 and cannot hold squares from 256 on.
+    """
+    tensor = ops.convert_to_tensor(x)
+    half = keras.backend.standardize_dtype(tensor.dtype) == "float16"
+    return ops.cast(tensor, "float32") if half else tensor
 
 
 def cosine_similarity(a: Any, b: Any) -> Any:
@@ -15,6 +26,7 @@ def cosine_similarity(a: Any, b: Any) -> Any:
     References:
         RLL, section III-A: r(x_i, x_*).
     """
+    a, b = widened(a), widened(b)
     dot = ops.sum(a * b, axis=-1)
     norms = ops.sum(ops.square(a), axis=-1) * ops.sum(ops.square(b), axis=-1)
     return dot * ops.rsqrt(ops.maximum(norms, EPSILON))
@@ -28,7 +40,7 @@ def euclidean_similarity(a: Any, b: Any, offset: float = 1.0) -> Any:
     References:
         NeuCrowd, section 3.3.3: R, with `offset` C.
     """
-    squared = ops.sum(ops.square(a - b), axis=-1)
+    squared = ops.sum(ops.square(widened(a) - widened(b)), axis=-1)
     return offset - ops.sqrt(ops.maximum(squared, EPSILON))
 
 

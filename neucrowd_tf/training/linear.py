@@ -72,19 +72,26 @@ class LinearHead(Persistent, BaseEstimator):
     def layers(self) -> list[Any]:
         """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`.
 
-        They standardise in float64: features far from zero, whose scale is small beside their mean,
-        would lose the digits that tell them apart. A dense softmax in float32 follows.
+        They standardise and apply a dense softmax, both in float32.
+
+        The mean is taken off in two parts, what float32 holds of it and the rest: features far from
+        zero, whose scale is small beside their mean, would lose the digits that tell them apart.
+        Keras stores float64 constants as float32, so these would not do in a saved model.
         """
         import keras
 
         size, classes = self.kernel_.shape
-        standardise = keras.layers.Normalization(
-            mean=self.mean_, variance=self.scale_**2, dtype="float64", name="standardise"
-        )
+        held = self.mean_.astype(np.float32).astype(np.float64)
+        rest = self.mean_ - held, self.scale_**2
+        parts = {"centre": (held, np.ones(size)), "standardise": rest}
+        layers: list[Any] = [
+            keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
+            for name, (mean, variance) in parts.items()
+        ]
         dense = keras.layers.Dense(classes, "softmax", dtype="float32", name="probabilities")
         dense.build((None, size))
         dense.set_weights([self.kernel_, self.bias_])
-        return [standardise, dense]
+        return [*layers, dense]
 
 
 def fit_logistic(

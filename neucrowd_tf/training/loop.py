@@ -233,9 +233,11 @@ class _Checkpoint:
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         variables = model_variables(self.model)
         values, weights = unpack("variables", arrays), unpack("best", arrays)
-        if not fits(variables, values) or (weights and not fits(self.model.variables, weights)):
-            return warn_unusable(Path(self.run.checkpoints or "", CHECKPOINT), "another model's")
         record = from_text(arrays["record"])
+        fitting = fits(variables, values) and (not weights or fits(self.model.variables, weights))
+        if not fitting or set(record) != {"finished", *dataclasses.asdict(self.history)}:
+            received = "another model's or another version's"
+            return warn_unusable(Path(self.run.checkpoints or "", CHECKPOINT), received)
         self.finished, self.history = record.pop("finished"), History(**record)
         self.weights = weights
         write_variables(variables, values)

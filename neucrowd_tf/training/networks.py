@@ -157,7 +157,9 @@ def _referenced(argument_name: str, value: str) -> Any:
     if ":" not in value:
         return functools.partial(_application, argument_name, value)
     try:
-        return pkgutil.resolve_name(value)
+        if callable(function := pkgutil.resolve_name(value)):
+            return function
+        raise ValueError("not a function")
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
             f"{argument_name}: {value}: {error}. Write module:function of a module that Python can"

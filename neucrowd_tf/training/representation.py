@@ -178,8 +178,16 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
 
         Args:
             labels: `[N]` consensus class codes.
+
+        Raises:
+            DataError: one class alone is left to train on.
         """
         split, places = hold_out(data, labels, self.validation_fraction, self.seed)
+        if len(np.unique(labels[places])) < 2:
+            raise DataError(
+                "annotations: expected consensus labels of at least two classes, received only"
+                f" {self.classes_.tolist()[labels[places][0]]!r}"
+            )
         mean, scale = standardise(split.features, self.standardise)
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
         self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places

@@ -200,7 +200,7 @@ def owner_of(
     identity = {
         "class": _name(type(estimator)),
         "arguments": {
-            name: list(value.items()) if isinstance(value, dict) else value
+            name: _plain(list(value.items()) if isinstance(value, dict) else value)
             for name, value in estimator.get_params(deep=False).items()
         },
         "data": [
@@ -213,19 +213,25 @@ def owner_of(
 
 
 def _plain(value: Any) -> Any:
-    """Returns what is the same in each process of an argument that JSON cannot hold.
+    """Returns what is the same in each process of an argument, as JSON can hold it.
 
     Of an optimizer or a schedule this is its configuration, of other objects their class.
     """
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if hasattr(value, "__qualname__"):
         return _name(value)
     if hasattr(value, "get_params"):
-        return [_name(type(value)), value.get_params(deep=False)]
+        return _plain([_name(type(value)), value.get_params(deep=False)])
     # The seed draws a network's weights. An optimizer's name has a number that Keras adds.
     if hasattr(value, "get_config") and not hasattr(value, "layers"):
-        return [_name(type(value)), {**value.get_config(), "name": ""}]
+        return _plain([_name(type(value)), {**value.get_config(), "name": ""}])
     return _name(type(value))
 
 

@@ -290,6 +290,10 @@ class EncoderModel(keras.Model):
         self.instances = tf.constant(features)
         self.loss_tracker = keras.metrics.Mean(name="loss")
 
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns embeddings."""
+        return self.encoder(features, training=training)
+
     def distinct(self, rows: Any) -> tuple[Any, Any]:
         """Returns the features of the distinct instances among `[...]` positions.
 

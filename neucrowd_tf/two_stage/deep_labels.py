@@ -66,8 +66,7 @@ for _name, _aggregator, _summary, _fields in (
     )(DeepLabels)
 
 
-# `fit` is given the truth as the annotations of one annotator who is always right.
-register_method(
+@register_method(
     "gold_dl",
     summary=(
         "the true labels and the base network of the crowd-layer models: an upper bound, not a"
@@ -77,4 +76,9 @@ register_method(
     uses_truth=True,
     space=SPACE,
     **_DASC,
-)(DeepLabels)
+)
+@estimator
+class GoldDeep(DeepLabels):
+    """The classifier of `mv_dl` trained on true labels: those of one annotator, always right."""
+
+    uses_truth: ClassVar[bool] = True

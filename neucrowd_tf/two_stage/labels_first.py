@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -19,6 +19,7 @@ from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -54,9 +55,19 @@ class LabelsFirst(CrowdEstimator):
         " probability.",
     )
 
+    uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
+
     labels_: NDArray[np.int64] = fitted()
     probas_: NDArray[np.float64] = fitted()
     confusion_matrices_: NDArray[np.float64] | None = fitted()
+
+    def _check_crowd(self, crowd: Annotations) -> None:
+        super()._check_crowd(crowd)
+        if self.uses_truth and crowd.num_annotators != 1:
+            raise UsageError(
+                "gold labels: expected the true labels as those of one annotator, received"
+                f" {crowd.num_annotators} annotators"
+            )
 
     def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
         """Infers labels; returns the weight of each class in training, `[N, C]`."""
@@ -119,10 +130,14 @@ for _name, _aggregator, _summary, _space in (
     )(TwoStageClassifier)
 
 
-# `fit` is given the truth as the annotations of one annotator who is always right.
-register_method(
+@register_method(
     "gold_lr",
     summary="the true labels and logistic regression: an upper bound, not a crowd method",
     defaults={"aggregator": "mv"},
     uses_truth=True,
-)(TwoStageClassifier)
+)
+@estimator
+class GoldLogistic(TwoStageClassifier):
+    """The classifier of `mv_lr` trained on true labels: those of one annotator, always right."""
+
+    uses_truth: ClassVar[bool] = True

@@ -264,3 +264,17 @@ def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> 
     np.testing.assert_allclose(
         keras.models.load_model(tmp_path / "model.keras", compile=False)(x), model(x), atol=1e-6
     )
+
+
+def test_half_precision_keeps_zero_distances_and_large_ones_finite() -> None:
+    # float16 rounds the guard of 1e-12 to 0 and has no squares beyond 65,504.
+    for scale in (0.0, 1.0, 1e3):
+        points = tf.Variable(scale * np.ones((4, 3)), dtype=tf.float16)
+        points[0].assign(tf.zeros(3, tf.float16))
+        labels = tf.constant([0, 0, 1, 1])
+        with tf.GradientTape() as tape:
+            distances = pairwise_distances(points)
+            value = tf.reduce_sum(distances) + tf.reduce_sum(lifted_structured_loss(labels, points))
+        assert np.isfinite(float(value))
+        assert np.isfinite(tape.gradient(value, points).numpy()).all()
+    np.testing.assert_allclose(np.asarray(distances)[0, 1], 1e3 * np.sqrt(3), rtol=1e-3)

@@ -3,6 +3,9 @@ change."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import keras
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -164,3 +167,13 @@ def test_constant_column_and_save(tmp_path) -> None:  # type: ignore[no-untyped-
     np.testing.assert_array_equal(
         persistence.load(tmp_path / "head").predict_proba(x), head.predict_proba(x)
     )
+
+
+def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) -> None:
+    x, codes = blobs(2)
+    x = (x * 1e-2 + 1.7e3).astype(np.float32)
+    head = fit_logistic(x, codes, 2)
+    model = keras.Sequential([keras.Input((4,)), *head.layers()])
+    model.save(tmp_path / "model.keras")
+    for one in (model, keras.models.load_model(tmp_path / "model.keras")):
+        np.testing.assert_allclose(one(x), head.predict_proba(x), atol=1e-6)

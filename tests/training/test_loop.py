@@ -20,6 +20,7 @@ from neucrowd_tf.training.state import (
     model_variables,
     read_variables,
     reinitialise,
+    to_text,
     write_variables,
 )
 from neucrowd_tf.training.tuplets import step_numbers
@@ -251,6 +252,17 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
     assert history.logs == whole.logs
     for a, b in zip(expected, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> None:
+    run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
+    with pytest.raises(Killed):
+        weights_after(run, 4)
+    arrays = run.saved("train.npz")
+    assert arrays is not None
+    run.save("train.npz", arrays | {"record": to_text({"finished": False, "logs": {}, "wait": 1})})
+    with pytest.warns(UserWarning, match=r"train\.npz: .*another version's.* is made afresh"):
+        assert weights_after(run)[1].epochs == unbroken()[1].epochs
 
 
 @pytest.mark.ci

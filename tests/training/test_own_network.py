@@ -11,7 +11,7 @@ import pytest
 from neucrowd_tf import CrowdLayer, NeuCrowd, Run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import nest
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
@@ -39,7 +39,7 @@ def test_networks_by_reference() -> None:
     encoder = NeuCrowd(encoder=reference, epochs=1, steps_per_epoch=2).fit(X, CROWD)
     assert encoder.transform(X).shape == (60, 2)
     assert nest(CrowdLayer, {"base": reference}, {"dropout": 0.5}) == {"base": reference}
-    wrong = (f"{__name__}:nothing", "no_such_module:network", "NoSuchNet")
+    wrong = (f"{__name__}:nothing", f"{__name__}:", "no_such_module:network", "NoSuchNet")
     for name in wrong:
         with pytest.raises(UsageError, match=f"base: .*{name.partition(':')[0]}"):
             CrowdLayer(name).fit(X, CROWD)
@@ -126,5 +126,39 @@ def test_callbacks_of_fit() -> None:
     model.fit(X, CROWD, (X, names), run=Run(callbacks=[seen[0]]), callbacks=[seen[1]])
     assert seen[0].logs == seen[1].logs and len(seen[0].logs) == 2
     assert {"loss", "val_accuracy"} <= seen[0].logs[0].keys()
+    shapes: list[Any] = []
+    embed = keras.callbacks.LambdaCallback(
+        on_epoch_end=lambda *_: shapes.append(embed.model(X).shape)
+    )
+    NeuCrowd(epochs=1, steps_per_epoch=2).fit(X, CROWD, callbacks=[embed])
+    assert shapes == [(60, 32)]
     with pytest.raises(UsageError, match="callbacks: TwoStageClassifier trains no network"):
         TwoStageClassifier().fit(X, CROWD, callbacks=[Seen()])
+
+
+class Bare(keras.Model):
+    """A classifier without layers."""
+
+    def build(self, shape: Any) -> None:
+        self.kernel = self.add_weight(shape=(shape[-1], 2), name="kernel")
+
+    def call(self, features: Any) -> Any:
+        return features @ self.kernel
+
+    def get_config(self) -> dict[str, Any]:
+        return {}
+
+
+def test_a_base_without_layers_is_an_error_and_within_a_model_gives_logits() -> None:
+    bare, inputs = Bare(), keras.Input((3,))
+    model = CrowdLayer(keras.Model(inputs, bare(inputs)), epochs=1, restarts=0).fit(X, CROWD)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-6)
+    with pytest.raises(DataError, match="base: expected a Keras classifier with layers, received"):
+        CrowdLayer(bare, epochs=1).fit(X, CROWD)
+
+
+def test_a_consensus_of_one_class_is_an_error() -> None:
+    answers = np.zeros((60, 3), int)
+    answers[:, 0] = TRUTH
+    with pytest.raises(DataError, match="labels of at least two classes, received only 0"):
+        NeuCrowd().fit(X, answers)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.run import owner_of
+from neucrowd_tf.training.run import Run, owner_of
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 from tests.processes import python
 
@@ -62,7 +62,8 @@ import numpy as np
 from tests.training.test_owner import DENSE, TEXTS, Given
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.run import owner_of
-given = Given(seed=np.int64(3), act=np.tanh, each=[len, Given], a={np.int64(1): len, "b": 2})
+inner = Given(weights={np.int64(0): 2.0, "b": (1, None)})
+given = Given(act=np.tanh, each=[len, Given], a={np.int64(1): len, "b": 2}, inner=inner)
 print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 """
     done = python(repository, "-c", program, check=True)
@@ -74,8 +75,6 @@ print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 def test_a_fits_checkpoints_are_its_own(
     features: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from neucrowd_tf.training.run import Run
-
     owners: list[str] = []
     monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
     run = Run(checkpoints=tmp_path)
@@ -84,3 +83,29 @@ def test_a_fits_checkpoints_are_its_own(
     assert owners[0] == owners[1] != owners[2] and owners[3] == "x"
     TwoStageClassifier().fit(features, Annotations.from_dense(DENSE))
     assert owners[4] == ""  # no checkpoints are anybody's
+
+
+def test_texts_and_their_encoder_decide_and_not_the_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Encoder:
+        takes = "texts"
+
+        def __init__(self, digest: str, value: float) -> None:
+            self.digest_, self.value = digest, value
+
+        def transform(self, texts: np.ndarray) -> np.ndarray:
+            return np.full((len(texts), 2), self.value, np.float32)
+
+    owners: list[str] = []
+    monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
+    crowd, held = Annotations.from_dense(DENSE), (TEXTS[:2], [0, 1])
+    for digest, value, validation in (
+        ("a", 1.0, held),
+        ("a", 1.0 + 1e-7, held),
+        ("b", 1.0, held),
+        ("a", 1.0, (TEXTS[2:], [0, 1])),
+    ):
+        run = Run(checkpoints=tmp_path, encoder=Encoder(digest, value))
+        TwoStageClassifier().fit(TEXTS, crowd, validation, run=run)
+    assert owners[0] == owners[1] and len(set(owners)) == 3

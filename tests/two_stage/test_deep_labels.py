@@ -78,3 +78,6 @@ def test_gold_labels_are_flagged(crowd):
     assert {m.name for m in registry.methods() if m.uses_truth} == {"gold_dl", "gold_lr"}
     gold = entry.make(**SMALL).fit(features, truth[:, None])
     np.testing.assert_array_equal(gold.labels_, truth)
+    for name in ("gold_dl", "gold_lr"):
+        with pytest.raises(UsageError, match="true labels as those of one annotator, received 3 a"):
+            registry.method(name).make().fit(features, np.repeat(truth[:, None], 3, axis=1))
