@@ -231,6 +231,7 @@ def annotators_csv(
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]
     columns: dict[str, Sequence[object]] = {
+        "annotator": names,
         "num_labels": crowd.labels_per_annotator().tolist(),
         "skill": skills.skill.tolist(),
         "skill_low": skills.low.tolist(),
@@ -242,10 +243,10 @@ def annotators_csv(
         results = [row and row.test for row in tested]
         columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
         columns["advantage"] = [test.advantage if test else math.nan for test in results]
-    for true, label in itertools.product(range(len(classes)), repeat=2):
-        columns[f"c_{classes[true]}_{classes[label]}"] = errors[:, true, label].tolist()
-    rows = zip(names, *columns.values(), strict=True)
-    return to_csv(["annotator", *columns], (map(cell, row) for row in rows))
+    # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
+    pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
+    rows = zip(*columns.values(), *errors.reshape(len(names), -1).T.tolist(), strict=True)
+    return to_csv([*columns, *pairs], (map(cell, row) for row in rows))
 
 
 main = functools.partial(run_command, Flags, aggregate, "neucrowd aggregate")

@@ -21,6 +21,7 @@ import csv
 import dataclasses
 import inspect
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +88,10 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
     try:
         _, *rest = values([command, *argv])
     except (absl_flags.Error, ValueError) as error:
-        raise UsageError(" ".join(str(error).removeprefix("flag ").split())) from None
+        reason = " ".join(str(error).removeprefix("flag ").removeprefix("ERROR:: ").split())
+        if isinstance(error, (absl_flags.CantOpenFlagFileError, UnicodeDecodeError)):
+            reason = f"--flagfile: {reason}. Name a text file in UTF-8."
+        raise UsageError(reason) from None
     if rest:
         raise UsageError(f"{rest[0]!r} is not a flag. Write --name=value; --help lists the flags.")
     chosen = {}
@@ -172,7 +176,10 @@ def _worded(parser: absl_flags.ArgumentParser, kind: str) -> absl_flags.Argument
 
     def parse(text: str) -> Any:
         try:
-            return convert(text)
+            value = convert(text)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError
+            return value
         except ValueError as error:
             outside = " is not " in str(error)  # the bounds, which absl's message names
             raise ValueError(str(error) if outside else f"must be {kind}") from None
@@ -244,7 +251,7 @@ def _convert(field: dataclasses.Field[Any], value: Any) -> Any:
     else:
         fits = isinstance(value, str | Path)
     if not fits:
-        raise ValueError(f"must be a value of type {kind}")
+        raise ValueError(f"must be {' or '.join(_choices(field)) or f'a value of type {kind}'}")
     return _parser(field).parse(value if isinstance(value, bool) else str(value))
 
 

@@ -18,7 +18,7 @@ from neucrowd_tf.commands.command_line import (
     run_command,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import OUT_OF_FOLD, read_config
+from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
@@ -70,6 +70,12 @@ def relabel(flags: Flags) -> list[str]:
     """
     path, options, models = _source(flags)
     inputs = {f"--{name}": getattr(flags, name) for name in ("gold", "probabilities", "cost")}
+    notes: list[str] = []
+    predictions = flags.probabilities
+    if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
+        predictions = inputs["--probabilities"] = flags.run / OUT_OF_FOLD
+        notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
+    inputs["--run"] = flags.run and flags.run / CONFIG
     check_outputs({"--output": flags.output}, {"--annotations": path, **inputs})
     # Errors in the flags are reported before slow imports.
     from neucrowd_tf.certainty.inference import infer
@@ -77,7 +83,6 @@ def relabel(flags: Flags) -> list[str]:
     from neucrowd_tf.labelling.plan import REACHED, make_plan
 
     crowd = read_annotations(path, options).annotations
-    notes: list[str] = []
     if not crowd.has_identities:
         raise DataError(
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
@@ -93,10 +98,6 @@ def relabel(flags: Flags) -> list[str]:
     people = np.array([name not in models for name in everyone])
     free = np.isin(everyone, flags.ask) if flags.ask else people
     belief, evidence = belief_of(crowd, inference.probas, people), None
-    predictions = flags.probabilities
-    if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
-        predictions = flags.run / OUT_OF_FOLD
-        notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
         evidence[inference.gold >= 0] = 1.0
@@ -223,6 +224,8 @@ def _summary(
     line += f", cost {prices.sum():g}." if costs is not None else "."
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
+        if not plan:
+            line += " Annotators are not asked twice for an item; --ask names other ones."
     then = Estimate(
         *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
     )
@@ -238,8 +241,8 @@ def _summary(
         )
         unit = "labels" if costs is None else "of cost"
         lines.append(
-            f"The first {step:,} correct {first:.1f} items per 100 {unit}, the last {step:,}"
-            f" {last:.1f}. Stop when that is not worth its price (--least_gain)."
+            f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
+            f" last {step:,}. Stop when that is not worth its price (--least_gain)."
         )
     return lines
 

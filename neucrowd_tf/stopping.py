@@ -29,6 +29,11 @@ def end_at_signals() -> None:
     Ignored signals, such as those of a shell's background jobs, stay ignored.
     """
     global _stderr
+    # A stream that is closed leads nowhere; otherwise the next file would get its number.
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     _stderr = os.dup(2)  # the original leads elsewhere while TensorFlow is imported
     # Python's process that frees what is shared with workers would report the end.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")

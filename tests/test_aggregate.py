@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 
 from neucrowd_tf.aggregate import annotators_csv, main
 from neucrowd_tf.aggregation import Consensus, DawidSkene
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.io.labels import read_annotations
@@ -93,6 +94,14 @@ def test_annotators(labels_csv: Path) -> None:
     np.testing.assert_allclose(rows.sum(axis=2), 1.0)
 
 
+def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
+    names = ["a", "a_b", "c", "b_c"]
+    crowd = Annotations.from_arrays(list("pqrs"), ["u"] * 4, names)
+    lines = annotators_csv(infer(crowd, "majority_vote")).splitlines()
+    assert [len(line.split(",")) for line in lines] == [7 + 16] * 2
+    assert lines[0].split(",").count("c_a_b_c") == 2
+
+
 def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=120)
@@ -141,6 +150,7 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
     for content, message in {
         "task,label\nz,y\n": "line 2: item 'z' is not one of the",
+        "task,label\nz,\na,z\n": "line 3: label 'z' is not one of the classes",
         "task,label\na,z\n": "line 2: label 'z' is not one of the classes",
         "name,label\na,y\n": "gold.csv: no item column",
         'task,label\na,y\n"b,x\n': "[broken_file]",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable
@@ -98,6 +99,23 @@ def test_a_full_disk_behind_stdout_is_named(
             patch.setattr(sys, "stdout", full)
             assert run(command) == 2
         assert capsys.readouterr().err == FULL_DISK
+
+
+def test_closed_streams(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n")
+    command = f"{sys.executable} -m neucrowd_tf aggregate --annotations={tmp_path}/a.csv"
+    for more, code, out, error in (
+        (f"--output={tmp_path}/o.csv >&-", 0, "", "long table"),
+        (">&-", 2, "", "error: Bad file descriptor: standard output\n"),
+        ("--help >&-", 2, "", "error: Bad file descriptor: standard output\n"),
+        ("2>&-", 0, "task,label,probability", ""),
+        ("--seed=x 2>&-", 2, "", ""),
+    ):
+        line = f"{command} {more}"
+        done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=repository)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+        assert done.stdout.startswith(out) and error in done.stderr
+        assert bool(done.stdout) == bool(out) and bool(done.stderr) == bool(error)
 
 
 def test_output_is_utf8(monkeypatch: pytest.MonkeyPatch) -> None:

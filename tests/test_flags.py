@@ -76,6 +76,9 @@ def test_flagfile(tmp_path: Path) -> None:
     path.write_text("# a comment\n--dataset=hotel\n\n--method=mv_lr\n--num_runs=3\n")
     options = parse([f"--flagfile={path}", "--num_runs=2"])
     assert options.dataset == ("hotel",) and options.seeds == range(2)
+    path.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(UsageError, match=r"--flagfile: .*Name a text file in UTF-8\."):
+        parse([f"--flagfile={path}"])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*GIVEN, "--distribute=all"], "value should be one of <none|mirrored|multi_worker>"),
         ([*GIVEN, "--device=tpu"], "--device=tpu: must be auto, cpu, gpu"),
         ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0.0: must be above 0"),
-        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be above 0"),
+        ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be a number"),
         ([*GIVEN, "--checkpoint_seconds=-1"], "is not a non-negative number"),
         ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
         ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
@@ -118,7 +121,8 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*SUITE, "--dataset=hotel"], "--dataset: not with --suite"),
         ([*SUITE, "--hparam=epochs=1"], "--hparam: not with --suite"),
         ([*SUITE, "--classes=a,b"], "--classes: not with --suite"),
-        (["--flagfile=/no/such/file"], "Unable to open flagfile: [Errno 2] No such file"),
+        (["--flagfile=/no/such/file"], "--flagfile: Unable to open flagfile: [Errno 2] No such"),
+        ([*GIVEN, "--checkpoint_seconds=inf"], "--checkpoint_seconds=inf: must be a number"),
         (["--flagfile=/"], "Unable to open flagfile: [Errno 21] Is a directory"),
         ([*GIVEN, "more"], "'more' is not a flag"),
     ],

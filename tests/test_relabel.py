@@ -326,7 +326,7 @@ def test_the_labels_are_those_of_aggregate(
         assert row["task"] not in rows["task"].tolist()
     accuracy = text.partition("accuracy of the labels: ")[2].partition(",")[0]
     assert f"expected accuracy of the consensus: {accuracy}" in captured.err
-    assert "items per 100 labels, the last 4" in captured.err
+    assert "corrected per 100 labels: " in captured.err and "by the last 4." in captured.err
 
 
 @pytest.mark.ci
@@ -341,7 +341,7 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     plan = pd.read_csv(io.StringIO(captured.out))
     assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["worker"]].tolist()
     assert 11 < plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
-    assert "items per 100 of cost" in captured.err
+    assert "corrected per 100 of cost" in captured.err
     for content, message in {
         "annotator,cost\n0,1\n": "annotators that can be asked have no cost, such as",
         "annotator,price\n0,1\n": "'cost'",
@@ -436,6 +436,16 @@ def test_a_runs_out_of_fold_predictions_are_used(
     used = capsys.readouterr()
     assert "oof.csv: the model's out-of-fold predictions are used." in used.err
     assert used.out != without.out and "80% intervals" in used.err
+    for name in ("oof.csv", "config.json"):
+        assert main([f"--run={run}", "--budget=5", f"--output={run / name}"]) == 2
+        assert "would overwrite --" in capsys.readouterr().err
+
+
+def test_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n2,b,y\n")
+    assert main([f"--annotations={path}", "--budget=3"]) == 0
+    assert "for an item; --ask names other ones." in capsys.readouterr().err
 
 
 @pytest.mark.ci

@@ -206,7 +206,8 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
     """
     if gold_labels is None:
         return None
-    if not hasattr(gold_labels, "items"):  # which mappings and Series have
+    # Mappings and Series have items; a table has them too, by column.
+    if not hasattr(gold_labels, "items") or getattr(gold_labels, "ndim", 1) != 1:
         return known_codes(annotations, gold_labels, "gold labels")
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
@@ -260,8 +261,10 @@ def resolve_prior(prior: Prior, num_classes: int) -> Array | None:
 
     Raises:
         UsageError: another word.
-        DataError: numbers that are no distribution.
+        DataError: numbers that are no distribution, or have names.
     """
+    if hasattr(prior, "items"):
+        raise DataError("prior: expected an array in the order of the classes, received names")
     if isinstance(prior, str):
         if prior not in ("update", "uniform"):
             raise UsageError(

@@ -131,6 +131,8 @@ def spammers(
     Returns:
         `[R, C, C]`, all rows of a matrix alike.
     """
+    if kind not in ("uniform", "constant"):
+        raise DataError(f"spammers: expected kind 'uniform' or 'constant', received {kind!r}")
     if kind == "uniform":
         return np.full((num_annotators, num_classes, num_classes), 1.0 / num_classes)
     favourite = _generator(seed, _SPAM).integers(num_classes, size=num_annotators)
@@ -217,13 +219,18 @@ def simulate(
             distributions.
     """
     codes, matrices = np.asarray(truth), np.asarray(confusions, dtype=np.float64)
-    if matrices.ndim != 3 or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
+    square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
+    if not square or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
         raise DataError(
             "confusions: expected probabilities of shape [annotators, classes, classes] that sum to"
             f" 1 in each row, received shape {matrices.shape}"
         )
-    if not np.isin(codes, np.arange(matrices.shape[1])).all():
-        raise DataError(f"truth: expected class codes from 0 to {matrices.shape[1] - 1}")
+    integers = codes.ndim == 1 and codes.dtype.kind in "iu"
+    if not integers or not np.isin(codes, np.arange(matrices.shape[1])).all():
+        raise DataError(
+            f"truth: expected class codes from 0 to {matrices.shape[1] - 1}, received"
+            f" {codes.dtype} of shape {codes.shape}"
+        )
     instances, annotators = assignment(len(codes), len(matrices), seed, rates)
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]

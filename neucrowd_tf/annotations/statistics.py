@@ -196,8 +196,10 @@ def annotator_accuracy(
         IdentitiesError: vote counts only.
         DataError: truth of another length, or codes out of range.
     """
-    counts = annotator_confusion(annotations, truth)
-    labels, correct = counts.sum(axis=(1, 2)), counts.trace(axis1=1, axis2=2)
+    annotations.require_identities("the accuracy of annotators")
+    codes, size = known_codes(annotations, truth)[annotations.instances], annotations.num_annotators
+    labels = np.bincount(annotations.annotators[codes >= 0], minlength=size)
+    correct = np.bincount(annotations.annotators[annotations.labels == codes], minlength=size)
     with np.errstate(invalid="ignore"):
         return np.where(labels > 0, correct / labels, np.nan), labels
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
+from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,6 +32,9 @@ def prediction_powered_mean(
         others: `[m]` what was predicted for the others.
         level: of the interval.
 
+    Raises:
+        DataError: fewer than two gold labels, or shapes that differ.
+
     Example:
         >>> round(prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0]).value, 3)
         0.633
@@ -40,6 +44,11 @@ def prediction_powered_mean(
         example 1 with the weight of section 6.
     """
     y, f, g = (np.asarray(each, dtype=np.float64) for each in (values, predicted, others))
+    if y.shape != f.shape or y.ndim != 1 or len(y) < 2 or g.ndim != 1:
+        raise DataError(
+            "prediction-powered mean: expected two or more gold values and a prediction of each,"
+            f" received shapes {y.shape} and {f.shape}, and {g.shape} of the others"
+        )
     n, m = len(y), max(len(g), 1)
     if not len(g):
         g = f
@@ -66,6 +75,9 @@ def prediction_powered_share(
         predicted: `[n]` predicted probabilities of 1.
         others: `[m]` predicted probabilities for the other instances.
         level: of the interval.
+
+    Raises:
+        DataError: as `prediction_powered_mean`.
 
     References:
         Agresti and Coull (1998), The American Statistician 52 (values that are added).

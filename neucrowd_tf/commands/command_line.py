@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import io
 import os
 import sys
@@ -67,11 +68,11 @@ def run(command: Callable[[], Iterable[str] | int | None]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning  # type: ignore[assignment]  # called by position
             notes = command()
-            with standard_output():
+            with standard_output() if sys.stdout else contextlib.nullcontext():
                 pass  # an error in writing what was printed so far belongs to this command
     except HelpRequest as shown:
-        sys.stdout.write(f"{shown}\n")
-        return 0
+        text = str(shown)
+        return run(lambda: say(text))
     except DataError as error:
         first, *rest = str(error).split("\n")  # further lines are commands to paste
         return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
@@ -146,8 +147,10 @@ def standard_output() -> Iterator[TextIO]:
     """Yields stdout and flushes it.
 
     Raises:
-        OSError: a full disk or a closed pipe; it names standard output.
+        OSError: a full disk or a closed pipe or stream; it names standard output.
     """
+    if sys.stdout is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
     try:
         yield sys.stdout
         sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+HEADER = ["task", "label", "predicted"]
+ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +61,7 @@ def predictions_csv(
         for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)
     )
     shares = (f"p_{name}" for name in class_names.tolist())
-    return to_csv(["task", "label", "predicted", *shares], rows)
+    return to_csv([*HEADER, *shares], rows)
 
 
 def read_predictions(path: Path) -> PredictionTable:
@@ -67,7 +71,12 @@ def read_predictions(path: Path) -> PredictionTable:
         DataError: no such file, or not one that a run wrote.
     """
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows with a cell too many
+            table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+        header = table.columns.tolist()
+        if header[:3] != HEADER or not all(name.startswith("p_") for name in header[3:]):
+            raise ValueError(f"its columns are {', '.join(header)}"[:80])
         names = [name.removeprefix("p_") for name in table.columns[3:]]
         # A class that begins like a formula has an apostrophe in front of it in the cells, not in
         # the header.
@@ -75,6 +84,15 @@ def read_predictions(path: Path) -> PredictionTable:
         codes = dict(cells) | {"": -1}
         labels = np.array([codes[label] for label in table["label"]], dtype=np.int64)
         probabilities = table.iloc[:, 3:].to_numpy(dtype=float)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise DataError(f"{path}: not the predictions of a run ({one_line(error)})") from None
+    sound = (probabilities >= 0).all(axis=1) & (abs(probabilities.sum(axis=1) - 1) <= ROUNDED)
+    for bad, problem in (
+        (~sound, "the probabilities are not numbers from 0 that sum to 1"),
+        (~table["predicted"].isin([*codes]), "the predicted class has no probability"),
+        (table["task"].duplicated(), "the task has occurred before"),
+    ):
+        if np.any(bad):
+            row = int(np.argmax(bad)) + 1
+            raise DataError(f"{path}: row {row}: {problem}. Write the file again.")
     return PredictionTable(tuple(table["task"]), labels, probabilities)

@@ -131,7 +131,7 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
             frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
             rows = frame[names].to_numpy(np.float32)
         items = item_ids(Table(path, item, [frame[name].tolist() for name in item]), options)
-    except (KeyError, ValueError, Warning):
+    except (KeyError, OverflowError, ValueError, Warning):
         return None
     return FeatureTable(as_name_array(items), rows, names) if np.isfinite(rows).all() else None
 

@@ -64,14 +64,15 @@ def read_true_labels(
     exact, codes = set(items), {name: code for code, name in enumerate(classes)}
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
-    places = matched(path, names, items, table.place, drop=drop, other=other)
+    labels = [name_of(cell, codes) for cell in table[column]]
+    held = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
+    rows = [names[row] for row in held]
+    places = matched(path, rows, items, lambda at: table.place(held[at]), drop=drop, other=other)
     true = np.full(len(items), -1, dtype=np.int64)
-    missing, lost = 0, int((places < 0).sum())
-    for row, (place, cell) in enumerate(zip(places.tolist(), table[column], strict=True)):
-        label = name_of(cell, codes)
-        if is_missing(label, options) and label not in codes:
-            missing += 1
-        elif place >= 0 and label not in codes:
+    missing, lost = len(labels) - len(held), int((places < 0).sum())
+    for row, place in zip(held, places.tolist(), strict=True):
+        label = labels[row]
+        if place >= 0 and label not in codes:
             shown = ", ".join(classes[:8])
             raise error("unknown_class", path, table.place(row), label=label, classes=shown)
         elif place >= 0 and true[place] not in (-1, codes[label]):

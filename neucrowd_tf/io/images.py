@@ -87,6 +87,9 @@ def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
             if size is not None:
                 plain = plain.resize((size, size), Image.Resampling.BILINEAR)
             pixels = np.asarray(plain, dtype=np.float32)
+    except Image.DecompressionBombError:
+        problem = "the image has more pixels than Pillow reads"
+        raise unreadable(path, problem, "Scale the image down") from None
     except Exception as bad:  # a damaged image ends in errors of many kinds
         reason = " ".join(str(bad).split())[:200]
         raise broken(path, f"this is not an image ({reason})") from None

@@ -287,7 +287,11 @@ class _Decision:
         groups = one_hot_groups(self.table, self.left)
         filled: dict[str, str] = {}
         if {"worker", "label"} <= set(missing) and len(alike := self._alike(self.left)) > 1:
-            return {"label": as_list(alike)}
+            likely = [c for c in self.left if c not in alike and is_second(c, "task")]
+            items = [c for c in likely if len(self.table.distinct(c)) == len(self.table)]
+            if "task" in missing and len(items) == 1:
+                filled["task"] = as_list(items)
+            return {**filled, "label": as_list(alike)}
         for role in missing:
             second = [column for column in self.left if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():

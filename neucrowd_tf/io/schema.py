@@ -120,6 +120,18 @@ class TableOptions:
         """
         return from_values(cls, values)
 
+    def __post_init__(self) -> None:
+        """Raises UsageError for a column that is named twice; a class counts once."""
+        object.__setattr__(self, "classes", tuple(dict.fromkeys(self.classes)))
+        names: set[str] = set()
+        for name in (*self.task_column, *self.worker_column, *self.label_column):
+            if name.casefold() in names:
+                raise UsageError(
+                    f"--task_column, --worker_column, --label_column: column {name!r} is named"
+                    " twice. Name a different column for each."
+                )
+            names.add(name.casefold())
+
     def changed(self) -> dict[str, Any]:
         """Returns the options that differ from their defaults, by name."""
         values = {field: getattr(self, field.name) for field in dataclasses.fields(TableOptions)}

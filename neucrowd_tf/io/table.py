@@ -135,6 +135,8 @@ class _Parts:
         first = stream.readline(LONGEST_LINE)
         if "\0" in first:
             raise broken(path, "this is not a text", "line 1")
+        if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
+            raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
         self.path = path
         self.separator = separator_of(path, first, options)
         self.reader = csv.reader(

@@ -20,6 +20,9 @@ ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
 JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join classes
 _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
+# Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
+_LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
+_ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
@@ -102,7 +105,11 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
     if isinstance(name, tuple):
         return list(name)
     if sign == "list":
-        values = parse_value(name.strip())  # as JSON or Python spells a list
+        text = name.strip()
+        values = parse_value(text)  # as JSON or Python spells a list
+        if text[:1] == "[" and (not isinstance(values, list) or _ABUT.search(text)):
+            listed = _LIST.fullmatch(text) is not None
+            values = [a or b for a, b in _ENTRY.findall(text)] if listed else [[]]
         values = values if isinstance(values, list) else [values]
         if any(isinstance(value, (dict, list)) for value in values):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)

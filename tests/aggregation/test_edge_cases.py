@@ -46,3 +46,11 @@ def test_gold_labels_that_contradict_each_other_are_one_error() -> None:
     with pytest.raises(DataError, match="task 'x', label 'b': the task also has the label 'a'"):
         gold_codes(gold, crowd)
     np.testing.assert_array_equal(gold_codes(gold[:2].repeat(2), crowd), [0, 0])
+    with pytest.raises(DataError, match="gold labels: expected 2 class codes"):
+        gold_codes(gold.to_frame(), crowd)
+
+
+@pytest.mark.parametrize("method", [DawidSkene, Glad])
+def test_a_prior_with_names_is_refused(method: type[DawidSkene | Glad]) -> None:
+    with pytest.raises(DataError, match="prior: expected an array in the order of the classes"):
+        method(prior=pd.Series({"b": 0.3, "a": 0.7})).fit([[0, 1], [1, 1]])

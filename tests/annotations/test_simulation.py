@@ -163,6 +163,12 @@ def test_remove_annotations_is_fair() -> None:
             lambda: simulation.simulate([0, 2], np.ones((1, 2, 2)) / 2, 0),
             "truth: expected class codes from 0 to 1",
         ),
+        *[
+            (lambda truth=truth: simulation.simulate(truth, np.ones((1, 2, 2)) / 2, 0), "of shape")
+            for truth in ([0.0, 1.0], [[0, 1]], [], [True, False])
+        ],
+        (lambda: simulation.simulate([0, 1], np.ones((1, 2, 3)) / 3, 0), "confusions: expected"),
+        (lambda: simulation.spammers(2, 2, 0, kind="typo"), "spammers: expected kind 'uniform'"),
         (lambda: simulation.simulate([0, 1], np.ones((1, 2, 2)), 0), "that sum to 1 in each row"),
         (
             lambda: simulation.remove_annotations(Annotations.from_dense([[0]]), 0.0, 0),

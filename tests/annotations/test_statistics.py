@@ -145,6 +145,8 @@ def test_annotator_accuracy_by_hand() -> None:
     assert labels.tolist() == [2, 1, 0]
     confusion = statistics.annotator_confusion(crowd, np.array([0, 1, -1]))
     assert confusion.tolist() == [[[1, 0], [1, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
+    many = Annotations([0], [0], [0], num_annotators=10**6, num_classes=1000)  # not [R, C, C]
+    assert statistics.annotator_accuracy(many, [0])[1].sum() == 1
 
 
 def test_accuracy_is_that_of_a_loop() -> None:

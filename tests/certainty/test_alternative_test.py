@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import alternative_test
-from neucrowd_tf.certainty.prediction_powered import prediction_powered_mean
+from neucrowd_tf.certainty.prediction_powered import (
+    prediction_powered_mean,
+    prediction_powered_share,
+)
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
 
@@ -56,6 +61,15 @@ def test_a_prediction_powered_mean_by_hand() -> None:
     # var of the eight predictions is 15/56; cov is 1/4; weight 0.25 / (2 * 15/56) = 7/15.
     estimate = prediction_powered_mean([1, 0, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0])
     assert estimate.value == pytest.approx(0.75 - 7 / 15 * 0.25)
+
+
+@pytest.mark.parametrize(
+    ("values", "predicted"), [([], []), ([1], [1]), ([1, 0], [1]), ([[1, 0]] * 2, [[1, 0]] * 2)]
+)
+def test_it_needs_two_gold_values_and_their_predictions(values: Any, predicted: Any) -> None:
+    for estimate in (prediction_powered_mean, prediction_powered_share):
+        with pytest.raises(DataError, match="expected two or more gold values"):
+            estimate(values, predicted, [1, 0])
 
 
 def test_useless_predictions_get_no_weight() -> None:

@@ -207,6 +207,11 @@ ASKED = {
         "--label_column='A 1,A 2'",
         "missing_role",
     ),
+    "wide with an id": (
+        "id,A 1,A 2\nq,x,y\nr,y,y\n",
+        "--task_column=id --label_column='A 1,A 2'",
+        "missing_role",
+    ),
 }
 
 
@@ -230,6 +235,11 @@ def test_flags_that_do_not_fit(tmp_path: Path) -> None:
     shown = message(tmp_path, LONG, task_column="itme")
     assert "there is no column 'itme' (--task_column)" in shown
     assert shown.endswith("[no_column]")
+    with pytest.raises(UsageError, match="column 'Task' is named twice"):
+        TableOptions(task_column=("task",), worker_column=("Task",))
+    assert TableOptions(classes=("yes", "no", "yes")).classes == ("yes", "no")
+    with pytest.raises(UsageError, match="--header: must be first or none, received 3"):
+        TableOptions.of(header=3)
     with pytest.raises(UsageError, match="--question"):
         read(tmp_path, LONG, question="mood")
 
@@ -285,18 +295,21 @@ def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> Non
     assert crowd.vote_counts().tolist() == [[0, 2], [2, 0], [0, 1]]
 
 
-@pytest.mark.parametrize("sign", ["|", "list", "newline", "+"])
+@pytest.mark.parametrize("sign", ["|", "list", "NumPy", "newline", "+"])
 def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
     cells = {
         "|": ["a|b", "b", ""],
         "list": ['"[""a"", ""b""]"', "['b']", ""],
+        "NumPy": ["['a' 'b']", "\"['b', nan]\"", ""],
         "newline": ['"a\nb"', "b", ""],
         "+": ["a + b", "b", ""],
     }[sign]
-    reading = read(tmp_path, rows(cells, each=1), multi_label=sign)
+    reading = read(tmp_path, rows(cells, each=1), multi_label=sign.replace("NumPy", "list"))
     assert reading.pairs == (("t0", "a"), ("t0", "b"), ("t1", "a"), ("t1", "b"))
     assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes"]
     assert "Each of 2 classes is a yes/no question: a, b." in reading.lines[1]
+    odd = message(tmp_path, rows(['"[a, b]"', "a"]), multi_label="list")
+    assert "line 2: '[a, b]' is not a list of classes" in odd
 
 
 def test_matrices(tmp_path: Path) -> None:

@@ -22,18 +22,27 @@ def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("rows", "message"),
     [
-        "",
-        "task,label,predicted,p_a,p_b\nt,c,a,1,0\n",
-        "task,label,predicted,p_a,p_b\nt,a,a,1,0\nu,a,a,1\n",
-        "task,label,predicted,p_a,p_b\nt,a,a,one,0\n",
+        ("", "not the predictions of a run"),
+        ("t,c,a,1,0", "not the predictions of a run"),
+        ("t,a,a,one,0", "not the predictions of a run"),
+        ("t,a,a,1,0,0", "not the predictions of a run"),
+        ("t,a,a,1,0\nu,a,a,1", "not the predictions of a run"),
+        ("t,a,a,1,0\nu,a,a,1,1", "row 2: the probabilities are not"),
+        ("t,a,a,2,-1", "row 1: the probabilities are not"),
+        ("t,a,a,1,nan", "row 1: the probabilities are not"),
+        ("t,a,c,1,0", "row 1: the predicted class"),
+        ("t,a,a,1,0\nt,b,a,1,0", "row 2: the task has occurred before"),
     ],
 )
-def test_other_files_are_one_clear_error(tmp_path: Path, text: str) -> None:
+def test_other_files_are_one_clear_error(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "predictions.csv"
-    path.write_text(text)
-    with pytest.raises(DataError, match="not the predictions of a run"):
+    path.write_text(f"task,label,predicted,p_a,p_b\n{rows}\n" if rows else "")
+    with pytest.raises(DataError, match=message):
+        read_predictions(path)
+    path.write_text("task,label,x,p_a,p_b\nt,a,a,1,0\n")
+    with pytest.raises(DataError, match="its columns are task, label, x"):
         read_predictions(path)
     with pytest.raises(DataError, match="No such file"):
         read_predictions(tmp_path / "none.csv")

@@ -250,6 +250,10 @@ def _ids(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
+    if pa.types.is_nested(kind):
+        raise pa.ArrowInvalid(f"values of type {kind} are no names")
+    if pa.types.is_uint64(kind) and (pc.max(column).as_py() or 0) >= 1 << 63:
+        raise pa.ArrowInvalid("whole numbers from 2^63 have to be text")
     if pa.types.is_integer(kind):
         return column.cast(pa.int64())
     coded = column.dictionary_encode()
@@ -334,6 +338,7 @@ def check_vocabulary(
     check_names(path, "label", names, place, options)
     line = class_line(names, counts)
     missed = [f"{missing:,} labels are missing."] if missing else []
+    missed += ["All labels are the same."] if len(names) == 1 else []
     return classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
 
 

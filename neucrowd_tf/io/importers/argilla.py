@@ -32,8 +32,8 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
     item = record.get("id")
-    answers.text(item, record["fields"])
-    for question, responses in record["responses"].items():
+    answers.text(item, record.get("fields") or {})
+    for question, responses in (record.get("responses") or {}).items():
         for response in responses or ():
             status = response.get("status") or "submitted"
             if status == "submitted":

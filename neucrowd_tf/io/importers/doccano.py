@@ -55,6 +55,8 @@ def _add(answers: Answers, place: str, entry: tuple[str | None, dict[str, Any]])
     annotator, example = entry
     answers.text(example.get("id"), example)
     chosen = example["label"]
+    if not isinstance(chosen, list):
+        raise answers.fail(place)
     if any(isinstance(label, list) for label in chosen):
         answers.left_out["spans"] += len(chosen)
     else:

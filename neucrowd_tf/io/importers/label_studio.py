@@ -15,13 +15,14 @@ References:
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
-from neucrowd_tf.io.importers.answers import Answers
+from neucrowd_tf.io.importers.answers import Answers, as_text
 from neucrowd_tf.io.importers.tables import read_table
 from neucrowd_tf.io.schema import TableOptions
 
@@ -48,15 +49,30 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
         fields = [name for name in head.table().columns if name not in ABOUT]
         return read_table(head, options, NAME, item="id", annotator="annotator", answers=fields)
     answers = Answers(head, NAME, options, item="id", annotator="completed_by")
-    return answers.read(head.records(), _add_task)
+    return answers.read(head.records(), functools.partial(_add_task, _emails(head)))
 
 
-def _add_task(answers: Answers, place: str, task: dict[str, Any]) -> None:
+def _emails(head: Head) -> dict[str, str]:
+    """Returns annotators' addresses by number; some annotations may have the number alone."""
+    emails = {}
+    for _, task in head.records():
+        annotations = task.get("annotations")
+        for entry in annotations if isinstance(annotations, list) else ():
+            by = entry.get("completed_by") if isinstance(entry, dict) else None
+            if isinstance(by, dict) and by.get("id") and by.get("email"):
+                emails[as_text(by["id"])] = by["email"]
+    return emails
+
+
+def _add_task(
+    emails: Mapping[str, str], answers: Answers, place: str, task: dict[str, Any]
+) -> None:
     if isinstance(task.get("data"), dict):
         answers.text(task["id"], task["data"])
     for annotation in task["annotations"]:
         by = annotation.get("completed_by", annotation.get("created_username"))
         by = by.get("email") or by.get("id") if isinstance(by, dict) else by
+        by = emails.get(as_text(by), by)
         _add(place, task["id"], by, annotation, answers)
     for prediction in task.get("predictions") or ():
         if isinstance(prediction, dict):

@@ -66,6 +66,8 @@ def test_tables_that_are_read(
         ("task,x\na,1\nb,\n", r"f\.csv: line 3: column 'x': '' is not .* \[bad_feature\]"),
         ("task,x\na,1\n\nb,inf\n", r"line 4: column 'x': 'inf' .*--ignore_columns=x"),
         ("task,x\na,1\nb,1e39\n", r"line 3: column 'x': '1e39'"),
+        (f"task,x\na,{'9' * 400}\n", r"line 2: column 'x': '999"),
+        ("sep=;\ntask;x\na;1\n", r"line 1: 'sep=;' is a line of Excel's; remove it"),
         ("task,x\na,two\n", r"line 2: column 'x': 'two'"),
         ("task,x\na,1\nb,2\na,3\n", r"line 4: item 'a' occurs twice"),
         ("task,x\na,1\n ,2\n", r"line 3: the item has no id"),

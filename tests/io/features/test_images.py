@@ -62,6 +62,12 @@ def test_folders_that_are_rejected(
         read_images(write(tmp_path / "i", sizes))
 
 
+def test_an_image_of_too_many_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "MAX_IMAGE_PIXELS", 5)
+    with pytest.raises(DataError, match=r"a\.png: the image has more pixels.*Scale the image down"):
+        read_images(write(tmp_path / "i", {"a.png": (4, 3)}))
+
+
 def test_a_damaged_image_and_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"a\.png: this is not an image"):
