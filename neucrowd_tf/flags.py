@@ -26,7 +26,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from absl import flags as absl_flags
 
@@ -159,33 +159,43 @@ def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
     if choices := _choices(field):
         return absl_flags.EnumParser(choices)
     if kind.startswith("bool"):
-        return _worded(absl_flags.BooleanParser(), "true or false")
+        return _Boolean()
     if limits["parse"] is not None:
         return _Converted(limits["parse"])
     if kind.startswith("int"):
-        return _worded(absl_flags.IntegerParser(limits["least"], limits["most"]), "a whole number")
+        return _Whole(limits["least"], limits["most"])
     if kind.startswith("float"):
-        return _worded(absl_flags.FloatParser(limits["least"], limits["most"]), "a number")
+        return _Number(limits["least"], limits["most"])
     kinds = {"Path": _path, "tuple[tuple": pair, "tuple": _entries}
     return _Converted(next((kinds[start] for start in kinds if kind.startswith(start)), str))
 
 
-def _worded(parser: absl_flags.ArgumentParser, kind: str) -> absl_flags.ArgumentParser:
-    """Returns absl's parser; its message about another kind of text names the expected one."""
-    convert = parser.parse
+class _Worded:
+    """A parser of absl whose message about another kind of text names the expected kind."""
 
-    def parse(text: str) -> Any:
+    kind: ClassVar[str]
+
+    def parse(self, text: str) -> Any:
         try:
-            value = convert(text)
+            value = super().parse(text)  # type: ignore[misc]
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError
             return value
         except ValueError as error:
             outside = " is not " in str(error)  # the bounds, which absl's message names
-            raise ValueError(str(error) if outside else f"must be {kind}") from None
+            raise ValueError(str(error) if outside else f"must be {self.kind}") from None
 
-    parser.parse = parse  # type: ignore[method-assign]
-    return parser
+
+class _Boolean(_Worded, absl_flags.BooleanParser):
+    kind = "true or false"
+
+
+class _Whole(_Worded, absl_flags.IntegerParser):
+    kind = "a whole number"
+
+
+class _Number(_Worded, absl_flags.FloatParser):
+    kind = "a number"
 
 
 def _path(text: str) -> Path:
