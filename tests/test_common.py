@@ -404,11 +404,15 @@ class TestEveryMethod:
 
         estimator = make(method)
         estimator._fit = stop
+        given = fits.crowd
+        if method.uses_truth:
+            truth = np.where(given.annotated, fits.truth, -1)
+            given = Annotations.from_dense(truth[:, None], class_names=given.class_names)
         with (
             pytest.warns(UserWarning, match="2 instances have no annotations"),
             pytest.raises(Stop),
         ):
-            estimator.fit(fits.features, fits.crowd)
+            estimator.fit(fits.features, given)
 
 
 MOST_ARGUMENTS = 30

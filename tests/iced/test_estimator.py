@@ -50,6 +50,7 @@ def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
     return ICED(**SMALL).fit(x, crowd), x, crowd, truth
 
 
+@pytest.mark.ci
 def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     model, x, _, truth = fitted
     right = model.predict(x) == truth

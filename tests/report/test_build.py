@@ -113,6 +113,7 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
     assert "No annotator of 5 is shown to be unreliable" in " ".join(result.text)
 
 
+@pytest.mark.ci
 def test_gold_labels_are_kept_and_scales_have_weights() -> None:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 3, 80)

@@ -89,6 +89,7 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
             assert float(delta[n, r]) == pytest.approx(custom + LAMBDA * information, rel=1e-4)
 
 
+@pytest.mark.ci
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
     for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):

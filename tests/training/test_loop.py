@@ -254,6 +254,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.ci
 def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> None:
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):

@@ -119,6 +119,7 @@ class Seen(keras.callbacks.Callback):
         self.logs.append(dict(logs))
 
 
+@pytest.mark.ci
 def test_callbacks_of_fit() -> None:
     seen = Seen(), Seen()
     model = CrowdLayer(**QUICK)
