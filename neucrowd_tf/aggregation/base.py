@@ -208,7 +208,7 @@ def gold_codes(gold_labels: GoldLabels, annotations: Annotations) -> Codes | Non
         return None
     # Mappings and Series have items; a table has them too, by column.
     if not hasattr(gold_labels, "items") or getattr(gold_labels, "ndim", 1) != 1:
-        return known_codes(annotations, gold_labels, "gold labels")
+        return known_codes(annotations, gold_labels, "gold labels")  # type: ignore[arg-type]
     tasks = {name: code for code, name in enumerate(annotations.instance_names.tolist())}
     classes = {name: code for code, name in enumerate(annotations.class_names.tolist())}
     codes = np.full(annotations.num_instances, MISSING, dtype=np.int64)

@@ -163,7 +163,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         data = self._check(features, annotations, validation, run)
         run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
-            owned, held = data.features, list(data.validation or ())
+            owned, held = data.features, list[Any](data.validation or ())
             if is_text(features):  # the last bits of their vectors depend on the number of threads
                 owned = check_texts(features)[data.rows]
                 held[:1] = [check_texts(validation[0])] if validation is not None else []
