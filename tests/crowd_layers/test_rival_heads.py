@@ -298,7 +298,7 @@ for path in sys.argv[1:]:
 """
 
 
-@pytest.mark.ci
+@pytest.mark.slow
 def test_a_fresh_process_loads_every_head(repository, tmp_path):
     import keras
 
