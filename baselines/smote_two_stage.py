@@ -13,7 +13,6 @@ import numpy as np
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, whole
-from neucrowd_tf.errors import UsageError
 from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -107,11 +106,6 @@ class SmoteTwoStage(LabelsFirst):
     standardise: bool = argument(
         True, flag, "whether SMOTE's distances and the network are on standardised features."
     )
-
-    def _check_together(self) -> None:
-        super()._check_together()
-        if self.labels == "soft":
-            raise UsageError("labels: SMOTE synthesises between instances of one class. Pass hard.")
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._infer(data.annotations)

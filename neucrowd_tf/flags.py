@@ -24,9 +24,9 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
@@ -170,32 +170,33 @@ def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
     return _Converted(next((kinds[start] for start in kinds if kind.startswith(start)), str))
 
 
-class _Worded:
-    """A parser of absl whose message about another kind of text names the expected kind."""
-
-    kind: ClassVar[str]
-
-    def parse(self, text: str) -> Any:
-        try:
-            value = super().parse(text)  # type: ignore[misc]
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError
-            return value
-        except ValueError as error:
-            outside = " is not " in str(error)  # the bounds, which absl's message names
-            raise ValueError(str(error) if outside else f"must be {self.kind}") from None
+@contextlib.contextmanager
+def _expecting(kind: str) -> Iterator[None]:
+    """Names the expected kind in the error about a text of another kind."""
+    try:
+        yield
+    except ValueError:
+        raise ValueError(f"must be {kind}") from None
 
 
-class _Boolean(_Worded, absl_flags.BooleanParser):
-    kind = "true or false"
+class _Boolean(absl_flags.BooleanParser):
+    def parse(self, argument: Any) -> Any:
+        with _expecting("true or false"):
+            return super().parse(argument)
 
 
-class _Whole(_Worded, absl_flags.IntegerParser):
-    kind = "a whole number"
+class _Whole(absl_flags.IntegerParser):
+    def convert(self, argument: Any) -> Any:
+        with _expecting("a whole number"):
+            return super().convert(argument)
 
 
-class _Number(_Worded, absl_flags.FloatParser):
-    kind = "a number"
+class _Number(absl_flags.FloatParser):
+    def convert(self, argument: Any) -> Any:
+        with _expecting("a number"):
+            if math.isfinite(value := super().convert(argument)):
+                return value
+            raise ValueError
 
 
 def _path(text: str) -> Path:

@@ -77,7 +77,10 @@ def read_results(path: Path) -> list[Row]:
 def check_tables(output_dir: Path) -> None:
     """Raises DataError for a results.csv or summary.csv that another program wrote."""
     read_results(output_dir / "results.csv")
-    path = output_dir / "summary.csv"
+    _check_summary(output_dir / "summary.csv")
+
+
+def _check_summary(path: Path) -> None:
     if path.exists() and not read_text(path).startswith(",".join(GROUPED)):
         raise DataError(
             f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
@@ -93,7 +96,7 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
         all rows.
     """
     with locked(output_dir):
-        check_tables(output_dir)
+        _check_summary(output_dir / "summary.csv")
         rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]

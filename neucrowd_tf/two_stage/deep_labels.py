@@ -10,7 +10,7 @@ from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimato
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.two_stage.labels_first import LabelsFirst
+from neucrowd_tf.two_stage.labels_first import WeighsLabels
 
 # DASC, section 4.1, and ICED, section 3.2.
 _DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
@@ -25,7 +25,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 @estimator
-class DeepLabels(LabelsFirst, ClassifierEstimator):
+class DeepLabels(WeighsLabels, ClassifierEstimator):
     """An aggregator's labels and a Keras classifier trained on them.
 
     Attributes:

@@ -48,13 +48,6 @@ class LabelsFirst(CrowdEstimator):
         ' "glad"; or an unfitted aggregator.',
         positional=True,
     )
-    labels: str = argument(
-        "hard",
-        one_of("hard", "soft"),
-        '"hard" trains on the most probable class; "soft" on each class weighted with its'
-        " probability.",
-    )
-
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
 
     labels_: NDArray[np.int64] = fitted()
@@ -70,7 +63,7 @@ class LabelsFirst(CrowdEstimator):
             )
 
     def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Infers labels; returns the weight of each class in training, `[N, C]`."""
+        """Infers labels and returns them as one-hot rows `[N, C]`."""
         if isinstance(self.aggregator, str):
             stage = AGGREGATORS[self.aggregator](seed=self.seed)
         else:
@@ -81,12 +74,28 @@ class LabelsFirst(CrowdEstimator):
             stage.fit(annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_
-        hard = np.eye(len(self.classes_))[self.labels_]
+        return np.eye(len(self.classes_))[self.labels_]
+
+
+@estimator
+class WeighsLabels(LabelsFirst):
+    """Base of the estimators that train on labels or on their probabilities."""
+
+    labels: str = argument(
+        "hard",
+        one_of("hard", "soft"),
+        '"hard" trains on the most probable class; "soft" on each class weighted with its'
+        " probability.",
+    )
+
+    def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
+        """Infers labels; returns the weight of each class in training, `[N, C]`."""
+        hard = super()._infer(annotations)
         return self.probas_ if self.labels == "soft" else hard
 
 
 @estimator
-class TwoStageClassifier(LabelsFirst, LinearClassifier):
+class TwoStageClassifier(WeighsLabels, LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.

@@ -11,7 +11,7 @@ from baselines.smote_two_stage import SmoteTwoStage, smote
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.errors import IdentitiesError
 
 
 def task() -> tuple[np.ndarray, Any, np.ndarray]:
@@ -73,6 +73,5 @@ def test_a_class_of_one_is_left_as_it_is_and_votes_alone_will_do_for_majority_vo
         SmoteTwoStage("ds", epochs=1).fit(x, Annotations.from_votes(crowd.vote_counts()))
 
 
-def test_soft_labels_are_rejected() -> None:
-    with pytest.raises(UsageError, match="labels: SMOTE"):
-        SmoteTwoStage(labels="soft").fit(np.zeros((4, 2)), np.array([[0], [1], [0], [1]]))
+def test_it_has_no_argument_without_an_effect() -> None:
+    assert "labels" not in SmoteTwoStage().get_params()
