@@ -107,7 +107,7 @@ def aggregate(flags: Flags) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed)
+            inference = infer(crowd, method, gold, flags.seed, models)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     header, rows = ["task", "label", "probability", "num_labels"], label_rows(inference)
@@ -199,7 +199,7 @@ def label_rows(inference: Inference) -> Iterator[list[str]]:
     """Yields `task,label,probability,num_labels` of each item that has a label or a gold label."""
     crowd, labels, probas = inference.crowd, inference.labels, inference.probas
     names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts = inference.certainty.votes.sum(axis=1)
+    counts = crowd.vote_counts().sum(axis=1)
     for row, task in enumerate(crowd.instance_names.tolist()):
         if counts[row] or inference.gold[row] >= 0:
             label = int(labels[row])
