@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
-from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.crowd_layers.heads.unionnet import Variant
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers.heads.unionnet import Variant
+from neucrowd_tf.declare import estimator, one_of
 
 
 @registered(
@@ -30,12 +28,12 @@ class UnionNetB(AnnotatorEstimator):
         Wei et al. (2022), eqs. 2, 6 and 7.
     """
 
-    variant: Variant = argument(
-        "B",
+    variant: Annotated[
+        Variant,
         one_of("A", "B"),
         '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
         " of the matrix for each true class.",
-    )
+    ] = "B"
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead

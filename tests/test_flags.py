@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from neucrowd_tf import aggregate, convert, flags, predict, relabel
+from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import NAMES, Options, check, parse
 from neucrowd_tf.io.schema import TableOptions
@@ -149,9 +149,8 @@ def test_unused_flags_are_accepted(items: list[str]) -> None:
 @pytest.mark.parametrize("kind", [Options, *(command.Flags for command in COMMANDS)])
 def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     assert issubclass(kind, TableOptions)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for field in dataclasses.fields(TableOptions):
-        assert fields[field.name].metadata["help"] == field.metadata["help"]
+    meanings = {flag.name: flag.meaning for flag in declared(kind)}
+    assert all(meanings[flag.name] == flag.meaning for flag in declared(TableOptions))
     text = flags.help_text(kind, "neucrowd x")
     assert all(f"--{name}:" in text or f"--[no]{name}:" in text for name in NAMES)
     assert max(map(len, text.splitlines())) <= 100
