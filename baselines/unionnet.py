@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.heads.unionnet import Variant
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
-from neucrowd_tf.declare import estimator, one_of
+from neucrowd_tf.declare import estimator
 
 
 @registered(
@@ -29,8 +28,7 @@ class UnionNetB(AnnotatorEstimator):
     """
 
     variant: Annotated[
-        Variant,
-        one_of("A", "B"),
+        Literal["A", "B"],
         '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
         " of the matrix for each true class.",
     ] = "B"
@@ -53,7 +51,7 @@ class UnionNetA(UnionNetB):
         Wei et al. (2022), section IV.
     """
 
-    variant: Variant = "A"
+    variant: Literal["A", "B"] = "A"
 
 
 SelfTrainedUnionNetA = self_trained("unionnet_a", UnionNetA, "UnionNet")

@@ -1,4 +1,4 @@
-"""What commands and estimators are told: each flag and hyper-parameter is declared once.
+"""Declarations: each flag of a command and each argument of an estimator is declared once.
 
     @estimator
     class Method(CrowdEstimator):

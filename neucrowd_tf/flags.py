@@ -78,11 +78,17 @@ def help_text(kind: type, command: str) -> str:
         [
             f"usage: {command} --flag=value ...",
             "",
-            inspect.cleandoc(kind.__doc__ or ""),
+            described(kind),
             _absl_flags(kind).get_help(include_special_flags=False),
             "  --flagfile: File of further flags, one per line.",
         ]
     )
+
+
+def described(kind: type) -> str:
+    """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
+    text = inspect.cleandoc(kind.__doc__ or "")
+    return "" if text.startswith(f"{kind.__name__}(") else text
 
 
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
@@ -90,7 +96,8 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     flags = {flag.name: flag for flag in declared(kind)}
     for owner in kind.__mro__:
-        title = "Flags" if owner is kind else str(owner.__doc__).splitlines()[0].rstrip(".")
+        title = "Flags" if owner is kind else described(owner).partition("\n")[0].rstrip(".")
+        title = title or owner.__name__
         for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
             make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
             values[flag.name] = make(
@@ -123,7 +130,12 @@ class _Converted(absl_flags.ArgumentParser):
     """Makes a flag's value of its text by a function."""
 
     def __init__(self, convert: Callable[[str], Any]) -> None:
-        self.parse = convert  # type: ignore[method-assign]
+        self._convert = convert
+
+    def parse(self, argument: Any) -> Any:
+        if isinstance(argument, str) and re.match(r"--[a-z]", argument):
+            raise ValueError("must be a value, not a flag")
+        return self._convert(argument)
 
 
 def _parser(flag: Declaration) -> absl_flags.ArgumentParser:
@@ -175,7 +187,7 @@ class _Number(absl_flags.FloatParser):
 
 
 def _path(text: str) -> Path:
-    if not text or text.startswith("--"):
+    if not text:
         raise ValueError("must be a path")
     return Path(os.path.expanduser(text))
 

@@ -6,12 +6,11 @@ A penalty is put on the matrix's trace.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.heads.confusion import Normalisation
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
-from neucrowd_tf.declare import estimator, number, one_of
+from neucrowd_tf.declare import estimator, number
 
 
 @registered(
@@ -37,8 +36,7 @@ class AnnoReg(AnnotatorEstimator):
     """
 
     normalisation: Annotated[
-        Normalisation,
-        one_of("row", "column"),
+        Literal["row", "column"],
         '"row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as'
         " published.",
     ] = dataclasses.field(default="row", kw_only=False)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.heads.geocrowdnet import Volume
 from neucrowd_tf.crowd_layers.presets import registered
-from neucrowd_tf.declare import estimator, number, one_of
+from neucrowd_tf.declare import estimator, number
 
 
 @registered(
@@ -29,7 +28,7 @@ class GeoCrowdNetW(AnnotatorEstimator):
     """
 
     volume: Annotated[
-        Volume, one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
+        Literal["F", "W"], 'whose: "F", the class probabilities\', or "W", the matrices\'.'
     ] = "W"
     volume_weight: Annotated[float, number(least=0), "lambda of eqs. 8 and 9."] = 1e-3
 
@@ -51,4 +50,4 @@ class GeoCrowdNetF(GeoCrowdNetW):
         Ibrahim et al. (2023), eq. 8.
     """
 
-    volume: Volume = "F"
+    volume: Literal["F", "W"] = "F"
