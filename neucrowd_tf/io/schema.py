@@ -103,7 +103,9 @@ class TableOptions:
         (), help="Columns of vote counts, one per class, separated by commas."
     )
     question: str | None = flag(
-        None, help="Question of an annotation tool's export, if it has several."
+        None,
+        help="Question of an export of a tool, if it has several. In a table `column=value`:"
+        " the rows that answer it.",
     )
     first: bool = flag(
         False, help="Uses the first of several choices in an annotation tool's export."
