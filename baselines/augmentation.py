@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, fitted, flag, none, number, one_of, whole
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks

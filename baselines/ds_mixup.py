@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.arguments import argument, estimator, number
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.deep_labels import DeepLabels

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Wawa as Wawa
     from neucrowd_tf.aggregation import ZeroBasedSkill as ZeroBasedSkill
     from neucrowd_tf.annotations import Annotations as Annotations
-    from neucrowd_tf.crowd_layers import AnnoReg as AnnoReg
-    from neucrowd_tf.crowd_layers import CrowdLayer as CrowdLayer
-    from neucrowd_tf.crowd_layers import WeightedDoctorNet as WeightedDoctorNet
     from neucrowd_tf.crowding import CrowdInG as CrowdInG
     from neucrowd_tf.dasc import DASC as DASC
     from neucrowd_tf.datasets import CrowdDataset as CrowdDataset
     from neucrowd_tf.harness.plugins import load_dataset as load_dataset
     from neucrowd_tf.iced import ICED as ICED
     from neucrowd_tf.io.labels import read_annotations as read_annotations
+    from neucrowd_tf.methods.anno_reg import AnnoReg as AnnoReg
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer as CrowdLayer
+    from neucrowd_tf.methods.doctor_net import WeightedDoctorNet as WeightedDoctorNet
     from neucrowd_tf.neucrowd import NeuCrowd as NeuCrowd
     from neucrowd_tf.persistence import load as load
     from neucrowd_tf.rll import RLL as RLL
@@ -64,13 +64,15 @@ _MODULES = {
     " IterativeWeightedMajorityVote Kos Mace MajorityVote Mmsr ShrunkDawidSkene Wawa"
     " ZeroBasedSkill",
     "annotations": "Annotations",
-    "crowd_layers": "AnnoReg CrowdLayer WeightedDoctorNet",
     "crowding": "CrowdInG",
     "dasc": "DASC",
     "datasets": "CrowdDataset",
     "harness.plugins": "load_dataset",
     "iced": "ICED",
     "io.labels": "read_annotations",
+    "methods.anno_reg": "AnnoReg",
+    "methods.crowd_layer": "CrowdLayer",
+    "methods.doctor_net": "WeightedDoctorNet",
     "neucrowd": "NeuCrowd",
     "persistence": "load",
     "rll": "RLL",

@@ -55,7 +55,7 @@ class Method:
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
         presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
-        arguments = nest(self.factory, hparams, presets)
+        arguments = self._arguments(hparams, presets)
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
@@ -63,13 +63,38 @@ class Method:
             return estimator
         return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
 
+    def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
+        """Returns the factory's arguments, with options of networks in their configurations.
+
+        Where `estimator` names a method, what the factory does not declare belongs to that method,
+        and the argument becomes its estimator.
+        """
+        name = {**presets, **values}.get("estimator")
+        if isinstance(name, str):
+            names = {*inspect.signature(self.factory).parameters, "ensemble"}
+            inner = method(name, "estimator")
+            options = {n: x for n, x in values.items() if n not in names}
+            if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
+                raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
+            theirs = {n: x for n, x in presets.items() if n not in names}
+            model = inner.factory(**inner._arguments(options, {**inner.defaults, **theirs}))
+            values = {n: x for n, x in values.items() if n in names} | {"estimator": model}
+            presets = {n: x for n, x in presets.items() if n in names}
+        return nest(self.factory, values, presets)
+
     @property
     def parameter_names(self) -> list[str] | None:
-        """Hyper-parameters of the factory and its nested configurations; None if it takes any."""
+        """Hyper-parameters of the factory and its nested configurations; None if it takes any.
+
+        They include those of the method that the default of `estimator` names.
+        """
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None
         names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        if isinstance(name := self.defaults.get("estimator"), str):
+            theirs = method(name, "estimator").parameter_names or []
+            names += [n for n in theirs if n not in (*names, *self.factory.fixed, "ensemble")]
         return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
 
 

@@ -13,8 +13,8 @@ from scipy.special import softmax
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-    from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead
+    from neucrowd_tf.crowd.estimator import CrowdLayerBase
+    from neucrowd_tf.crowd.head import AnnotatorHead
 
 _CLASSES = 3
 
@@ -67,7 +67,7 @@ def check_head(
     np.testing.assert_array_equal(again(inputs), logits)
 
 
-def check_finds_random_annotator(make: Callable[..., AnnotatorEstimator], **arguments: Any) -> None:
+def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **arguments: Any) -> None:
     """Raises AssertionError unless a crowd layer recognises a random annotator.
 
     Three annotators are right and one answers at random. The layer has to classify well, with the

@@ -80,7 +80,7 @@ class Network:
 
 
 @estimator
-class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
+class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
     """A Keras classifier trained on instances drawn by index.
 
     A subclass sets what it is trained on.
@@ -161,7 +161,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
     def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
         """Returns the `InstanceModel` that trains a classifier of standardised features."""
-        from neucrowd_tf.crowd_layers.target_model import TargetModel
+        from neucrowd_tf.crowd.model import TargetModel
 
         return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
 
@@ -179,7 +179,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd_layers.layers import Standardise
+        from neucrowd_tf.crowd.bases import Standardise
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self._square_root, name="standardise")
@@ -260,7 +260,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
     def _set_batches(self, network: Any, data: TrainingData, run: Run) -> None:
         """Gives the network the pipeline of so many instances, or of the dataset."""
-        from neucrowd_tf.crowd_layers.model import position_batches
+        from neucrowd_tf.crowd.model import position_batches
 
         size, replicas = len(data.features), 1
         if run.strategy is not None:
@@ -368,7 +368,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         """Returns the base classifier: a named one, a copy of the user's, or a function's."""
         import keras
 
-        from neucrowd_tf.crowd_layers import bases
+        from neucrowd_tf.crowd import bases
         from neucrowd_tf.training.state import warn_redrawn
 
         base = configuration("base", self.base, BASES)
@@ -381,7 +381,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
         return bases.build_base(base, input_shape, num_classes, self.seed)
 
     def _augmentation(self) -> Callable[[Any, Any], Any] | None:
-        from neucrowd_tf.crowd_layers.augmentation import crop_and_flip
+        from neucrowd_tf.crowd.mixing import crop_and_flip
 
         if not self.augment:
             return None

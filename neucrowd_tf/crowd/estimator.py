@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import keras
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
-from neucrowd_tf.crowd_layers.classifier import (
-    CLASS_WEIGHT,
-    ClassifierEstimator,
-    Network,
-    class_weight_of,
-)
-from neucrowd_tf.crowd_layers.imbalance import (
-    GAMMA,
-    IMBALANCES,
-    class_weights,
-    resampled_multiplicities,
-)
+from neucrowd_tf.crowd.bases import Standardise, shared_features
+from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, Network, NetworkClassifier, class_weight_of
+from neucrowd_tf.crowd.head import certain_answers
+from neucrowd_tf.crowd.imbalance import GAMMA, IMBALANCES, class_weights, resampled_multiplicities
+from neucrowd_tf.crowd.model import AnnotationModel
+from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.training.estimator import Snapshots, TrainingData
-from neucrowd_tf.training.features import DatasetFeatures, in_blocks
+from neucrowd_tf.training.features import DatasetFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    import keras
-    from numpy.typing import ArrayLike, NDArray
 
 _CELLS_AT_ONCE = 1 << 23
 # What gathering the weights of one annotation costs, in cells of a matrix product.
@@ -64,7 +56,7 @@ def lost_classes(
 
 
 @estimator
-class AnnotatorEstimator(Snapshots, ClassifierEstimator):
+class CrowdLayerBase(Snapshots, NetworkClassifier):
     """A classifier trained end to end on annotators' labels.
 
     A head says what each annotator would answer. A subclass makes the head in `_head`.
@@ -106,6 +98,13 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     # each step; where features are changed as they are (augmented, mixed) it takes them raw.
     standardised_once: ClassVar[bool] = True
 
+    # Whether answers depend on the instance as well as on its class, so that the corners of the
+    # simplex alone say nothing of an annotator.
+    sees_instances: ClassVar[bool] = False
+    # Whether the head takes the features before the base's last dense layer, too; the loss then
+    # goes over single annotations.
+    shares_features: ClassVar[bool] = False
+
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0
 
@@ -120,13 +119,14 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         """Returns annotators' logits and class probabilities of standardised features."""
+        if self.shares_features:
+            probabilities, features = shared_features(base, standardised)
+            return head([probabilities, features]), probabilities
         probabilities = base(standardised)
         return head(probabilities), probabilities
 
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
         """Returns the class of the `AnnotationModel` that trains, and arguments of its own."""
-        from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
-
         return AnnotationModel, {}
 
     # ----------------------------------------------------------------- fit
@@ -137,10 +137,6 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         return (*super()._spec(data, run), self._few_cells(data), *options)
 
     def _build(self, data: TrainingData) -> Network:
-        import keras
-
-        from neucrowd_tf.crowd_layers.layers import Standardise
-
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
@@ -174,8 +170,6 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)
         if self.annotator_learning_rate is not None:
-            from neucrowd_tf.nn.encoders import make_optimizer
-
             network.model.set_annotator_optimizer(
                 make_optimizer(self.optimizer, self.annotator_learning_rate, always=True)
             )
@@ -224,6 +218,8 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         It does if few cells have a label; otherwise a product with all annotators' weights costs
         less.
         """
+        if self.shares_features:
+            return True
         cells = data.annotations.num_instances * data.annotations.num_annotators
         most = max(data.annotations.num_annotations, self.annotations_expected)
         return most * _GATHERING < cells
@@ -232,10 +228,25 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
         self.confusion_matrices_ = self._confusion_matrices(network, data)
 
     def _confusion_matrices(self, network: Any, data: TrainingData) -> NDArray[np.float32]:
-        """Returns what each annotator would answer if the class were certain."""
-        from neucrowd_tf.crowd_layers.heads.base import certain_answers
+        """Returns what each annotator would answer if the class were certain.
 
-        return certain_answers(network.model.head, len(self.classes_))
+        Where answers depend on the instance, it is the mean answer over the training instances,
+        weighted with the classifier's probability of the true class.
+        """
+        classes, annotators = len(self.classes_), data.annotations.num_annotators
+        if not self.sees_instances:
+            return certain_answers(network.model.head, classes)
+        sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
+        rows = max(1, min(self._rows_at_once(), (1 << 22) // (annotators * classes)))
+        for _, block in blocks_of(data.features, rows):
+            probabilities = self._predict_proba(block).astype(np.float64)
+            answers = self._outputs("annotators", block)
+            sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)
+            mass += probabilities.sum(axis=0)
+        means = sums / np.maximum(mass, 1e-12)[None, :, None]
+        return np.asarray(
+            means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12), dtype=np.float32
+        )
 
     # ----------------------------------------------------------------- use
 

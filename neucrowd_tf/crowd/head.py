@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack, get_args
+from typing import Any, ClassVar, TypedDict, Unpack, get_args
 
 import keras
 import numpy as np
 from keras import ops
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
 Cells = tuple[Any, Any]
@@ -123,3 +121,21 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
     if value not in get_args(choices):
         shown = " or ".join(map(repr, get_args(choices)))
         raise ValueError(f"{name}: expected {shown}, received {value!r}")
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class HeadsUniform(keras.initializers.Initializer):
+    """Glorot's uniform initialiser for `[R, h, C]` kernels.
+
+    The fans are those of one annotator's `[h, C]`.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any = None) -> Any:
+        limit = (6.0 / (shape[-2] + shape[-1])) ** 0.5
+        return keras.random.uniform(shape, -limit, limit, dtype=dtype or "float32", seed=self.seed)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"seed": self.seed}

@@ -1,4 +1,4 @@
-"""The Keras model that is trained on batches of instances, drawn by index inside the step."""
+"""The Keras models that are trained on batches of instances, drawn by index inside the step."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, take_step
+from neucrowd_tf.training.state import reset_optimizer
 from neucrowd_tf.training.tuplets import step_numbers
 
 _STEPS_AT_ONCE = 64
@@ -183,3 +187,138 @@ class InstanceModel(keras.Model):
     def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
         """Returns each optimizer and the places of the variables that it changes."""
         return [(self.optimizer, list(range(len(variables))))]
+
+
+class TargetModel(InstanceModel):
+    """A classifier trained with cross-entropy against targets `[N, C]`.
+
+    Args:
+        classifier: features to probabilities `[B, C]`.
+        features: `[N, ...]`.
+        num_classes: C.
+        augment: as of `InstanceModel`.
+    """
+
+    def __init__(
+        self,
+        classifier: keras.Model,
+        features: Any,
+        num_classes: int,
+        augment: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        super().__init__(features, [classifier], augment)
+        self.classifier = classifier
+        self._targets = rows_variable(tf.zeros((0, num_classes)), "targets")
+
+    def set_targets(self, targets: NDArray[Any]) -> None:
+        """Sets what is predicted: `[N, C]`, whose rows sum to the weight of their instance."""
+        self._targets.assign(targets.astype("float32"))
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        return self.cross_entropy(features, tf.gather(self._targets, rows))
+
+    def cross_entropy(self, features: Any, targets: Any) -> tuple[Any, Any]:
+        """Returns the sum of cross-entropies against targets `[B, C]`, and the targets' sum."""
+        probabilities = tf.cast(self.classifier(features, training=True), tf.float32)
+        losses = -tf.reduce_sum(targets * tf.math.log(tf.maximum(probabilities, 1e-7)), axis=1)
+        return tf.reduce_sum(losses), tf.reduce_sum(targets)
+
+
+class AnnotationModel(InstanceModel):
+    """A network and an annotator head, trained on the annotations that there are.
+
+    Args:
+        network: what is trained below the head; it gives what the head takes.
+        head: the annotator head.
+        features: `[N, ...]`.
+        few_cells: whether a step gathers the head's weights for the annotators of its instances'
+            annotations, so that time and memory grow with labels and not with instances times
+            annotators; else one product serves all annotators, which is quicker if a good part of
+            the cells has a label.
+        gamma: of the focal loss; 0 is cross-entropy.
+        augment: as of `InstanceModel`.
+    """
+
+    def __init__(
+        self,
+        network: keras.Model,
+        head: Any,
+        features: NDArray[np.float32],
+        *,
+        few_cells: bool = True,
+        gamma: float = 0.0,
+        augment: Callable[[Any, Any], Any] | None = None,
+    ) -> None:
+        # In this order a seed draws their weights.
+        parts = [network, head] if few_cells else [head, network]
+        super().__init__(features, parts, augment)
+        self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
+        self.annotator_optimizer: keras.optimizers.Optimizer | None = None
+        self._first = rows_variable(tf.zeros([1], tf.int32), "first")
+        # Their number differs between rounds of self-training.
+        self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
+        self._strengths = rows_variable(tf.zeros([0]), "strengths")
+
+    def set_annotations(self, annotations: Annotations, strengths: NDArray[Any]) -> None:
+        """Sets what is trained on, without tracing anything anew.
+
+        Args:
+            annotations: N instances by R annotators.
+            strengths: `[A]` weight of each annotation.
+        """
+        order = np.argsort(annotations.instances, kind="stable")
+        counts = np.bincount(annotations.instances, minlength=annotations.num_instances)
+        self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+        pairs = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
+        self._given.assign(pairs.astype(np.int32))
+        self._strengths.assign(strengths[order].astype(np.float32))
+
+    def gathered(self, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
+        """Returns the annotations of a batch's instances.
+
+        These are, `[K]` each, their places among all of them, positions in the batch, annotators,
+        labels and weights.
+        """
+        starts = tf.gather(self._first, rows)
+        counts = tf.gather(self._first, rows + 1) - starts
+        ends = tf.cumsum(counts)
+        numbers = tf.range(ends[-1])
+        within = tf.searchsorted(ends, numbers, side="right")
+        places = numbers + tf.gather(starts - ends + counts, within)
+        annotators, labels = tf.unstack(tf.gather(self._given, places), axis=1)
+        return places, within, annotators, labels, tf.gather(self._strengths, places)
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        _, within, annotators, labels, weights = self.gathered(rows)
+        inputs = self.network(features, training=True)
+        if self.few_cells:
+            logits = self.head(inputs, (within, annotators))
+        else:
+            logits = self.head(inputs)
+            cells, shape = tf.stack([within, annotators], axis=1), tf.shape(logits)[:2]
+            labels = tf.tensor_scatter_nd_update(tf.fill(shape, -1), cells, labels)
+            weights = tf.scatter_nd(cells, weights, shape)
+        return tf.reduce_sum(weights * self.losses_of(labels, logits)), tf.reduce_sum(weights)
+
+    def losses_of(self, labels: Any, logits: Any) -> Any:
+        """Returns the loss of each annotation; see `annotation_losses`."""
+        return annotation_losses(
+            labels, logits, self.gamma, log_probabilities=self.head.log_probabilities
+        )
+
+    def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
+        """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
+        optimizer.build(self.head.trainable_variables)
+        self.annotator_optimizer = optimizer
+
+    def reset_annotator_optimizer(self) -> None:
+        """Forgets that optimizer's moments, where there is one."""
+        reset_optimizer(self.annotator_optimizer)
+
+    def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
+        if self.annotator_optimizer is None:
+            return super().optimizers(variables)
+        heads = {id(variable) for variable in self.head.trainable_variables}
+        of_head = [place for place, each in enumerate(variables) if id(each) in heads]
+        others = [place for place, each in enumerate(variables) if id(each) not in heads]
+        return [(self.optimizer, others), (self.annotator_optimizer, of_head)]

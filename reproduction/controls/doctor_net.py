@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from neucrowd_tf.arguments import argument, estimator, one_of
-from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import PRESETS
+from neucrowd_tf.crowd.presets import PRESETS
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 

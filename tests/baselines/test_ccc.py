@@ -11,7 +11,7 @@ from neucrowd_tf.annotations import Annotations
 
 
 def test_meta_set_by_hand():
-    from baselines.ccc_model import distilled
+    from neucrowd_tf.methods.ccc import distilled
 
     crowd = Annotations.from_dense(
         np.array([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]]), num_classes=3
@@ -26,7 +26,7 @@ def test_meta_set_by_hand():
 
 
 def test_groups_are_those_of_like_matrices():
-    from baselines.ccc_model import expertise_groups
+    from neucrowd_tf.methods.ccc import expertise_groups
 
     fair, spam = np.eye(3), np.full((3, 3), 1 / 3)
     groups = expertise_groups(np.array([fair, spam, fair + 0.01, spam - 0.01]), 2, 0)
@@ -36,7 +36,7 @@ def test_groups_are_those_of_like_matrices():
 
 
 def test_correction_by_hand():
-    from baselines.ccc_model import correction
+    from neucrowd_tf.methods.ccc import correction
 
     gain = np.array([[[0.0, -2.0], [1.0, 0.5]]], np.float32)
     matrices = np.array([[[3.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]], np.float32)
@@ -73,8 +73,7 @@ def test_corrections_against_finite_differences():
     import keras
     import tensorflow as tf
 
-    from baselines.ccc_model import CoupledModel
-    from neucrowd_tf.crowd_layers.heads.coupled import CoupledHead
+    from neucrowd_tf.methods.ccc import CoupledHead, CoupledModel
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(6, 2)).astype(np.float32)
@@ -121,7 +120,7 @@ def test_corrections_against_finite_differences():
 
 
 def test_head_against_loop():
-    from neucrowd_tf.crowd_layers.heads.coupled import CoupledHead
+    from neucrowd_tf.methods.ccc import CoupledHead
 
     rng = np.random.default_rng(1)
     p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))

@@ -7,17 +7,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from baselines.ccc import CCC
-from baselines.coinnet import COINNet
-from baselines.conal import CoNAL
-from baselines.crowdar import CrowdAR
 from baselines.ds_mixup import DawidSkeneMixup
-from baselines.madl import MaDL
-from baselines.trace_reg import TraceRegularised
-from baselines.unionnet import UnionNetA, UnionNetB
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers.annot_mix import AnnotMix
-from neucrowd_tf.crowd_layers.geocrowdnet import GeoCrowdNetF
+from neucrowd_tf.methods.annot_mix import AnnotMix
+from neucrowd_tf.methods.ccc import CCC
+from neucrowd_tf.methods.coinnet import COINNet
+from neucrowd_tf.methods.conal import CoNAL
+from neucrowd_tf.methods.crowdar import CrowdAR
+from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetF
+from neucrowd_tf.methods.madl import MaDL
+from neucrowd_tf.methods.trace_reg import TraceRegularised
+from neucrowd_tf.methods.unionnet import UnionNetA, UnionNetB
 
 RNG = np.random.default_rng(0)
 
@@ -39,7 +39,7 @@ def randomised(layer, seed=1):
 
 
 def test_reliability_against_loop_and_by_hand():
-    from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead
+    from neucrowd_tf.methods.crowdar import ReliabilityHead
 
     p, h = softmax(RNG.normal(size=(4, 3))), RNG.normal(size=(4, 2))
     inputs = [p.astype(np.float32), h.astype(np.float32)]
@@ -65,7 +65,8 @@ def test_reliability_against_loop_and_by_hand():
 
 @pytest.mark.parametrize("kind", ["annot_mix", "madl"])
 def test_before_training_annotators_are_right_with_the_prior(kind):
-    from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead, MaDLHead
+    from neucrowd_tf.methods.annot_mix import AnnotMixHead
+    from neucrowd_tf.methods.madl import MaDLHead
 
     head = {"annot_mix": AnnotMixHead, "madl": MaDLHead}[kind](2, 3, 4, eta=0.7)
     head([np.eye(3, dtype=np.float32), np.zeros((3, 5), np.float32)])
@@ -80,7 +81,8 @@ def test_before_training_annotators_are_right_with_the_prior(kind):
 
 @pytest.mark.parametrize("kind", ["annot_mix", "madl"])
 def test_instance_confusion_against_loop(kind):
-    from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead, MaDLHead
+    from neucrowd_tf.methods.annot_mix import AnnotMixHead
+    from neucrowd_tf.methods.madl import MaDLHead
 
     p = softmax(RNG.normal(size=(3, 2))).astype(np.float32)
     h = RNG.normal(size=(3, 4)).astype(np.float32)
@@ -123,7 +125,7 @@ def test_instance_confusion_against_loop(kind):
 def test_madl_weights_and_prior_by_hand():
     from scipy import stats
 
-    from neucrowd_tf.crowd_layers.heads.instance_confusion import MaDLHead
+    from neucrowd_tf.methods.madl import MaDLHead
 
     head = MaDLHead(3, 2, 1)
     head.build([(None, 2), (None, 4)])
@@ -137,7 +139,7 @@ def test_madl_weights_and_prior_by_hand():
 def test_mixing():
     import tensorflow as tf
 
-    from neucrowd_tf.crowd_layers.mixing import mixed, mixing_draws
+    from neucrowd_tf.crowd.mixing import mixed, mixing_draws
 
     shares, partners = mixing_draws(tf.constant([3, 4]), 1000, 2.0)
     assert sorted(np.asarray(partners).tolist()) == list(range(1000))

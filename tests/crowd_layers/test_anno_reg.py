@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.crowd_layers import AnnoReg
+from neucrowd_tf.methods.anno_reg import AnnoReg
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},

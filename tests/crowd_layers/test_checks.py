@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
-from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
-from neucrowd_tf.crowd_layers.checks import check_finds_random_annotator, check_head
-from neucrowd_tf.crowd_layers.heads.base import AnnotatorHead, of_annotators, of_instances
-from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
+from neucrowd_tf.crowd.checks import check_finds_random_annotator, check_head
+from neucrowd_tf.crowd.estimator import CrowdLayerBase, InstanceLayer
+from neucrowd_tf.crowd.head import AnnotatorHead, of_annotators, of_instances
+from neucrowd_tf.methods.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from tests.crowd_layers.heads import HEADS
 
 FORMULAS = {
@@ -88,7 +88,7 @@ class Sharpness(AnnotatorHead):
         return t * of_instances(ops.log(ops.maximum(inputs, 1e-12)), cells)
 
 
-class AtCorners(AnnotatorEstimator):
+class AtCorners(CrowdLayerBase):
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return Sharpness(num_annotators)
 

@@ -7,8 +7,8 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import WeightedDoctorNet
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -69,7 +69,7 @@ def test_second_loss_by_hand(crowd):
     import keras
     import tensorflow as tf
 
-    from neucrowd_tf.crowd_layers.doctor_weights import AnnotatorAverage, DoctorWeights
+    from neucrowd_tf.methods.doctor_net import AnnotatorAverage, DoctorWeights
 
     inputs = keras.Input((2,))
     answers = keras.Model(
@@ -110,7 +110,7 @@ def test_base_without_dense_layer(crowd):
 def test_user_base_is_cut_before_its_last_layer(crowd, kind):
     import keras
 
-    from neucrowd_tf.crowd_layers.bases import copied, feature_extractor
+    from neucrowd_tf.crowd.bases import copied, feature_extractor
 
     features, _, _ = crowd
     inputs = keras.Input((5,))

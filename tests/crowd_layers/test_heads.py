@@ -10,9 +10,10 @@ import pytest
 
 @pytest.fixture(scope="module")
 def heads():
-    from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead
-    from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection
-    from neucrowd_tf.crowd_layers.heads.doctors import DoctorHeads, HeadsUniform
+    from neucrowd_tf.crowd.head import HeadsUniform
+    from neucrowd_tf.methods.anno_reg import ConfusionHead
+    from neucrowd_tf.methods.crowd_layer import CrowdConnection
+    from neucrowd_tf.methods.doctor_net import DoctorHeads
 
     return types.SimpleNamespace(
         ConfusionHead=ConfusionHead,
@@ -90,7 +91,7 @@ def test_doctor_heads_start_with_the_fans_of_one_annotator(heads):
 
 
 def test_standardise():
-    from neucrowd_tf.crowd_layers.layers import Standardise
+    from neucrowd_tf.crowd.bases import Standardise
 
     layer = Standardise(square_root=True)
     layer.build((None, 2))

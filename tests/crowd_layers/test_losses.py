@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from neucrowd_tf.crowd_layers import imbalance
+from neucrowd_tf.crowd import imbalance
 
 
 @pytest.fixture(scope="module")
 def losses():
-    from neucrowd_tf.crowd_layers import losses
+    from neucrowd_tf.crowd import losses
 
     return losses
 

@@ -9,12 +9,14 @@ import pytest
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
+from neucrowd_tf.methods.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 from tests.processes import python
 
 
 def test_positions_cover_each_epoch():
-    from neucrowd_tf.crowd_layers.model import InstanceModel, position_batches
+    from neucrowd_tf.crowd.model import InstanceModel, position_batches
 
     make, steps = position_batches(10, 5)
     assert steps == 2
@@ -33,7 +35,7 @@ def test_positions_cover_each_epoch():
 
 
 def test_uneven_batches_repeat_the_first_positions():
-    from neucrowd_tf.crowd_layers.model import position_batches
+    from neucrowd_tf.crowd.model import position_batches
 
     make, steps = position_batches(10, 4)
     # Three steps of four take twelve positions: the epoch's first two stand once more.
@@ -111,7 +113,7 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
 
 @pytest.mark.ci
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
-    from neucrowd_tf.crowd_layers.crowd_model import AnnotationModel
+    from neucrowd_tf.crowd.model import AnnotationModel
 
     features, annotations = wide
     piece, traced = np.arange(0, 60, 2), []
@@ -135,7 +137,7 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
 
 
 def test_augmentation_is_a_function_of_the_seed():
-    from neucrowd_tf.crowd_layers.augmentation import crop_and_flip
+    from neucrowd_tf.crowd.mixing import crop_and_flip
 
     images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
@@ -173,7 +175,7 @@ def test_small_cnn(images):
 
 @pytest.mark.ci
 def test_resnet18_has_its_sizes():
-    from neucrowd_tf.crowd_layers.bases import build_base
+    from neucrowd_tf.crowd.bases import build_base
     from neucrowd_tf.training.networks import ResNet18
 
     model = build_base(ResNet18(), (32, 32, 3), 10)
@@ -190,7 +192,8 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 sys.path.insert(0, {tests!r})
 from conftest import make_crowd
-from neucrowd_tf.crowd_layers import CrowdLayer, WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 from neucrowd_tf.training.run import Run
 x, truth, annotations = make_crowd()
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])

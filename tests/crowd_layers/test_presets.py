@@ -7,7 +7,7 @@ import pytest
 import data  # noqa: F401  (registers the datasets)
 import neucrowd_tf.dasc  # noqa: F401  (registers the methods)
 from neucrowd_tf import registry
-from neucrowd_tf.crowd_layers.presets import PRESETS
+from neucrowd_tf.crowd.presets import PRESETS
 
 
 @pytest.mark.parametrize("method", ["anno_reg", "crowd_layer", "wdn"])

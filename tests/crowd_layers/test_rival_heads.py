@@ -18,7 +18,7 @@ def softmax(x, axis=-1):
 
 @pytest.fixture(scope="module")
 def parts():
-    from neucrowd_tf.crowd_layers import parts
+    from neucrowd_tf import layers as parts
 
     return parts
 
@@ -36,7 +36,7 @@ def randomised(head, seed=1):
 
 
 def test_volume_by_hand(parts):
-    from neucrowd_tf.crowd_layers.heads.geocrowdnet import negative_log_determinant
+    from neucrowd_tf.methods.geocrowdnet import negative_log_determinant
 
     # det [[2, 1], [1, 2]] = 3.
     assert float(negative_log_determinant(np.array([[2.0, 1.0], [1.0, 2.0]]))) == pytest.approx(
@@ -63,7 +63,7 @@ def test_volume_without_a_direction_has_no_gradient(parts):
 def test_volume_and_its_gradient_compile_with_xla(parts):
     import tensorflow as tf
 
-    from neucrowd_tf.crowd_layers.heads.geocrowdnet import negative_log_determinant
+    from neucrowd_tf.methods.geocrowdnet import negative_log_determinant
 
     gram = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]], np.float32)
 
@@ -302,9 +302,10 @@ for path in sys.argv[1:]:
 def test_a_fresh_process_loads_every_head(repository, tmp_path):
     import keras
 
-    from neucrowd_tf.crowd_layers.heads.coupled import CoupledHead
-    from neucrowd_tf.crowd_layers.heads.instance_confusion import AnnotMixHead, MaDLHead
-    from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead
+    from neucrowd_tf.methods.annot_mix import AnnotMixHead
+    from neucrowd_tf.methods.ccc import CoupledHead
+    from neucrowd_tf.methods.crowdar import ReliabilityHead
+    from neucrowd_tf.methods.madl import MaDLHead
 
     others = {
         "coupled": lambda: CoupledHead(4),
@@ -341,7 +342,7 @@ def test_every_registered_class_is_listed(repository):
 @pytest.mark.ci
 def test_penalties_count_once_in_an_estimator(crowd):
     """The same fit on a matrix and on single annotations."""
-    from neucrowd_tf.crowd_layers.geocrowdnet import GeoCrowdNetF
+    from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetF
 
     x, _, annotations = crowd
 

@@ -7,15 +7,16 @@ import pickle
 
 import numpy as np
 import pytest
+from neucrowd_tf.dasc.methods import SELECTIONS, SelfTrainedAnnoReg
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from neucrowd_tf import registry
-from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 from neucrowd_tf.dasc import DASC
 from neucrowd_tf.dasc.estimator import latest_good
-from neucrowd_tf.dasc.methods import SELECTIONS, SelfTrainedAnnoReg
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.methods.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.persistence import load
 
 SMALL = {
