@@ -13,7 +13,7 @@ PAGE = (ROOT / "docs" / "research" / "deviations.md").read_text(encoding="utf-8"
 SECTIONS = {
     "NeuCrowd": ("neucrowd", "nn"),
     "RLL": ("rll",),
-    "Crowd layers": ("crowd_layers",),
+    "Crowd layers": ("crowd", "methods"),
     "DASC": ("dasc",),
     "CrowdInG": ("crowding",),
     "ICED": ("iced",),

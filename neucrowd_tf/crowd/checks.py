@@ -94,7 +94,7 @@ def check_finds_random_annotator(make: Callable[..., CrowdLayerBase], **argument
         right[3] < (answered + 1) / 2,
         f"the random annotator has a mean diagonal of {right[3]:.2f} in confusion_matrices_, and"
         f" {answered:.2f} in its labels. Train longer, use a higher annotator_learning_rate, or"
-        " extend InstanceLayer if the head at the simplex's corners says nothing of an annotator",
+        " set sees_instances if the head at the simplex's corners says nothing of an annotator",
     )
     _require(right[:3].min() > right[3] + 0.1, f"mean diagonals {right}")
 

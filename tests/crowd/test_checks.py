@@ -10,11 +10,11 @@ import pytest
 from keras import ops
 
 from neucrowd_tf.crowd.checks import check_finds_random_annotator, check_head
-from neucrowd_tf.crowd.estimator import CrowdLayerBase, InstanceLayer
+from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import AnnotatorHead, of_annotators, of_instances
 from neucrowd_tf.methods.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from tests.crowd_layers.heads import HEADS
+from tests.crowd.heads import HEADS
 
 FORMULAS = {
     "MW": lambda p, matrix: p @ matrix,
@@ -93,7 +93,9 @@ class AtCorners(CrowdLayerBase):
         return Sharpness(num_annotators)
 
 
-class OverInstances(InstanceLayer):
+class OverInstances(CrowdLayerBase):
+    sees_instances: ClassVar[bool] = True
+
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return Sharpness(num_annotators)
 
@@ -101,6 +103,6 @@ class OverInstances(InstanceLayer):
 @pytest.mark.ci
 def test_corners_that_say_nothing_are_found():
     check_head(Sharpness(3))
-    with pytest.raises(AssertionError, match=r"and 0\.33 in its labels.*InstanceLayer"):
+    with pytest.raises(AssertionError, match=r"and 0\.33 in its labels.*sees_instances"):
         check_finds_random_annotator(AtCorners)
     check_finds_random_annotator(OverInstances)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd.head import HeadsUniform
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.doctor_net import DoctorHeads, WeightedDoctorNet
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -126,3 +127,27 @@ def test_user_base_is_cut_before_its_last_layer(crowd, kind):
         base = keras.Sequential([keras.Input((5,)), keras.layers.Activation("linear"), base])
     for model in (base, copied(base, (5,), 3)):
         np.testing.assert_allclose(feature_extractor(model)(features), hidden(features), atol=1e-6)
+
+
+def test_doctor_heads_against_loop():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(4, 5)).astype(np.float32)
+    doctors = DoctorHeads(3, 2, l2=0.1, seed=7)
+    out = np.asarray(doctors(x))
+    kernel, bias = np.asarray(doctors.kernel), np.asarray(doctors.bias)
+    for r in range(3):
+        np.testing.assert_allclose(out[:, r], x @ kernel[r] + bias[r], atol=1e-5)
+    assert not np.allclose(kernel[0], kernel[1])
+    other = DoctorHeads(3, 2, seed=8)
+    other(x)
+    assert not np.allclose(kernel, other.kernel)
+    assert float(doctors.penalty(x)) == pytest.approx(0.1 * np.square(kernel).sum() / 3, rel=1e-5)
+
+
+def test_doctor_heads_start_with_the_fans_of_one_annotator():
+    # Glorot: uniform within sqrt(6 / (60 + 4)) = .306, however many annotators there are.
+    created = np.asarray(HeadsUniform(1)((50, 60, 4)))
+    limit = np.sqrt(6 / 64)
+    assert np.abs(created).max() <= limit
+    assert np.abs(created).max() > 0.99 * limit
+    assert abs(created.mean()) < 0.01

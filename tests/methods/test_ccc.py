@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.ccc import (
+    CoupledHead,
+    CoupledModel,
+    correction,
+    distilled,
+    expertise_groups,
+)
+from tests.crowds import softmax
 
 
 def test_meta_set_by_hand():
-    from neucrowd_tf.methods.ccc import distilled
-
     crowd = Annotations.from_dense(
         np.array([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]]), num_classes=3
     )
@@ -26,8 +32,6 @@ def test_meta_set_by_hand():
 
 
 def test_groups_are_those_of_like_matrices():
-    from neucrowd_tf.methods.ccc import expertise_groups
-
     fair, spam = np.eye(3), np.full((3, 3), 1 / 3)
     groups = expertise_groups(np.array([fair, spam, fair + 0.01, spam - 0.01]), 2, 0)
     assert groups[0] == groups[2] != groups[1] == groups[3]
@@ -36,19 +40,12 @@ def test_groups_are_those_of_like_matrices():
 
 
 def test_correction_by_hand():
-    from neucrowd_tf.methods.ccc import correction
-
     gain = np.array([[[0.0, -2.0], [1.0, 0.5]]], np.float32)
     matrices = np.array([[[3.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]], np.float32)
     # The largest gain is 2, the largest entry 4: .5 * 4 / 2 = 1 times the gain.
     np.testing.assert_allclose(correction(gain, matrices, 0.5), gain)
     np.testing.assert_allclose(correction(1000 * gain, matrices, 0.5), gain)
     np.testing.assert_array_equal(correction(0 * gain, matrices, 0.5), 0 * gain)
-
-
-def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
-    return e / e.sum(-1, keepdims=True)
 
 
 def meta_loss(weights, matrices, added, groups, x, dense, meta, rate):
@@ -72,8 +69,6 @@ def meta_loss(weights, matrices, added, groups, x, dense, meta, rate):
 def test_corrections_against_finite_differences():
     import keras
     import tensorflow as tf
-
-    from neucrowd_tf.methods.ccc import CoupledHead, CoupledModel
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(6, 2)).astype(np.float32)
@@ -120,8 +115,6 @@ def test_corrections_against_finite_differences():
 
 
 def test_head_against_loop():
-    from neucrowd_tf.methods.ccc import CoupledHead
-
     rng = np.random.default_rng(1)
     p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))
     head = CoupledHead(2)
