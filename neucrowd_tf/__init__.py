@@ -7,12 +7,7 @@ methods that train networks import TensorFlow.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
-import types
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf.stopping import end_at_signals
@@ -80,33 +75,6 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = ["__version__", *_MODULE_OF]
-
-
-class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Registers this package's classes with Keras once Keras has been imported."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != "keras":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                load(module)
-                importlib.import_module("neucrowd_tf.keras_objects")
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-if "keras" in sys.modules:
-    importlib.import_module("neucrowd_tf.keras_objects")
-else:
-    sys.meta_path.insert(0, _AfterKeras())
 
 
 def __getattr__(name: str) -> Any:

@@ -187,10 +187,8 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _import_layers(path: Path) -> None:
-    """Imports the modules of the layers in a Keras file: Keras finds only imported layers.
-
-    Those of this package are registered under their names, wherever they are.
-    """
+    """Imports the modules of the layers in a Keras file: Keras finds only imported layers."""
+    importlib.import_module("neucrowd_tf.layers")
     with zipfile.ZipFile(path) as content:
         config = content.read("config.json").decode("utf-8")
     for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,18 +69,21 @@ class Method:
         Where `estimator` names a method, what the factory does not declare belongs to that method,
         and the argument becomes its estimator.
         """
-        name = {**presets, **values}.get("estimator")
+        if not isinstance(self.defaults.get("estimator"), str):
+            return nest(self.factory, values, presets)
+        names = {*inspect.signature(self.factory).parameters, "ensemble"}
+        options, own = _divided(values, names)
+        theirs, presets = _divided(presets, names)
+        name = own.get("estimator", self.defaults["estimator"])
+        if refused := sorted(options.keys() & set(self.factory.fixed)):
+            raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
         if isinstance(name, str):
-            names = {*inspect.signature(self.factory).parameters, "ensemble"}
             inner = method(name, "estimator")
-            options = {n: x for n, x in values.items() if n not in names}
-            if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
-                raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
-            theirs = {n: x for n, x in presets.items() if n not in names}
-            model = inner.factory(**inner._arguments(options, {**inner.defaults, **theirs}))
-            values = {n: x for n, x in values.items() if n in names} | {"estimator": model}
-            presets = {n: x for n, x in presets.items() if n in names}
-        return nest(self.factory, values, presets)
+            arguments = inner._arguments(options, {**inner.defaults, **theirs})
+            own["estimator"] = inner.factory(**arguments)
+        elif options:
+            raise UsageError(f"{min(options)}: has no effect on estimator, which is an object")
+        return nest(self.factory, own, presets)
 
     @property
     def parameter_names(self) -> list[str] | None:
@@ -143,6 +146,14 @@ _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
+
+
+def _divided(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the options that have none of these names, and those that have."""
+    own = {name: value for name, value in options.items() if name in names}
+    return {name: value for name, value in options.items() if name not in names}, own
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
