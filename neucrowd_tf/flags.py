@@ -110,11 +110,17 @@ def help_text(kind: type, command: str) -> str:
         [
             f"usage: {command} --flag=value ...",
             "",
-            inspect.cleandoc(kind.__doc__ or ""),
+            described(kind),
             _absl_flags(kind).get_help(include_special_flags=False),
             "  --flagfile: File of further flags, one per line.",
         ]
     )
+
+
+def described(kind: type) -> str:
+    """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
+    text = inspect.cleandoc(kind.__doc__ or "")
+    return "" if text.startswith(f"{kind.__name__}(") else text
 
 
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
@@ -122,7 +128,8 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for owner in kind.__mro__:
-        title = "Flags" if owner is kind else str(owner.__doc__).splitlines()[0].rstrip(".")
+        title = "Flags" if owner is kind else described(owner).partition("\n")[0].rstrip(".")
+        title = title or owner.__name__
         for field in [
             fields.pop(name) for name in inspect.get_annotations(owner) if name in fields
         ]:
@@ -150,7 +157,12 @@ class _Converted(absl_flags.ArgumentParser):
     """Makes a flag's value of its text by a function."""
 
     def __init__(self, convert: Callable[[str], Any]) -> None:
-        self.parse = convert  # type: ignore[method-assign]
+        self._convert = convert
+
+    def parse(self, argument: Any) -> Any:
+        if isinstance(argument, str) and re.match(r"--[a-z]", argument):
+            raise ValueError("must be a value, not a flag")
+        return self._convert(argument)
 
 
 def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
@@ -200,7 +212,7 @@ class _Number(absl_flags.FloatParser):
 
 
 def _path(text: str) -> Path:
-    if not text or text.startswith("--"):
+    if not text:
         raise ValueError("must be a path")
     return Path(os.path.expanduser(text))
 

@@ -109,7 +109,13 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
         ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
         ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
-        ([*GIVEN, "--output_dir", "--resume"], "--output_dir=--resume: must be a path"),
+        ([*GIVEN, "--missing", "--resume"], "--missing=--resume: must be a value, not a flag"),
+        ([*GIVEN, "--multi_label", "--resume"], "--multi_label=--resume: must be a value"),
+        ([*GIVEN, "--separator", "--resume"], "--separator=--resume: must be a value"),
+        (
+            [*GIVEN, "--output_dir", "--resume"],
+            "--output_dir=--resume: must be a value, not a flag",
+        ),
         ([*GIVEN, "--truth=x.csv"], "--truth: only with --dataset=table."),
         ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
         ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
@@ -170,3 +176,11 @@ def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> 
     assert relabel.main(["--annotations=x"]) == 2
     line = "error: --budget is missing: Number of labels to ask for; with --cost, their"
     assert capsys.readouterr().err.startswith(line)
+
+
+def test_help_without_docstrings() -> None:
+    """With PYTHONOPTIMIZE=2 a dataclass has its signature for a docstring."""
+    kind = dataclasses.make_dataclass("Kind", [("n", int, flags.flag(1, help="A number."))])
+    kind.__annotations__["n"] = "int"
+    shown = flags.help_text(kind, "neucrowd x")
+    assert "Kind(" not in shown and "--n" in shown
