@@ -75,7 +75,7 @@ class Method:
         options, own = _divided(values, names)
         theirs, presets = _divided(presets, names)
         name = own.get("estimator", self.defaults["estimator"])
-        if refused := sorted(options.keys() & set(self.factory.fixed)):
+        if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
             raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
         if isinstance(name, str):
             inner = method(name, "estimator")
@@ -97,7 +97,8 @@ class Method:
         names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
         if isinstance(name := self.defaults.get("estimator"), str):
             theirs = method(name, "estimator").parameter_names or []
-            names += [n for n in theirs if n not in (*names, *self.factory.fixed, "ensemble")]
+            other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
+            names += [option for option in theirs if option not in other]
         return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
 
 

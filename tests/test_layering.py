@@ -294,8 +294,6 @@ STATEMENTS = (
     "; neucrowd_tf.DawidSkene().fit_predict(neucrowd_tf.Annotations.from_frame(f))",
     "import numpy as np; from neucrowd_tf.two_stage.labels_first import TwoStageClassifier as T;"
     " x = np.arange(12.).reshape(6, 2); T().fit(x, [[0, 0]] * 3 + [[1, 1]] * 3).predict(x)",
-    "from neucrowd_tf.harness import plugins; plugins.register(('baselines', 'data'));"
-    " plugins.listing()",
 )
 
 
