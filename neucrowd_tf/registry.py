@@ -72,18 +72,18 @@ class Method:
         if not isinstance(self.defaults.get("estimator"), str):
             return nest(self.factory, values, presets)
         names = {*inspect.signature(self.factory).parameters, "ensemble"}
-        options, own = _divided(values, names)
+        options, direct = _divided(values, names)
         theirs, presets = _divided(presets, names)
-        name = own.get("estimator", self.defaults["estimator"])
+        name = direct.get("estimator", self.defaults["estimator"])
         if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
             raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
         if isinstance(name, str):
             inner = method(name, "estimator")
             arguments = inner._arguments(options, {**inner.defaults, **theirs})
-            own["estimator"] = inner.factory(**arguments)
+            direct["estimator"] = inner.factory(**arguments)
         elif options:
             raise UsageError(f"{min(options)}: has no effect on estimator, which is an object")
-        return nest(self.factory, own, presets)
+        return nest(self.factory, direct, presets)
 
     @property
     def parameter_names(self) -> list[str] | None:
@@ -153,8 +153,8 @@ def _divided(
     options: Mapping[str, Any], names: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the options that have none of these names, and those that have."""
-    own = {name: value for name, value in options.items() if name in names}
-    return {name: value for name, value in options.items() if name not in names}, own
+    rest = {name: value for name, value in options.items() if name not in names}
+    return rest, {name: value for name, value in options.items() if name in names}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
