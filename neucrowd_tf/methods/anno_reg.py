@@ -5,12 +5,12 @@ A penalty is put on the matrix's trace.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+import dataclasses
+from typing import Annotated, Any, Literal, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -21,6 +21,7 @@ from neucrowd_tf.crowd.head import (
     product,
     stacked_identity,
 )
+from neucrowd_tf.declare import estimator, number, one_of
 from neucrowd_tf.methods.registration import registered
 
 Normalisation = Literal["row", "column"]
@@ -118,19 +119,18 @@ class AnnoReg(CrowdLayerBase):
         confusion; DASC, section 3.3.
     """
 
-    normalisation: Normalisation = argument(
-        "row",
+    normalisation: Annotated[
+        Normalisation,
         one_of("row", "column"),
         '"row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as'
         " published.",
-        positional=True,
-    )
-    trace_weight: float = argument(
-        0.01, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
-    )
-    initial: float = argument(
-        2.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
-    )
+    ] = dataclasses.field(default="row", kw_only=False)
+    trace_weight: Annotated[
+        float, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
+    ] = 0.01
+    initial: Annotated[
+        float, number(least=0), "the matrices' logits are `initial` times the identity at first."
+    ] = 2.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return ConfusionHead(

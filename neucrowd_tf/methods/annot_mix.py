@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import LayerOptions
 from neucrowd_tf.crowd.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.crowd.mixing import mixed, mixing_draws
 from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.crowd.presets import INSTANCE_PRESETS
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -116,13 +116,13 @@ class AnnotMix(CrowdLayerBase):
     # What is mixed are features as they are given.
     standardised_once: ClassVar[bool] = False
 
-    alpha: float = argument(
-        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
-    )
-    eta: float = argument(
-        0.9, number(above=0, below=1), "how often an annotator is right before training."
-    )
-    embedding_size: int = argument(128, whole(1), "of instances and annotators.")
+    alpha: Annotated[
+        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    ] = 1.0
+    eta: Annotated[
+        float, number(above=0, below=1), "how often an annotator is right before training."
+    ] = 0.9
+    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 128
 
     # Deviation: the papers have one rate; where features are not fixed, matrices that see the
     # instance learn its labels before the classifier does, and classes swap.

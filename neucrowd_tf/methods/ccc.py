@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import keras
 import numpy as np
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, number, share, whole
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import AnnotatorHead, Cells, of_annotators, product, stacked_identity
 from neucrowd_tf.crowd.losses import annotation_losses
 from neucrowd_tf.crowd.model import AnnotationModel
+from neucrowd_tf.declare import estimator, number, share, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import in_blocks
@@ -288,20 +288,20 @@ class CCC(CrowdLayerBase):
     standardised_once: ClassVar[bool] = False
     reads_datasets: ClassVar[bool] = False
 
-    warm_up: float = argument(
-        0.2, number(least=0, most=1), "share of the epochs before corrections begin."
-    )
+    warm_up: Annotated[
+        float, number(least=0, most=1), "share of the epochs before corrections begin."
+    ] = 0.2
     # Deviation: a thousand of CIFAR-10N's 50,000 instances are printed; a fiftieth of 700 songs is
     # one a class.
-    meta_share: float = argument(
-        0.1, share, "the meta set's size as a share of the instances, the same for each class."
-    )
-    groups: int = argument(30, whole(1), "groups of annotators that are corrected together.")
-    correction_rate: float = argument(
-        0.5,
+    meta_share: Annotated[
+        float, share, "the meta set's size as a share of the instances, the same for each class."
+    ] = 0.1
+    groups: Annotated[int, whole(1), "groups of annotators that are corrected together."] = 30
+    correction_rate: Annotated[
+        float,
         number(least=0),
         "the largest correction of a step, as a share of the matrices' largest entry.",
-    )
+    ] = 0.5
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return CoupledHead(num_annotators, name="coupled")

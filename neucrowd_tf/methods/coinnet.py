@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.model import AnnotationModel
+from neucrowd_tf.declare import estimator, fitted, number
 from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetHead
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
@@ -97,11 +97,11 @@ class COINNet(CrowdLayerBase):
         Nguyen, Ibrahim and Fu (2024), section 4.
     """
 
-    volume_weight: float = argument(0.01, number(least=0), "lambda_1, of the volume.")
-    outlier_weight: float = argument(0.01, number(least=0), "lambda_2, of the outliers.")
-    outlier_power: float = argument(
-        0.2, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
-    )
+    volume_weight: Annotated[float, number(least=0), "lambda_1, of the volume."] = 0.01
+    outlier_weight: Annotated[float, number(least=0), "lambda_2, of the outliers."] = 0.01
+    outlier_power: Annotated[
+        float, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
+    ] = 0.2
 
     outlier_scores_: NDArray[np.float32] = fitted()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -19,6 +18,7 @@ from neucrowd_tf.crowd.head import (
     product,
     stacked_identity,
 )
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.methods.registration import registered
 
 
@@ -125,12 +125,12 @@ class CoNAL(CrowdLayerBase):
 
     sees_instances: ClassVar[bool] = True
 
-    embedding_size: int = argument(20, whole(1), "of the instances and annotators of the gate.")
-    distance_weight: float = argument(
-        1e-5,
+    embedding_size: Annotated[int, whole(1), "of the instances and annotators of the gate."] = 20
+    distance_weight: Annotated[
+        float,
         number(least=0),
         "lambda, of how far annotators' matrices are from the common one (more is better).",
-    )
+    ] = 1e-5
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return ConalHead(num_annotators, self.embedding_size, self.distance_weight, name="conal")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import keras
 import numpy as np
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -19,6 +18,7 @@ from neucrowd_tf.crowd.head import (
     product,
     stacked_identity,
 )
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.methods.registration import registered
 
 
@@ -78,12 +78,12 @@ class CrowdLayer(CrowdLayerBase):
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, section 3.3.
     """
 
-    initial: float = argument(
-        1.0,
+    initial: Annotated[
+        float,
         number(least=0),
         'the matrices are `initial` times the identity at first; 4 starts near "everybody is right"'
         " with eight classes.",
-    )
+    ] = 1.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return CrowdConnection(num_annotators, self.initial, name="crowd_layer")

@@ -5,13 +5,12 @@ It follows from the instance's difficulty and the annotator's expertise.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -23,6 +22,7 @@ from neucrowd_tf.crowd.head import (
     stacked_identity,
 )
 from neucrowd_tf.crowd.model import AnnotationModel
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -145,9 +145,9 @@ class CrowdAR(CrowdLayerBase):
     sees_instances: ClassVar[bool] = True
     shares_features: ClassVar[bool] = True
 
-    annotation_share: float = argument(
-        0.9, number(least=0, most=1), "lambda: the annotations' part of the loss."
-    )
+    annotation_share: Annotated[
+        float, number(least=0, most=1), "lambda: the annotations' part of the loss."
+    ] = 0.9
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return ReliabilityHead(num_annotators, name="reliability")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import keras
 import numpy as np
@@ -10,7 +10,6 @@ import tensorflow as tf
 from keras import ops
 from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd.bases import feature_extractor
 from neucrowd_tf.crowd.classifier import Network
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
@@ -24,6 +23,7 @@ from neucrowd_tf.crowd.head import (
 )
 from neucrowd_tf.crowd.model import TargetModel
 from neucrowd_tf.crowd.presets import PRESETS, SPACE
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -173,12 +173,12 @@ class WeightedDoctorNet(CrowdLayerBase):
 
     sees_instances: ClassVar[bool] = True
 
-    weight_epochs: int = argument(
-        50, whole(0), "epochs of the second phase; 0 leaves the plain mean."
-    )
-    weight_learning_rate: float = argument(
-        0.01, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
-    )
+    weight_epochs: Annotated[
+        int, whole(0), "epochs of the second phase; 0 leaves the plain mean."
+    ] = 50
+    weight_learning_rate: Annotated[
+        float, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
+    ] = 0.01
 
     annotator_weights_: NDArray[np.float32] = fitted()
     weight_history_: dict[str, list[float]] = fitted()

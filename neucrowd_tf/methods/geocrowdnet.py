@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import keras
 import tensorflow as tf
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import LayerOptions, check_choice
+from neucrowd_tf.declare import estimator, number, one_of
 from neucrowd_tf.methods.anno_reg import ConfusionHead
 from neucrowd_tf.methods.registration import registered
 
@@ -107,10 +107,10 @@ class GeoCrowdNet(CrowdLayerBase):
         Ibrahim et al. (2023), eqs. 8 (F) and 9 (W).
     """
 
-    volume: Volume = argument(
-        "W", one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
-    )
-    volume_weight: float = argument(1e-3, number(least=0), "lambda of eqs. 8 and 9.")
+    volume: Annotated[
+        Volume, one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
+    ] = "W"
+    volume_weight: Annotated[float, number(least=0), "lambda of eqs. 8 and 9."] = 1e-3
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return GeoCrowdNetHead(num_annotators, self.volume, self.volume_weight, name="geocrowdnet")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Unpack
+from typing import Annotated, Any, ClassVar, Unpack
 
 import keras
 import numpy as np
@@ -11,12 +11,12 @@ import tensorflow as tf
 from keras import ops
 from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import HeadsUniform, LayerOptions
 from neucrowd_tf.crowd.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.crowd.presets import INSTANCE_PRESETS
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -140,10 +140,10 @@ class MaDL(CrowdLayerBase):
     sees_instances: ClassVar[bool] = True
     shares_features: ClassVar[bool] = True
 
-    embedding_size: int = argument(16, whole(1), "of instances and annotators.")
-    eta: float = argument(
-        0.8, number(above=0, below=1), "how often an annotator is right before training."
-    )
+    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 16
+    eta: Annotated[
+        float, number(above=0, below=1), "how often an annotator is right before training."
+    ] = 0.8
 
     annotator_weights_: NDArray[np.float32] = fitted()
 

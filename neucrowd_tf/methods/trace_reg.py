@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import LayerOptions, stacked_identity
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.methods.anno_reg import ConfusionHead
 from neucrowd_tf.methods.registration import registered
 
@@ -62,7 +62,7 @@ class TraceRegularised(CrowdLayerBase):
         Tanno et al. (2019), eq. 4 and the listing in its appendix.
     """
 
-    trace_weight: float = argument(0.01, number(least=0), "lambda of eq. 4, on the mean trace.")
+    trace_weight: Annotated[float, number(least=0), "lambda of eq. 4, on the mean trace."] = 0.01
 
     # Deviation: the source has one rate. Adam moves a weight by about its rate a step, and softplus
     # starts 6 below the diagonal: at 1e-3 several thousand steps leave the matrices where they are.

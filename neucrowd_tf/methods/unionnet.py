@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import keras
 from keras import ops
 
-from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -19,6 +18,7 @@ from neucrowd_tf.crowd.head import (
     product,
     stacked_identity,
 )
+from neucrowd_tf.declare import estimator, one_of
 from neucrowd_tf.methods.registration import registered
 
 Variant = Literal["A", "B"]
@@ -101,12 +101,12 @@ class UnionNet(CrowdLayerBase):
         Wei et al. (2022), section IV, eqs. 2, 6 and 7.
     """
 
-    variant: Variant = argument(
-        "B",
+    variant: Annotated[
+        Variant,
         one_of("A", "B"),
         '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
         " of the matrix for each true class.",
-    )
+    ] = "B"
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return UnionHead(num_annotators, self.variant, name="union")
