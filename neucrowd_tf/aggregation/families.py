@@ -127,13 +127,13 @@ def symbol_errors(counts: Array, size: int) -> Array:
 
 
 def infer_together(
-    people: Annotations, given: Sequence[Codes], gold: Codes | None, caution: float
+    people: Annotations, signals: Sequence[Codes], gold: Codes | None, caution: float
 ) -> tuple[Array, Array]:
     """Infers labels from people and families by one EM.
 
     Args:
         people: the annotations of those in no family.
-        given: each family's `symbols`.
+        signals: each family's `symbols`.
         gold: `[N]` class codes, -1 if unknown, or None.
         caution: see `CAUTION`.
 
@@ -151,7 +151,7 @@ def infer_together(
             (np.ones((one >= 0).sum()), (np.flatnonzero(one >= 0), one[one >= 0])),
             shape=(len(one), size * LEVELS),
         )
-        for one in given
+        for one in signals
     ]
     likelihood = np.zeros_like(beliefs)
     for _ in range(MOST_ITER):
@@ -211,10 +211,10 @@ def fit_with_families(
         return method().fit(crowd, gold)
     people = crowd.select(~inside[crowd.annotators])
     result = method().fit(people, gold)
-    given = [symbols(crowd, one.members) for one in families]
+    signals = [symbols(crowd, one.members) for one in families]
     excess = max(excess_agreement(crowd, one.members)[0] for one in families)
     caution = float(np.clip(CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1), 0.0, MOST_CAUTION))
-    together, likelihood = infer_together(people, given, gold, caution)
+    together, likelihood = infer_together(people, signals, gold, caution)
     alone = np.log(np.maximum(result.probas_, 1e-9)) + likelihood
     probas = (alone - alone.max(axis=1, keepdims=True) + np.log(np.maximum(together, 1e-12))) / 2
     normalise_log(probas, np.zeros(crowd.num_classes))
