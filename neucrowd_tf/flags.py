@@ -110,11 +110,17 @@ def help_text(kind: type, command: str) -> str:
         [
             f"usage: {command} --flag=value ...",
             "",
-            inspect.cleandoc(kind.__doc__ or ""),
+            _description(kind),
             _absl_flags(kind).get_help(include_special_flags=False),
             "  --flagfile: File of further flags, one per line.",
         ]
     )
+
+
+def _description(kind: type) -> str:
+    """Returns a class's docstring, or its name where Python drops docstrings (-OO)."""
+    text = kind.__doc__ or ""
+    return kind.__name__ if text.startswith(f"{kind.__name__}(") else inspect.cleandoc(text)
 
 
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
@@ -122,7 +128,7 @@ def _absl_flags(kind: type) -> absl_flags.FlagValues:
     values = absl_flags.FlagValues()
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for owner in kind.__mro__:
-        title = "Flags" if owner is kind else str(owner.__doc__).splitlines()[0].rstrip(".")
+        title = "Flags" if owner is kind else _description(owner).partition("\n")[0].rstrip(".")
         for field in [
             fields.pop(name) for name in inspect.get_annotations(owner) if name in fields
         ]:
