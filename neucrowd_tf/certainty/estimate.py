@@ -26,10 +26,9 @@ class Estimate(NamedTuple):
         Draws that are NaN do not count; without others the interval is NaN.
         """
         values, ends = np.asarray(draws, np.float64), [(1 - level) / 2, (1 + level) / 2]
-        values = values[~np.isnan(values)]
-        if not len(values):
+        if np.isnan(values).all():  # NumPy warns
             return cls(value, float("nan"), float("nan"))
-        low, high = np.quantile(values, ends)
+        low, high = np.nanquantile(values, ends)
         return cls(value, min(float(low), value), max(float(high), value))
 
 

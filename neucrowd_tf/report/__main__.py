@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.annotations import Annotations
@@ -19,7 +19,6 @@ from neucrowd_tf.commands.command_line import (
     write_outputs,
 )
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
@@ -32,19 +31,20 @@ from neucrowd_tf.io.values import ALL, numbers_of
 class Flags(LabelFlags):
     """Writes a report on a crowd's labels as one HTML page."""
 
-    annotations: Path = flag(help=ANNOTATIONS)
-    scale: Literal["nominal", "ordinal", "interval"] = flag(
-        "nominal", help="How classes differ, for the coefficients of agreement."
-    )
-    features: Path | None = flag(
-        None, help="Features table: the report covers its items, in its order."
-    )
-    agreement: Path | None = flag(
-        None,
-        help="Folder to write CSV files of the agreement to: coefficients, classes, items and pairs"
-        " of annotators.",
-    )
-    output: Path = flag(Path("report.html"), help="HTML page to write; `-` prints it.")
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
+    scale: Annotated[
+        Literal["nominal", "ordinal", "interval"],
+        "How classes differ, for the coefficients of agreement.",
+    ] = "nominal"
+    features: Annotated[
+        Path | None, "Features table: the report covers its items, in its order."
+    ] = None
+    agreement: Annotated[
+        Path | None,
+        "Folder to write CSV files of the agreement to: coefficients, classes, items and pairs of"
+        " annotators.",
+    ] = None
+    output: Annotated[Path, "HTML page to write; `-` prints it."] = Path("report.html")
 
 
 def write(flags: Flags) -> list[str]:
