@@ -176,7 +176,7 @@ class NeuCrowdModel(TupletModel):
         embeddings = self.embed_rows(tuplets, training=False)
         parts = [tf.split(value, groups) for value in (embeddings, tuplets, classes)]
         anchors = tf.concat(
-            [self.anchors(*part, training=False) for part in zip(*parts, strict=True)], axis=0
+            [self.anchors(e, t, c, training=False) for e, t, c in zip(*parts, strict=True)], axis=0
         )
         losses = self.losses_to(anchors, embeddings, tuplets)
         means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
