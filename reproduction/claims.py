@@ -129,7 +129,7 @@ class Claim:
     @property
     def source(self) -> str:
         """Whose data it is about."""
-        return SOURCES.get(self.data, "")
+        return "a stand-in" if self.paper == "RLL" else SOURCES.get(self.data, "")
 
     @property
     def made_by(self) -> str:
@@ -139,7 +139,9 @@ class Claim:
         command = f"python run_experiment.py --suite={self.suite}"
         if not self.panel:
             rows = [*self.rows, *([] if self.control_suite else self.controls)]
-            command += f" --rows='{','.join(f'{self.data}/{row}' for row in dict.fromkeys(rows))}'"
+            # A comma parts patterns, so one in a row's name is any sign.
+            named = [f"{self.data}/{row}".replace(",", "?") for row in dict.fromkeys(rows)]
+            command += f" --rows='{','.join(named)}'"
         return f"{command} --data_dir=DATA --output_dir=OUT"
 
 
