@@ -92,7 +92,7 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """What our runs say of the published value, or why there are none."""
+        """What our runs say of the published value, or why nothing was run."""
         if not self.values:
             if self.dataset in PRIVATE:
                 return PRIVATE_DATA
