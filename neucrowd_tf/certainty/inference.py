@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, Ties, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
@@ -83,6 +83,12 @@ class Inference:
                 f" {len(members)} annotators err together (correlation {family.dependence:.2f}) and"
                 f" count as one source. They are worth {family.independent:.1f} independent ones."
             )
+        tied = (self.certainty.num_tied > 1) & self.crowd.annotated
+        if tied.any():
+            lines.append(
+                f"ties of equally probable classes: {int(tied.sum()):,} of {len(self.labels):,}"
+                " labels (aggregate --ties)."
+            )
         if self.certainty.notes:
             lines.append(
                 "This crowd is unlike the crowds that the probabilities were calibrated on:"
@@ -117,6 +123,7 @@ def infer(
     gold: GoldLabels = None,
     seed: int = 0,
     models: Collection[str] = (),
+    ties: Ties | None = None,
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
@@ -130,6 +137,7 @@ def infer(
         seed: of the method.
         models: names of annotators that are models. Unless they err independently they count as
             one source, see `neucrowd_tf.aggregation.families`.
+        ties: the method's rule for ties; None is its default.
     """
     codes = gold_codes(gold, crowd)
     families: list[Family] = []
@@ -139,7 +147,7 @@ def infer(
         families = dependent_families(crowd, named)
 
     def fitted(gold: NDArray[np.int64] | None) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed), crowd, families, gold)
+        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, families, gold)
 
     votes, calibration = effective_votes(crowd, families), Calibration.learned(method)
     model = fitted(None)
