@@ -15,8 +15,6 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from neucrowd_tf.stopping import end_at_signals
-
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import BWA as BWA
     from neucrowd_tf.aggregation import EBCC as EBCC
@@ -54,9 +52,6 @@ if TYPE_CHECKING:
 
 
 __version__ = "0.2.0"
-
-if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf, which can be stopped while it loads
-    end_at_signals()
 
 # The public names of each module.
 _MODULES = {
@@ -116,4 +111,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -10,7 +10,6 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.commands.command_line import PROBLEM, run, say
 from neucrowd_tf.stopping import end_at_signals
 
 RUN = "run"
@@ -48,6 +47,8 @@ def overview() -> str:
 
 def main(argv: list[str]) -> int:
     """Runs the command that the arguments name; returns the exit code."""
+    from neucrowd_tf.commands.command_line import PROBLEM, run, say  # loads slowly
+
     first = argv[0] if argv else "--help"
     if first == "--version":
         return run(lambda: say(f"neucrowd {version('neucrowd-tf')}"))

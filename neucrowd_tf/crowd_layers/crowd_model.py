@@ -12,7 +12,6 @@ import tensorflow as tf
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers.losses import annotation_losses
 from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
-from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +47,7 @@ class AnnotationModel(InstanceModel):
         super().__init__(features, parts, augment)
         self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
+        self.whole_batch = self.whole_batch or getattr(head, "whole_batch", False)
         self._first = rows_variable(tf.zeros([1], tf.int32), "first")
         # Their number differs between rounds of self-training.
         self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
@@ -76,7 +76,7 @@ class AnnotationModel(InstanceModel):
         starts = tf.gather(self._first, rows)
         counts = tf.gather(self._first, rows + 1) - starts
         ends = tf.cumsum(counts)
-        numbers = tf.range(ends[-1])
+        numbers = tf.range(tf.reduce_sum(counts))
         within = tf.searchsorted(ends, numbers, side="right")
         places = numbers + tf.gather(starts - ends + counts, within)
         annotators, labels = tf.unstack(tf.gather(self._given, places), axis=1)
@@ -102,12 +102,11 @@ class AnnotationModel(InstanceModel):
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
-        optimizer.build(self.head.trainable_variables)
+        heads = self.head.trainable_variables
+        optimizer.build(heads)
+        others = {id(variable) for variable in self.trainable_variables} - {*map(id, heads)}
+        self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
         self.annotator_optimizer = optimizer
-
-    def reset_annotator_optimizer(self) -> None:
-        """Forgets that optimizer's moments, where there is one."""
-        reset_optimizer(self.annotator_optimizer)
 
     def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
         if self.annotator_optimizer is None:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import share_of, summed, take_step
 from neucrowd_tf.training.tuplets import TupletModel
 
 
@@ -72,6 +72,7 @@ class NeuCrowdModel(TupletModel):
         tuplets, classes = self.draw(data)
         if self.sampler is not None:
             tuplets, classes = self.select(self.sampler, tuplets, classes, step)
+        tuplets, classes = share_of((tuplets, classes))
         losses, variables, gradients = self.representation_step(tuplets, classes)
         if self.sampler is not None:
             more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
@@ -105,7 +106,8 @@ class NeuCrowdModel(TupletModel):
         with tf.GradientTape() as tape:
             losses = self.tuplet_losses(tuplets, classes)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
-        self.loss_tracker.update_state(losses)
+            loss = self.optimizer.scale_loss(loss)
+        self.loss_tracker.update_state(self.logged(losses))
         variables = list(self.encoder.trainable_variables)
         return losses, variables, tape.gradient(loss, variables)
 
@@ -124,11 +126,12 @@ class NeuCrowdModel(TupletModel):
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
             loss = self.global_mean(error) + self.penalty(sampler.encoder)
-        a, b = predicted - tf.reduce_mean(predicted), hardness - tf.reduce_mean(hardness)
-        correlation = tf.reduce_sum(a * b) * tf.math.rsqrt(
-            tf.reduce_sum(a * a) * tf.reduce_sum(b * b) + 1e-12
-        )
-        for tracker, value in zip(self.trackers, (error, predicted, correlation), strict=True):
+            loss = self.optimizer.scale_loss(loss)
+        a, b = (values - summed(self.global_mean(values)) for values in (predicted, hardness))
+        both, first, second = (summed(tf.reduce_sum(x * y)) for x, y in ((a, b), (a, a), (b, b)))
+        correlation = both * tf.math.rsqrt(first * second + 1e-12)
+        figures = self.logged(error), self.logged(predicted), correlation
+        for tracker, value in zip(self.trackers, figures, strict=True):
             tracker.update_state(value)
         variables = list(sampler.trainable_variables)
         return variables, tape.gradient(loss, variables)
