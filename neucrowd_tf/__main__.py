@@ -12,6 +12,11 @@ from typing import NoReturn
 
 from neucrowd_tf.stopping import end_at_signals
 
+if __name__ == "__main__":
+    end_at_signals()  # also while the rest loads
+
+from neucrowd_tf.commands.command_line import PROBLEM, run, say
+
 RUN = "run"
 # Each command's module, and what it does.
 COMMANDS = {
@@ -47,8 +52,6 @@ def overview() -> str:
 
 def main(argv: list[str]) -> int:
     """Runs the command that the arguments name; returns the exit code."""
-    from neucrowd_tf.commands.command_line import PROBLEM, run, say  # loads slowly
-
     first = argv[0] if argv else "--help"
     if first == "--version":
         return run(lambda: say(f"neucrowd {version('neucrowd-tf')}"))

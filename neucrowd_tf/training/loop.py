@@ -180,14 +180,14 @@ def train(
                 with averaged(model):
                     values = _figures(model, {**logs, **extra}, evaluate, run)
                     checkpoint.record(epoch, values)
-                    kept = monitor is None and bool(averaging(model))
+                    final = monitor is None and bool(averaging(model))
                     if monitor is not None:
                         held_out = f"val_{monitor}"
                         value = values[held_out if held_out in values else monitor]
                         tie = values[f"val_{tie_break}"] if tie_break else 0.0
                         sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-                        kept = history.offer(sign * value, tie, min_delta)
-                    if kept:
+                        final = history.offer(sign * value, tie, min_delta)
+                    if final:
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
                 loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}

@@ -40,9 +40,9 @@ def model_variables(model: keras.Model) -> list[Any]:
 
 def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
     """Returns a model's optimizers, the compiled one first."""
-    found = (getattr(model, "optimizer", None), *vars(model).values())
-    kept = {id(each): each for each in found if isinstance(each, keras.optimizers.Optimizer)}
-    return list(kept.values())
+    values = (getattr(model, "optimizer", None), *vars(model).values())
+    chosen = {id(each): each for each in values if isinstance(each, keras.optimizers.Optimizer)}
+    return list(chosen.values())
 
 
 def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:

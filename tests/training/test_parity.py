@@ -101,7 +101,7 @@ OPTIMIZERS: dict[str, Any] = {
 
 def test_every_optimizer_of_keras_is_in_the_table() -> None:
     kinds = {type(make()) for make in OPTIMIZERS.values()}
-    public = {getattr(O, name) for name in dir(O) if name[0].isupper()}
+    public = {getattr(opt, name) for name in dir(opt) if name[0].isupper()}
     assert public - {opt.Optimizer, opt.OptimizerMap} == kinds
 
 
@@ -110,13 +110,15 @@ def test_every_optimizer_of_keras_is_in_the_table() -> None:
 def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: pathlib.Path) -> None:
     """To 1e-5 the weights of Keras' fit; again, and after a kill, to the same bytes."""
     theirs = network(keras.Sequential, OPTIMIZERS[name]())
+    # Built within `fit`, ScheduleFreeAdamW would lose what it copies of the weights.
+    theirs.optimizer.build(theirs.trainable_variables)
     theirs.fit(batches(0), epochs=EPOCHS, steps_per_epoch=STEPS, verbose=0, shuffle=False)
     model = network(Stepped, make_optimizer(OPTIMIZERS[name](), 0.5))
     start = read_variables(model.variables)
     first = ours(model)
     for a, b, c in zip(first, theirs.get_weights(), start, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-5)
-        assert not np.allclose(a, c, atol=1e-4), "nothing is trained"
+        assert not np.array_equal(a, c), "nothing is trained"
     state = read_variables(model_variables(model))
     reinitialise(model, 5)
     for a, b in zip(first, ours(model), strict=True):
@@ -143,9 +145,15 @@ def test_what_an_optimizer_excludes_stays_excluded() -> None:
 # ------------------------------------------------------------- on estimators
 
 
+class Stop(cb.Callback):
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.model.stop_training = True
+
+
 def estimator(**options: Any) -> CrowdLayer:
+    rate = {} if "optimizer" in options else {"learning_rate": 0.1}
     base = {"hidden_units": (4,), "dropout": 0.0}
-    return CrowdLayer(base, **{"epochs": EPOCHS, "batch_size": 8, "learning_rate": 0.1, **options})
+    return CrowdLayer(base, **{"epochs": EPOCHS, "batch_size": 8, **rate, **options})
 
 
 def probabilities(model: Any, *callbacks: Any, **options: Any) -> np.ndarray:
@@ -162,9 +170,7 @@ def test_a_rate_that_a_callback_changed_ends_with_its_fit() -> None:
         assert float(model.network.model.optimizer.learning_rate) == np.float32(0.1)
         np.testing.assert_array_equal(probabilities(model), plain)
         # A list that fits share, with a callback that stops in the first epoch.
-        stop = [
-            cb.LambdaCallback(on_epoch_begin=lambda *_: setattr(stop[0].model, "stop_training", 1))
-        ]  # noqa: E501
+        stop = [Stop()]
         once = probabilities(model, *stop)
         assert model.n_iter_ == 1
         np.testing.assert_array_equal(probabilities(model, *stop), once)
@@ -223,11 +229,7 @@ def test_weights_that_are_not_finite_are_an_error() -> None:
 
 
 REJECTED: dict[str, tuple[Any, Any, str]] = {
-    "a best epoch": (
-        lambda: estimator(monitor="loss"),
-        cb.BackupAndRestore("x"),
-        "Run.checkpoints",
-    ),
+    "best": (lambda: estimator(monitor="loss"), cb.BackupAndRestore("x"), "Run.checkpoints"),
     "tuplets": (
         lambda: NeuCrowd(epochs=1, steps_per_epoch=1, batch_size=4),
         cb.ModelCheckpoint("x.keras"),

@@ -93,7 +93,7 @@ class AnnotatorHead(keras.layers.Layer):
         """
         config = super().get_config()
         arguments = inspect.signature(type(self).__init__).parameters
-        kept = dict(vars(self)["_passed"])
+        values = dict(vars(self)["_passed"])
         for name, argument in arguments.items():
             if argument.kind is argument.VAR_KEYWORD or name in {"self", *config}:
                 continue
@@ -102,8 +102,8 @@ class AnnotatorHead(keras.layers.Layer):
                     f"{type(self).__name__}: its argument {name} is not saved. Keep it as"
                     f" self.{name}, or define get_config."
                 )
-            kept[name] = getattr(self, name)
-        return {**kept, **config}
+            values[name] = getattr(self, name)
+        return {**values, **config}
 
 
 def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Any:
