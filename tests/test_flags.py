@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from neucrowd_tf import aggregate, convert, flags, predict, relabel
+from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import NAMES, Options, check, parse
 from neucrowd_tf.io.schema import TableOptions
@@ -155,9 +156,8 @@ def test_unused_flags_are_accepted(items: list[str]) -> None:
 @pytest.mark.parametrize("kind", [Options, *(command.Flags for command in COMMANDS)])
 def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     assert issubclass(kind, TableOptions)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for field in dataclasses.fields(TableOptions):
-        assert fields[field.name].metadata["help"] == field.metadata["help"]
+    meanings = {flag.name: flag.meaning for flag in declared(kind)}
+    assert all(meanings[flag.name] == flag.meaning for flag in declared(TableOptions))
     text = flags.help_text(kind, "neucrowd x")
     assert all(f"--{name}:" in text or f"--[no]{name}:" in text for name in NAMES)
     assert max(map(len, text.splitlines())) <= 100
@@ -180,7 +180,6 @@ def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_help_without_docstrings() -> None:
     """With PYTHONOPTIMIZE=2 a dataclass has its signature for a docstring."""
-    kind = dataclasses.make_dataclass("Kind", [("n", int, flags.flag(1, help="A number."))])
-    kind.__annotations__["n"] = "int"
+    kind = dataclasses.make_dataclass("Kind", [("n", Annotated[int, "A number."], 1)])
     shown = flags.help_text(kind, "neucrowd x")
     assert "Kind(" not in shown and "--n" in shown

@@ -3,8 +3,7 @@
 The same in one file, in the paper's order: examples/dasc.py.
 """
 
-from neucrowd_tf.dasc import methods
 from neucrowd_tf.dasc.estimator import DASC
 from neucrowd_tf.dasc.quality import majority_classes, selection_quality
 
-__all__ = ["DASC", "majority_classes", "methods", "selection_quality"]
+__all__ = ["DASC", "majority_classes", "selection_quality"]

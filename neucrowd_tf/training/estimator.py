@@ -12,7 +12,7 @@ import logging
 import numbers
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, align_annotations, encode_labels
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
@@ -108,7 +108,7 @@ def _numbers_of(array: NDArray[Any], subject: str) -> NDArray[np.float64]:
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass declares its arguments (`neucrowd_tf.arguments`), fits in `_fit(data, run)` and
+    A subclass declares its arguments (`neucrowd_tf.declare`), fits in `_fit(data, run)` and
     predicts in `_predict_proba`; it sets results that end in `_`. It says with
     `requires_identities` and `max_classes` what it cannot do without.
     """
@@ -125,7 +125,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     feature_shape_: tuple[int, ...] = fitted()
     text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
-    seed: int = argument(0, whole(0), "draws everything that is random.")
+    seed: Annotated[int, whole(0), "draws everything that is random."] = 0
 
     def fit(
         self,
