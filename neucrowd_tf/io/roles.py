@@ -378,8 +378,7 @@ class _Decision:
         alike = self._groups(self.left)
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
         likely = [c for c in self.left if is_second(c, "task") or is_id(c)]
-        likely = [c for c in likely if not is_second(c, "worker")]
-        items = [c for c in likely if c in unique]
+        items = [c for c in likely if c in unique and not is_second(c, "worker")]
         items = [c for c in items if is_id(c)] or items
         people = [c for c in unique if is_second(c, "worker") or c in self.held["worker"]]
         times = self._times()
@@ -390,9 +389,8 @@ class _Decision:
         if {"worker", "label"} <= set(missing) and alike:
             if len(alike) > 1:
                 self._which_group(alike)
-            if "task" in missing and len(items) == 1:
-                filled["task"] = as_list(items)
-            return {**filled, "label": as_list(alike[0])}
+            task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
+            return {**task, "label": as_list(alike[0])}
         for role in missing:
             second = [column for column in self.left if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
