@@ -25,7 +25,7 @@ CLASSES = {
     "crowd_layers.heads.reliability": ("ReliabilityHead",),
     "crowd_layers.heads.softplus_confusion": ("SoftplusConfusionHead",),
     "crowd_layers.heads.unionnet": ("UnionHead",),
-    "crowd_layers.layers": ("Standardise",),
+    "nn.layers": ("Standardise",),
     "crowd_layers.parts": ("AnnotationLoss",),
     "nn.losses": ("ClassCenters",),
     "nn.optimizers": ("FusedAdam",),

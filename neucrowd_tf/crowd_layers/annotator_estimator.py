@@ -139,7 +139,7 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd_layers.layers import Standardise
+        from neucrowd_tf.nn.layers import Standardise
 
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)

@@ -179,7 +179,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd_layers.layers import Standardise
+        from neucrowd_tf.nn.layers import Standardise
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self._square_root, name="standardise")
@@ -394,7 +394,7 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
     # ----------------------------------------------------------------- use
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         import keras
 
         outputs = {"probabilities": self.model_.output["probabilities"]}

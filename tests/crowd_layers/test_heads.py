@@ -90,7 +90,7 @@ def test_doctor_heads_start_with_the_fans_of_one_annotator(heads):
 
 
 def test_standardise():
-    from neucrowd_tf.crowd_layers.layers import Standardise
+    from neucrowd_tf.nn.layers import Standardise
 
     layer = Standardise(square_root=True)
     layer.build((None, 2))
