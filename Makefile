@@ -39,10 +39,12 @@ test: $(STAMP)
 test-ci: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) -m "ci and not slow and not gpu" tests
 
-# Every registered method once, tiny; always from the beginning.
+# Every registered method once, tiny; always from the beginning. Predictions are compared with the
+# stored ones (tests/digests.py).
 smoke: $(STAMP)
 	rm -rf runs/smoke
 	$(BIN)/python run_experiment.py --suite=smoke --output_dir=runs/smoke --jobs=$(JOBS)
+	$(BIN)/python -m tests.digests runs/smoke
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) tests

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @register_method(
@@ -46,15 +44,15 @@ class AggNet(ClassifierEstimator):
 
     requires_identities = True
 
-    rounds: int = argument(
-        5,
+    rounds: Annotated[
+        int,
         whole(1),
         "rounds of EM. The network first trains `epochs` epochs on vote shares. Each further round"
         " continues for `epochs / rounds` epochs.",
-    )
-    smoothing: float = argument(
-        0.1, number(above=0), "pseudo-count of every cell of the confusion matrices."
-    )
+    ] = 5
+    smoothing: Annotated[
+        float, number(above=0), "pseudo-count of every cell of the confusion matrices."
+    ] = 0.1
 
     confusion_matrices_: NDArray[np.float64] = fitted()
     probas_: NDArray[np.float64] = fitted()

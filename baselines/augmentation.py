@@ -6,14 +6,16 @@ They fill in missing annotations in other ways before DL-CL is trained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, none, number, one_of, whole
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
+from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
@@ -22,9 +24,6 @@ from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 # DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
 _CNN = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20}
@@ -65,15 +64,15 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    learning_rate: float = argument(1e-3, number(above=0), "Adam's.")
-    batch_size: int = argument(64, whole(1), "instances a step, each with all of its labels.")
-    epochs: int = argument(15, whole(1), "of each training of DL-CL.")
-    monitor: str | None = argument(
-        None,
-        none | one_of("accuracy", "log_loss"),
+    learning_rate: Annotated[float, number(above=0), "Adam's."] = 1e-3
+    batch_size: Annotated[int, whole(1), "instances a step, each with all of its labels."] = 64
+    epochs: Annotated[int, whole(1), "of each training of DL-CL."] = 15
+    monitor: Annotated[
+        str | None,
+        one_of("accuracy", "log_loss"),
         "None trains all epochs of DL-CL; else it keeps the best by validation data, or by the"
         " majority votes of a fifth that is held out where `fit` gets none.",
-    )
+    ] = None
 
     classifier_: CrowdLayer = fitted()
     completed_: Annotations = fitted()
@@ -167,9 +166,9 @@ class DLCLGCN(AugmentedDLCL):
         completion.
     """
 
-    graph_epochs: int = argument(
-        100, whole(1), "steps of the graph's training, each on the whole graph."
-    )
+    graph_epochs: Annotated[
+        int, whole(1), "steps of the graph's training, each on the whole graph."
+    ] = 100
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
@@ -194,13 +193,13 @@ class DLCLInG(AugmentedDLCL):
         CrowdInG, section 4.4.1.
     """
 
-    crowding_epochs: int = argument(
-        12,
+    crowding_epochs: Annotated[
+        int,
         whole(1),
         "of CrowdInG's game; its other arguments are the defaults, and those of the classifier the"
         " same as DL-CL's.",
-    )
-    label_correlation: bool = argument(True, flag, "CrowdInG's.")
+    ] = 12
+    label_correlation: Annotated[bool, "CrowdInG's."] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         classifier, data = self._dl_cl(), self._watched(data)

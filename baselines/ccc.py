@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, number, share, whole
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
+from neucrowd_tf.declare import estimator, number, share, whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.run import Run
@@ -47,20 +47,20 @@ class CCC(AnnotatorEstimator):
     standardised_once: ClassVar[bool] = False
     reads_datasets: ClassVar[bool] = False
 
-    warm_up: float = argument(
-        0.2, number(least=0, most=1), "share of the epochs before corrections begin."
-    )
+    warm_up: Annotated[
+        float, number(least=0, most=1), "share of the epochs before corrections begin."
+    ] = 0.2
     # Deviation: a thousand of CIFAR-10N's 50,000 instances are printed; a fiftieth of 700 songs is
     # one a class.
-    meta_share: float = argument(
-        0.1, share, "the meta set's size as a share of the instances, the same for each class."
-    )
-    groups: int = argument(30, whole(1), "groups of annotators that are corrected together.")
-    correction_rate: float = argument(
-        0.5,
+    meta_share: Annotated[
+        float, share, "the meta set's size as a share of the instances, the same for each class."
+    ] = 0.1
+    groups: Annotated[int, whole(1), "groups of annotators that are corrected together."] = 30
+    correction_rate: Annotated[
+        float,
         number(least=0),
         "the largest correction of a step, as a share of the matrices' largest entry.",
-    )
+    ] = 0.5
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.coupled import CoupledHead

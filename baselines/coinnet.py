@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
+from neucrowd_tf.declare import estimator, fitted, number
 from neucrowd_tf.training.estimator import TrainingData
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @registered(
@@ -36,11 +34,11 @@ class COINNet(AnnotatorEstimator):
         Nguyen, Ibrahim and Fu (2024), section 4.
     """
 
-    volume_weight: float = argument(0.01, number(least=0), "lambda_1, of the volume.")
-    outlier_weight: float = argument(0.01, number(least=0), "lambda_2, of the outliers.")
-    outlier_power: float = argument(
-        0.2, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
-    )
+    volume_weight: Annotated[float, number(least=0), "lambda_1, of the volume."] = 0.01
+    outlier_weight: Annotated[float, number(least=0), "lambda_2, of the outliers."] = 0.01
+    outlier_power: Annotated[
+        float, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
+    ] = 0.2
 
     outlier_scores_: NDArray[np.float32] = fitted()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
+from neucrowd_tf.declare import estimator, number, whole
 
 if TYPE_CHECKING:
     import keras
@@ -31,12 +31,12 @@ class CoNAL(InstanceLayer):
         Chu, Ma and Wang (2021), eqs. 1 and 3, and the final loss.
     """
 
-    embedding_size: int = argument(20, whole(1), "of the instances and annotators of the gate.")
-    distance_weight: float = argument(
-        1e-5,
+    embedding_size: Annotated[int, whole(1), "of the instances and annotators of the gate."] = 20
+    distance_weight: Annotated[
+        float,
         number(least=0),
         "lambda, of how far annotators' matrices are from the common one (more is better).",
-    )
+    ] = 1e-5
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.conal import ConalHead

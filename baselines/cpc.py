@@ -6,9 +6,10 @@ one; one of them is the target classifier.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from scipy.optimize import minimize
@@ -17,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.errors import UnsupportedDataError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.features import standardise
@@ -206,17 +207,16 @@ class ClusteredPersonalClassifiers(LinearClassifier):
 
     requires_identities = True
 
-    mu: float = argument(
-        100.0,
-        number(above=0),
-        "weight of the penalty on differences; large values fuse everyone.",
-        positional=True,
+    mu: Annotated[
+        float, number(above=0), "weight of the penalty on differences; large values fuse everyone."
+    ] = dataclasses.field(default=100.0, kw_only=False)
+    eta: Annotated[float, number(above=0), "weight of the target classifier's squared norm."] = (
+        300.0
     )
-    eta: float = argument(300.0, number(above=0), "weight of the target classifier's squared norm.")
-    max_iter: int = argument(
-        500, whole(), "most iterations of each of the three stages in which the rounding shrinks."
-    )
-    seed: int = argument(0, whole(0), "draws nothing: the objective has one minimum.")
+    max_iter: Annotated[
+        int, whole(), "most iterations of each of the three stages in which the rounding shrinks."
+    ] = 500
+    seed: Annotated[int, whole(0), "draws nothing: the objective has one minimum."] = 0
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)

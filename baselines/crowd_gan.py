@@ -6,11 +6,12 @@ The generator is trained by policy gradient.
 from __future__ import annotations
 
 import dataclasses
+from typing import Annotated
 
 from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.crowding.estimator import HELD_OUT
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
@@ -37,11 +38,11 @@ class DLCLGAN(AugmentedDLCL):
         CrowdInG, section 4.4.1; Wang et al. (2017), IRGAN, section 2.
     """
 
-    gan_epochs: int = argument(10, whole(1), "of the game.")
-    gan_learning_rate: float = argument(
-        1e-4, number(above=0), "of the generator, that is of the classifier and its crowd layer."
-    )
-    passes: int = argument(5, whole(1), "of each of the two in an epoch.")
+    gan_epochs: Annotated[int, whole(1), "of the game."] = 10
+    gan_learning_rate: Annotated[
+        float, number(above=0), "of the generator, that is of the classifier and its crowd layer."
+    ] = 1e-4
+    passes: Annotated[int, whole(1), "of each of the two in an epoch."] = 5
 
     best_epoch_: int | None = fitted()
 

@@ -5,12 +5,12 @@ It follows from the instance's difficulty and the annotator's expertise.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -33,9 +33,9 @@ class CrowdAR(SharedFeaturesLayer):
         Cao et al. (2023), eqs. 1 to 5.
     """
 
-    annotation_share: float = argument(
-        0.9, number(least=0, most=1), "lambda: the annotations' part of the loss."
-    )
+    annotation_share: Annotated[
+        float, number(least=0, most=1), "lambda: the annotations' part of the loss."
+    ] = 0.9
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.reliability import ReliabilityHead

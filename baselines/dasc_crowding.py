@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, text
 from neucrowd_tf.dasc.estimator import seeded
 from neucrowd_tf.dasc.methods import SelfTrainedCrowdLayer, schedule_presets
 from neucrowd_tf.dasc.selection import PredictsAnnotators
+from neucrowd_tf.declare import Constraint, estimator, fitted, text
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -56,20 +57,20 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         combination is ours.
     """
 
-    generator: Any = argument(
-        "crowding",
+    generator: Annotated[
+        Any,
         text
         | Constraint(
             "a mapping with a name", lambda value: isinstance(value, dict) and "name" in value
         ),
         "the method whose labels fill the cells, CrowdInG or a variant of it; or a mapping with its"
         ' name and hyper-parameters, such as `{"name": "crowding", "epochs": 10}`.',
-    )
-    preset: str | None = argument(
-        None,
-        none | text,
+    ] = "crowding"
+    preset: Annotated[
+        str | None,
+        text,
         "the dataset whose presets the generator's method takes; None takes its defaults.",
-    )
+    ] = None
 
     temperatures_: NDArray[np.float64] = fitted()
     generator_: Any = fitted()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from neucrowd_tf import registry
-from neucrowd_tf.arguments import argument, estimator, many, none, text, whole
+from neucrowd_tf.declare import estimator, many, text, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.ensemble import MeanOfFits
 
@@ -27,14 +27,15 @@ class AveragedMethods(MeanOfFits):
 
     requires_identities = True
 
-    averaged: Sequence[str] = argument(
-        ("dasc_crowd_layer", "dasc_anno_reg"), many(text, "methods' names"), "what is averaged."
+    averaged: Annotated[Sequence[str], many(text, "methods' names"), "what is averaged."] = (
+        "dasc_crowd_layer",
+        "dasc_anno_reg",
     )
-    rounds: int | None = argument(None, none | whole(0), "of self-training; None is the methods'.")
-    epochs: int | None = argument(None, none | whole(1), "of each fit; None is the methods'.")
-    preset: str | None = argument(
-        None, none | text, "the dataset whose presets the methods take; None takes their defaults."
-    )
+    rounds: Annotated[int | None, whole(0), "of self-training; None is the methods'."] = None
+    epochs: Annotated[int | None, whole(1), "of each fit; None is the methods'."] = None
+    preset: Annotated[
+        str | None, text, "the dataset whose presets the methods take; None takes their defaults."
+    ] = None
 
     def _check_together(self) -> None:
         methods = [registry.method(name, "averaged") for name in self.averaged]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 
 

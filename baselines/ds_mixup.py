@@ -5,11 +5,11 @@ Recent papers often omit this simple pair from their comparisons.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from neucrowd_tf import aggregation
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
@@ -38,9 +38,9 @@ class DawidSkeneMixup(DeepLabels):
 
     aggregator: str | aggregation.Aggregator = "ds"
     labels: Literal["hard", "soft"] = "soft"
-    alpha: float = argument(
-        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
-    )
+    alpha: Annotated[
+        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    ] = 1.0
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:
         from baselines.ds_mixup_model import MixupModel

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
 from neucrowd_tf.dasc.methods import self_trained
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.training.estimator import TrainingData
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @registered(
@@ -38,10 +36,10 @@ class MaDL(SharedFeaturesLayer):
         Herde et al. (2023), section 4.
     """
 
-    embedding_size: int = argument(16, whole(1), "of instances and annotators.")
-    eta: float = argument(
-        0.8, number(above=0, below=1), "how often an annotator is right before training."
-    )
+    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 16
+    eta: Annotated[
+        float, number(above=0, below=1), "how often an annotator is right before training."
+    ] = 0.8
 
     annotator_weights_: NDArray[np.float32] = fitted()
 

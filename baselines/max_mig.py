@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
-from neucrowd_tf.arguments import argument, estimator, fitted, number
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.declare import estimator, fitted, number
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @register_method(
@@ -51,12 +49,12 @@ class MaxMIG(ClassifierEstimator):
 
     requires_identities = True
 
-    smoothing: float = argument(
-        0.1,
+    smoothing: Annotated[
+        float,
         number(above=0),
         "pseudo-count of the confusion matrices, by vote shares, whose logarithms are the"
         " aggregator's first weights.",
-    )
+    ] = 0.1
 
     probas_: NDArray[np.float32] = fitted()
     labels_: NDArray[np.int64] = fitted()

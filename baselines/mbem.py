@@ -5,23 +5,22 @@ The network's predictions serve as the true labels.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
 from neucrowd_tf.annotations.statistics import annotator_confusion
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
 _TINY = 1e-300
@@ -82,14 +81,14 @@ class MBEM(ClassifierEstimator):
 
     requires_identities = True
 
-    rounds: int = argument(
-        2,
+    rounds: Annotated[
+        int,
         whole(1),
         "how often the network is trained, each time from fresh weights; the paper's is 2.",
-    )
-    smoothing: float = argument(
-        0.01, number(least=0), "pseudo-count of every cell of the confusion matrices."
-    )
+    ] = 2
+    smoothing: Annotated[
+        float, number(least=0), "pseudo-count of every cell of the confusion matrices."
+    ] = 0.01
 
     confusion_matrices_: NDArray[np.float64] = fitted()
     priors_: NDArray[np.float64] = fitted()

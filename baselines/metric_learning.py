@@ -8,12 +8,13 @@ downstream classifier.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, flag, number, one_of, whole
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -74,25 +75,24 @@ class MetricLearning(RepresentationEstimator):
         NeuCrowd, section 4.2; RLL, section IV-B; the losses' own papers in `neucrowd_tf.nn.losses`.
     """
 
-    objective: str = argument(
-        "triplet",
+    objective: Annotated[
+        str,
         one_of(*_NAMES),
         '"contrastive", "triplet", "triplet_semi", "lifted", "center" or "relation_net".',
-        positional=True,
-    )
-    labels: str = argument(
-        "mv",
+    ] = dataclasses.field(default="triplet", kw_only=False)
+    labels: Annotated[
+        str,
         one_of(*AGGREGATORS),
         'where labels come from: "mv" (majority vote), "ds" or "ds_one_coin" (Dawid and Skene\'s'
         ' EM), "glad".',
-    )
-    margin: float = argument(
-        1.0, number(least=0), 'of the loss; without meaning for "relation_net".'
-    )
-    normalise: bool = argument(False, flag, "whether embeddings are scaled to length one.")
-    shots: int = argument(
-        5, whole(1), '"relation_net" only: support instances of each class in an episode.'
-    )
+    ] = "mv"
+    margin: Annotated[
+        float, number(least=0), 'of the loss; without meaning for "relation_net".'
+    ] = 1.0
+    normalise: Annotated[bool, "whether embeddings are scaled to length one."] = False
+    shots: Annotated[
+        int, whole(1), '"relation_net" only: support instances of each class in an episode.'
+    ] = 5
 
     def _consensus(self, annotations: Annotations) -> NDArray[np.int64]:
         aggregator = AGGREGATORS[self.labels](seed=self.seed).fit(annotations)

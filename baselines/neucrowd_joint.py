@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +19,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import alternate, evidence
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, number, strengths, whole
+from neucrowd_tf.declare import estimator, fitted, number, strengths, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.features import standardise
@@ -28,8 +29,6 @@ from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from baselines.neucrowd_joint_model import Member
 
     Rows = tuple[NDArray[Any], NDArray[Any]]  # features and class probabilities
@@ -75,25 +74,25 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         NeuCrowd, definition 2 and section 3.3.3; Raykar et al. (2010), section 2.4.
     """
 
-    n: int = argument(
-        5, whole(3), "tuplet size: an anchor, a positive example and n - 2 negatives."
-    )
-    eta: float = argument(5.0, number(above=0), "smoothing of the softmax.")
-    trust: float = argument(
-        3.0, number(least=0), "weight of the cross-entropy against the posterior."
-    )
-    rounds: int = argument(
-        4, whole(0), "how often the posterior is estimated again, if annotators are identified."
-    )
-    members: int = argument(3, whole(0), "how many residuals are averaged; 0 leaves them out.")
-    folds: int = argument(5, whole(2), "parts in which instances are left out.")
-    epochs: int = argument(10, whole(1), "how long each member is trained.")
-    steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
-    Cs: Sequence[float] = argument(
-        _QUARTER_DECADES,
+    n: Annotated[
+        int, whole(3), "tuplet size: an anchor, a positive example and n - 2 negatives."
+    ] = 5
+    eta: Annotated[float, number(above=0), "smoothing of the softmax."] = 5.0
+    trust: Annotated[
+        float, number(least=0), "weight of the cross-entropy against the posterior."
+    ] = 3.0
+    rounds: Annotated[
+        int, whole(0), "how often the posterior is estimated again, if annotators are identified."
+    ] = 4
+    members: Annotated[int, whole(0), "how many residuals are averaged; 0 leaves them out."] = 3
+    folds: Annotated[int, whole(2), "parts in which instances are left out."] = 5
+    epochs: Annotated[int, whole(1), "how long each member is trained."] = 10
+    steps_per_epoch: Annotated[int, whole(1), "batches an epoch."] = 20
+    Cs: Annotated[
+        Sequence[float],
         strengths,
         "what the linear classifier's C is chosen from, the strongest regularisation first.",
-    )
+    ] = _QUARTER_DECADES
 
     model_: Any = fitted()
     posterior_: NDArray[np.float64] = fitted()

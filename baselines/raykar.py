@@ -5,23 +5,21 @@ EM estimates the classifier and the annotators' errors together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import ABSENT, LinearHead
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class _SoftRegression:
@@ -119,15 +117,15 @@ class Raykar(LinearClassifier):
 
     requires_identities: ClassVar[bool] = True
 
-    smoothing: float = argument(
-        0.01,
+    smoothing: Annotated[
+        float,
         number(above=0),
         "pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).",
-    )
-    max_iter: int = argument(100, whole(1), "EM iterations at most.")
-    tol: float = argument(
-        1e-5, number(), "stop when the log posterior rises by less than this much an annotation."
-    )
+    ] = 0.01
+    max_iter: Annotated[int, whole(1), "EM iterations at most."] = 100
+    tol: Annotated[
+        float, number(), "stop when the log posterior rises by less than this much an annotation."
+    ] = 1e-5
 
     labels_: NDArray[np.int64] = fitted()
     probas_: NDArray[np.float64] = fitted()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, whole
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -98,14 +98,14 @@ class SmoteTwoStage(LabelsFirst):
 
     classifier_: DeepLabels = fitted()
 
-    k: int = argument(5, whole(), "neighbours of SMOTE.")
-    base: Any = argument("dense", network(BASES), "the classifier's network, as of `DeepLabels`.")
-    learning_rate: float = argument(1e-3, number(above=0), "of the network.")
-    batch_size: int = argument(32, whole(), "of the network.")
-    epochs: int = argument(20, whole(), "of the network.")
-    standardise: bool = argument(
-        True, flag, "whether SMOTE's distances and the network are on standardised features."
-    )
+    k: Annotated[int, whole(), "neighbours of SMOTE."] = 5
+    base: Annotated[Any, network(BASES), "the classifier's network, as of `DeepLabels`."] = "dense"
+    learning_rate: Annotated[float, number(above=0), "of the network."] = 1e-3
+    batch_size: Annotated[int, whole(), "of the network."] = 32
+    epochs: Annotated[int, whole(), "of the network."] = 20
+    standardise: Annotated[
+        bool, "whether SMOTE's distances and the network are on standardised features."
+    ] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self._infer(data.annotations)

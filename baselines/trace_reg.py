@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
+from neucrowd_tf.declare import estimator, number
 
 
 @registered(
@@ -29,7 +29,7 @@ class TraceRegularised(AnnotatorEstimator):
         Tanno et al. (2019), eq. 4 and the listing in its appendix.
     """
 
-    trace_weight: float = argument(0.01, number(least=0), "lambda of eq. 4, on the mean trace.")
+    trace_weight: Annotated[float, number(least=0), "lambda of eq. 4, on the mean trace."] = 0.01
 
     # Deviation: the source has one rate. Adam moves a weight by about its rate a step, and softplus
     # starts 6 below the diagonal: at 1e-3 several thousand steps leave the matrices where they are.

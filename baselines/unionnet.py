@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
-from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
 from neucrowd_tf.dasc.methods import self_trained
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers.heads.unionnet import Variant
+from neucrowd_tf.declare import estimator
 
 
 @registered(
@@ -30,12 +27,11 @@ class UnionNetB(AnnotatorEstimator):
         Wei et al. (2022), eqs. 2, 6 and 7.
     """
 
-    variant: Variant = argument(
-        "B",
-        one_of("A", "B"),
+    variant: Annotated[
+        Literal["A", "B"],
         '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
         " of the matrix for each true class.",
-    )
+    ] = "B"
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.unionnet import UnionHead
@@ -55,7 +51,7 @@ class UnionNetA(UnionNetB):
         Wei et al. (2022), section IV.
     """
 
-    variant: Variant = "A"
+    variant: Literal["A", "B"] = "A"
 
 
 SelfTrainedUnionNetA = self_trained("unionnet_a", UnionNetA, "UnionNet")

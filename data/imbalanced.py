@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from data import catalogue
 from neucrowd_tf.annotations import simulation
-from neucrowd_tf.arguments import argument, check_arguments, declared, estimator, number, whole
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare import check_arguments, declared, estimator, number, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
 
@@ -36,16 +36,16 @@ class Crowd:
     `high`.
     """
 
-    annotators: int = argument(constraint=whole(1), meaning="how many.")
-    ratio: float = argument(constraint=number(above=0), meaning="of classes' sizes in training.")
-    low: float = argument(0.4, number(least=0, most=1), "the least probability.")
-    high: float = argument(0.9, number(least=0, most=1), "the largest probability.")
-    rate: float = argument(
-        1.0,
+    annotators: Annotated[int, whole(1), "how many."]
+    ratio: Annotated[float, number(above=0), "of classes' sizes in training."]
+    low: Annotated[float, number(least=0, most=1), "the least probability."] = 0.4
+    high: Annotated[float, number(least=0, most=1), "the largest probability."] = 0.9
+    rate: Annotated[
+        float,
         number(above=0, most=1),
         "the share of the instances that each annotator labels; each instance is labelled at least"
         " once.",
-    )
+    ] = 1.0
 
 
 OPTIONS = tuple(field.name for field in declared(Crowd))

@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.arguments import declared
+from neucrowd_tf.declare import declared
 
 PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
 MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -31,7 +31,7 @@ def entries(kind: Any, above: set[tuple[str, str]]) -> str:
     """
     lines, left = [], list(inspect.signature(kind).parameters)
     for field in declared(kind):
-        meaning = field.metadata.get("meaning")
+        meaning = field.meaning
         entry = f"{field.name}={field.default!r}", meaning
         if meaning and entry not in above:
             above.add(entry)

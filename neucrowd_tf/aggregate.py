@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from neucrowd_tf.commands.command_line import (
     STDOUT,
@@ -21,6 +21,7 @@ from neucrowd_tf.commands.command_line import (
     run_command,
     write_outputs,
 )
+from neucrowd_tf.declare import number, whole
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -28,7 +29,6 @@ from neucrowd_tf.errors import (
     UsageError,
     one_line,
 )
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
@@ -52,23 +52,26 @@ class Flags(LabelFlags):
     than memory; the output is then a folder of Parquet files.
     """
 
-    annotations: Path = flag(help=ANNOTATIONS)
-    method: str | None = flag(
-        None, help="Truth-inference method. Default: consensus; by parts dawid_skene."
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
+    method: Annotated[
+        str | None, "Truth-inference method. Default: consensus; by parts dawid_skene."
+    ] = None
+    output: Annotated[Path, "CSV to write: task,label,probability,num_labels. `-` prints."] = STDOUT
+    annotators: Annotated[
+        Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
+    ] = None
+    seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
+    engine: Annotated[
+        Literal["local", "dask"] | None,
+        "Reads the labels by parts: in threads of this machine, or in Dask workers.",
+    ] = None
+    workers: Annotated[int | None, whole(1), "With --engine: threads, or Dask processes."] = None
+    scheduler: Annotated[str | None, "With --engine=dask: address tcp://host:port."] = None
+    resume: Annotated[bool, "With --engine: continues after the last iteration."] = False
+    max_iter: Annotated[int | None, whole(1), "With --engine: most iterations."] = None
+    tol: Annotated[float | None, number(least=0), "With --engine: least rise of the objective."] = (
+        None
     )
-    output: Path = flag(STDOUT, help="CSV to write: task,label,probability,num_labels. `-` prints.")
-    annotators: Path | None = flag(
-        None, help="CSV to write: skill, note and confusion matrix of each annotator."
-    )
-    seed: int = flag(0, least=0, help="Seed of a method's random draws.")
-    engine: Literal["local", "dask"] | None = flag(
-        None, help="Reads the labels by parts: in threads of this machine, or in Dask workers."
-    )
-    workers: int | None = flag(None, least=1, help="With --engine: threads, or Dask processes.")
-    scheduler: str | None = flag(None, help="With --engine=dask: address tcp://host:port.")
-    resume: bool = flag(False, help="With --engine: continues after the last iteration.")
-    max_iter: int | None = flag(None, least=1, help="With --engine: most iterations.")
-    tol: float | None = flag(None, least=0, help="With --engine: least rise of the objective.")
 
 
 def aggregate(flags: Flags) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Annotated
 
 from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import to_csv
@@ -23,12 +23,12 @@ class Flags(TableOptions):
     What was read and left out is printed to standard error.
     """
 
-    input: Path = flag(help="Export: a file, or SageMaker's folder.")
-    output: Path = flag(STDOUT, help="CSV to write: task,worker,label. `-` prints.")
-    tasks: Path | None = flag(
-        None, help="CSV to write: task,text, if the export has the texts that were labelled."
-    )
-    gold: Path | None = flag(None, help="CSV to write: task,label, if the export has true labels.")
+    input: Annotated[Path, "Export: a file, or SageMaker's folder."]
+    output: Annotated[Path, "CSV to write: task,worker,label. `-` prints."] = STDOUT
+    tasks: Annotated[
+        Path | None, "CSV to write: task,text, if the export has the texts that were labelled."
+    ] = None
+    gold: Annotated[Path | None, "CSV to write: task,label, if the export has true labels."] = None
 
 
 def convert(flags: Flags) -> list[str]:

@@ -1,16 +1,10 @@
-"""Flags of the commands: declared as fields of dataclasses, parsed by absl, listed by --help.
+"""Flags of the commands: parsed by absl and listed by --help.
 
-A command declares its flags once, in a frozen dataclass; flags that several commands share are
-declared in a base class::
-
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Flags(TableOptions):
-        '''Infers one label per item.'''
-
-        annotations: Path = flag(help="Labels: CSV with task, worker, label.")
-        seed: int = flag(0, least=0, help="Seed of random draws.")
-
-`parse(Flags, argv)` returns the checked values. `--flagfile=FILE` reads flags from a file.
+A command declares its flags once, in a frozen dataclass (`neucrowd_tf.declare`); flags that several
+commands share are declared in a base class. `parse(Flags, argv)` returns the checked values.
+`--flagfile=FILE` reads flags from a file. A flag's type is bool, int, float, str, Path, a `Literal`
+of words, `tuple[str, ...]` (separated by commas) or `tuple[tuple[str, Any], ...]` (name=value, may
+be repeated).
 """
 
 from __future__ import annotations
@@ -24,12 +18,14 @@ import json
 import math
 import os
 import re
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
+from neucrowd_tf.declare import Constraint, Declaration, declared
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -38,35 +34,6 @@ _HELP = ("--help", "-help", "-h", "--helpfull", "--helpshort")
 
 class HelpRequest(Exception):
     """`--help` was among the flags; the exception's text is the help."""
-
-
-def flag(
-    default: Any = dataclasses.MISSING,
-    *,
-    help: str,
-    least: float | None = None,
-    most: float | None = None,
-    choices: Sequence[str] = (),
-    parse: Callable[[str], Any] | None = None,
-    name: str | None = None,
-) -> Any:
-    """Declares a flag as a field of a dataclass.
-
-    The field's annotation is the flag's type: bool, int, float, str, Path, a `Literal` of words,
-    `tuple[str, ...]` (separated by commas) or `tuple[tuple[str, Any], ...]` (name=value, may be
-    repeated).
-
-    Args:
-        default: the value without the flag; a flag without a default is required.
-        help: what it means: one or two sentences.
-        least: the smallest accepted number.
-        most: the largest accepted number.
-        choices: the accepted words, if the annotation cannot be a `Literal` of them.
-        parse: makes the value of a text, or raises ValueError; None converts to the field's type.
-        name: the flag's name, if the field's name cannot be it.
-    """
-    metadata = {"help": help, "least": least, "most": most, "choices": choices, "parse": parse}
-    return dataclasses.field(default=default, metadata={**metadata, "name": name})
 
 
 def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
@@ -95,12 +62,13 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
     if rest:
         raise UsageError(f"{rest[0]!r} is not a flag. Write --name=value; --help lists the flags.")
     chosen = {}
+    flags = {flag.name: flag for flag in declared(kind)}
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        value = values[_name(field)].value
+        value = values[field.name].value
         if value is not None:
             chosen[field.name] = tuple(value) if isinstance(value, list) else value
         elif field.default is dataclasses.MISSING:
-            raise UsageError(f"--{_name(field)} is missing: {field.metadata['help']}")
+            raise UsageError(f"--{field.name} is missing: {flags[field.name].meaning}")
     return kind(**chosen)
 
 
@@ -110,28 +78,40 @@ def help_text(kind: type, command: str) -> str:
         [
             f"usage: {command} --flag=value ...",
             "",
-            inspect.cleandoc(kind.__doc__ or ""),
+            described(kind),
             _absl_flags(kind).get_help(include_special_flags=False),
             "  --flagfile: File of further flags, one per line.",
         ]
     )
 
 
+def described(kind: type) -> str:
+    """Returns a class's docstring, "" without one: dataclasses then have a signature there."""
+    text = inspect.cleandoc(kind.__doc__ or "")
+    return "" if text.startswith(f"{kind.__name__}(") else text
+
+
 def _absl_flags(kind: type) -> absl_flags.FlagValues:
     """Returns absl's flags, in groups by the class that declares them."""
     values = absl_flags.FlagValues()
-    fields = {field.name: field for field in dataclasses.fields(kind)}
+    flags = {flag.name: flag for flag in declared(kind)}
     for owner in kind.__mro__:
-        title = "Flags" if owner is kind else str(owner.__doc__).splitlines()[0].rstrip(".")
-        for field in [
-            fields.pop(name) for name in inspect.get_annotations(owner) if name in fields
-        ]:
-            name, repeated = _name(field), str(field.type).startswith("tuple[tuple")
-            make: Any = absl_flags.MultiFlag if repeated else absl_flags.Flag
-            boolean = str(field.type).startswith("bool")
-            values[name] = make(_parser(field), None, name, None, _meaning(field), boolean=boolean)
-            values.register_flag_by_module(title, values[name])
+        title = "Flags" if owner is kind else described(owner).partition("\n")[0].rstrip(".")
+        title = title or owner.__name__
+        for flag in [flags.pop(name) for name in inspect.get_annotations(owner) if name in flags]:
+            make: Any = absl_flags.MultiFlag if tuple in _entry_kinds(flag) else absl_flags.Flag
+            values[flag.name] = make(
+                _parser(flag), None, flag.name, None, _meaning(flag), boolean=bool in flag.kinds
+            )
+            values.register_flag_by_module(title, values[flag.name])
     return values
+
+
+def _entry_kinds(flag: Declaration) -> tuple[Any, ...]:
+    """Returns the types of the entries of a tuple: `tuple` if these are tuples themselves."""
+    tuples = [kind for kind in flag.kinds if typing.get_origin(kind) is tuple]
+    entries = [entry for kind in tuples for entry in typing.get_args(kind) if entry is not ...]
+    return tuple(typing.get_origin(entry) or entry for entry in entries)
 
 
 def parse_value(text: str) -> Any:
@@ -150,24 +130,31 @@ class _Converted(absl_flags.ArgumentParser):
     """Makes a flag's value of its text by a function."""
 
     def __init__(self, convert: Callable[[str], Any]) -> None:
-        self.parse = convert  # type: ignore[method-assign]
+        self._convert = convert
+
+    def parse(self, argument: Any) -> Any:
+        if isinstance(argument, str) and re.match(r"--[a-z]", argument):
+            raise ValueError("must be a value, not a flag")
+        return self._convert(argument)
 
 
-def _parser(field: dataclasses.Field[Any]) -> absl_flags.ArgumentParser:
-    """Returns what makes a field's value of a flag's text."""
-    kind, limits = str(field.type), field.metadata
-    if choices := _choices(field):
-        return absl_flags.EnumParser(choices)
-    if kind.startswith("bool"):
+def _parser(flag: Declaration) -> absl_flags.ArgumentParser:
+    """Returns what makes a flag's value of its text."""
+    rule = flag.rule or Constraint("", lambda _: True)
+    if rule.choices:
+        return absl_flags.EnumParser(rule.choices)
+    if bool in flag.kinds:
         return _Boolean()
-    if limits["parse"] is not None:
-        return _Converted(limits["parse"])
-    if kind.startswith("int"):
-        return _Whole(limits["least"], limits["most"])
-    if kind.startswith("float"):
-        return _Number(limits["least"], limits["most"])
-    kinds = {"Path": _path, "tuple[tuple": pair, "tuple": _entries}
-    return _Converted(next((kinds[start] for start in kinds if kind.startswith(start)), str))
+    if flag.convert is not None:
+        return _Converted(flag.convert)
+    if int in flag.kinds:
+        return _Whole(rule.least, rule.most)
+    if float in flag.kinds:
+        return _Number(rule.least, rule.most)
+    entries = _entry_kinds(flag)
+    return _Converted(
+        _path if Path in flag.kinds else pair if tuple in entries else _entries if entries else str
+    )
 
 
 @contextlib.contextmanager
@@ -200,7 +187,7 @@ class _Number(absl_flags.FloatParser):
 
 
 def _path(text: str) -> Path:
-    if not text or text.startswith("--"):
+    if not text:
         raise ValueError("must be a path")
     return Path(os.path.expanduser(text))
 
@@ -237,48 +224,46 @@ def from_values(kind: type[Values], values: Mapping[str, Any]) -> Values:
     Raises:
         UsageError: an unknown name, or a value that cannot be used.
     """
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    flags = {flag.name: flag for flag in declared(kind)}
     converted = {}
     for name, value in values.items():
-        if name not in fields:
+        if name not in flags:
             raise UsageError(f"--{name}: no such flag")
         if value is None:
             continue
         try:
-            converted[name] = _convert(fields[name], value)
+            converted[name] = _convert(flags[name], value)
         except ValueError as error:
             raise UsageError(f"--{name}: {error}, received {value!r}") from None
     return kind(**converted)
 
 
-def _convert(field: dataclasses.Field[Any], value: Any) -> Any:
-    kind = str(field.type)
-    if isinstance(value, list | tuple) and kind.startswith("tuple"):
-        return tuple(value) if "float" in kind else tuple(map(str, value))
+def _convert(flag: Declaration, value: Any) -> Any:
+    entries = _entry_kinds(flag)
+    if isinstance(value, list | tuple) and entries:
+        return tuple(value) if float in entries else tuple(map(str, value))
     if isinstance(value, bool):
-        fits = kind.startswith("bool")
+        fits = bool in flag.kinds
     elif isinstance(value, int | float):
-        fits = "int" in kind or "float" in kind
+        fits = not {int, float}.isdisjoint((*flag.kinds, *entries))
     else:
         fits = isinstance(value, str | Path)
     if not fits:
-        raise ValueError(f"must be {' or '.join(_choices(field)) or f'a value of type {kind}'}")
-    return _parser(field).parse(value if isinstance(value, bool) else str(value))
+        choices = flag.rule.choices if flag.rule else ()
+        raise ValueError(f"must be {' or '.join(choices) or f'a value of type {_spelt(flag)}'}")
+    return _parser(flag).parse(value if isinstance(value, bool) else str(value))
 
 
-def _choices(field: dataclasses.Field[Any]) -> tuple[str, ...]:
-    """Returns the accepted words: those declared, or those of a `Literal`."""
-    return tuple(field.metadata["choices"]) or tuple(re.findall(r"'(\w+)'", str(field.type)))
+def _spelt(flag: Declaration) -> str:
+    """Returns a flag's types in words."""
+    names = [kind.__name__ if isinstance(kind, type) else str(kind) for kind in flag.kinds]
+    return " | ".join(names + ["None"] * (flag.default is None)).replace("typing.", "")
 
 
-def _name(field: dataclasses.Field[Any]) -> str:
-    return str(field.metadata.get("name") or field.name)
-
-
-def _meaning(field: dataclasses.Field[Any]) -> str:
-    default, text = field.default, str(field.metadata["help"])
-    if choices := _choices(field):
-        text = f"<{'|'.join(choices)}>: {text}"
+def _meaning(flag: Declaration) -> str:
+    default, text = flag.default, flag.meaning
+    if flag.rule and flag.rule.choices:
+        text = f"<{'|'.join(flag.rule.choices)}>: {text}"
     if default is dataclasses.MISSING:
         return f"{text} Required."
     if default is None or default == () or isinstance(default, bool) or "Default:" in text:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 
 from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
+from neucrowd_tf.declare import one_of, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
@@ -32,18 +33,18 @@ class Flags(TableOptions):
     Fill in the column label and pass the file to --gold of aggregate, report, relabel or run.
     """
 
-    annotations: Path = flag(help=ANNOTATIONS)
-    size: int = flag(50, least=1, help="Number of items to draw.")
-    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
-    by: str = flag(
-        "random",
-        choices=tuple(USES),
-        help="How items are drawn: `random` for estimates, `doubt` for the most doubtful labels.",
-    )
-    gold: Path | None = flag(
-        None, help="CSV task,label: gold labels that exist already. Their items are not drawn."
-    )
-    seed: int = flag(0, least=0, help="Seed of the random draw.")
+    annotations: Annotated[Path, ANNOTATIONS]
+    size: Annotated[int, whole(1), "Number of items to draw."] = 50
+    output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT
+    by: Annotated[
+        str,
+        one_of(*USES),
+        "How items are drawn: `random` for estimates, `doubt` for the most doubtful labels.",
+    ] = "random"
+    gold: Annotated[
+        Path | None, "CSV task,label: gold labels that exist already. Their items are not drawn."
+    ] = None
+    seed: Annotated[int, whole(0), "Seed of the random draw."] = 0
 
 
 def gold(flags: Flags) -> list[str]:

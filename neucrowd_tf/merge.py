@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
+from typing import Annotated
 
 from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
 from neucrowd_tf.io.labels import read_annotations
@@ -27,12 +27,13 @@ class Flags(TableOptions):
     say how a file is read apply to both files; a named column, to the file that has it.
     """
 
-    annotations: Path = flag(help=ANNOTATIONS)
-    labels: Path = flag(
-        help="File of new labels: task,worker,label, or another layout that --annotations accepts."
-        " Rows without a label are ignored."
-    )
-    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
+    annotations: Annotated[Path, ANNOTATIONS]
+    labels: Annotated[
+        Path,
+        "File of new labels: task,worker,label, or another layout that --annotations accepts."
+        " Rows without a label are ignored.",
+    ]
+    output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT
 
 
 def merge(flags: Flags) -> list[str]:

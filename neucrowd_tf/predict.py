@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from neucrowd_tf.commands.run_files import ExportedNames
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
@@ -163,13 +162,13 @@ class Flags(TableOptions):
     A SavedModel is a program: use only models that you trust.
     """
 
-    model: Path = flag(help="Folder saved_model of a run with --export.")
-    features: Path | None = flag(None, help="CSV, Parquet or NPY of items and their features.")
-    texts: Path | None = flag(None, help="CSV task,text, for a model of texts.")
-    images: Path | None = flag(None, help="Folder of images, whose file names are item names.")
-    encoder: str | None = flag(None, help="With --texts: the sentence encoder, if it has moved.")
-    output: Path = flag(help="CSV to write: task,predicted,p_<class>... `-` prints.")
-    ignore_columns: tuple[str, ...] = flag((), help="Columns of --features to leave out.")
+    model: Annotated[Path, "Folder saved_model of a run with --export."]
+    features: Annotated[Path | None, "CSV, Parquet or NPY of items and their features."] = None
+    texts: Annotated[Path | None, "CSV task,text, for a model of texts."] = None
+    images: Annotated[Path | None, "Folder of images, whose file names are item names."] = None
+    encoder: Annotated[str | None, "With --texts: the sentence encoder, if it has moved."] = None
+    output: Annotated[Path, "CSV to write: task,predicted,p_<class>... `-` prints."]
+    ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
 
 
 def predict(flags: Flags) -> list[str]:

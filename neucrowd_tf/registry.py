@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.arguments import nest, nested_names, whole
 from neucrowd_tf.datasets.core import CrowdDataset
+from neucrowd_tf.declare import nest, nested_names, whole
 from neucrowd_tf.errors import UsageError
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from neucrowd_tf.commands.command_line import (
     write_outputs,
 )
 from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
+from neucrowd_tf.declare import number, whole
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -44,22 +44,23 @@ MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 class Flags(LabelFlags):
     """Lists the labels to ask for next, the most useful first: item, annotator and reason."""
 
-    run: Path | None = flag(None, help="Run with --dataset=table, whose labels are used.")
-    budget: int = flag(least=1, help="Number of labels to ask for; with --cost, their price.")
-    output: Path = flag(STDOUT, help=f"CSV to write: {','.join(HEADER)}. `-` prints.")
-    probabilities: Path | None = flag(
-        None, help="CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
-    )
-    cost: Path | None = flag(None, help="CSV annotator,cost: price of one label of each.")
-    least_gain: float = flag(
-        0.0, least=0, help="Stopping rule: leaves out labels whose gain (per cost) is smaller."
-    )
-    seed: int = flag(0, least=0, help="Seed of the consensus' random draws.")
-    most_each: int | None = flag(None, least=1, help="Labels per annotator, at most.")
-    per_task: int = flag(2, least=1, help="Largest number of labels per item.")
-    ask: tuple[str, ...] = flag(
-        (), help="Annotators that can be asked, also new ones. Default: all that are not models."
-    )
+    run: Annotated[Path | None, "Run with --dataset=table, whose labels are used."] = None
+    budget: Annotated[int, whole(1), "Number of labels to ask for; with --cost, their price."]
+    output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT
+    probabilities: Annotated[
+        Path | None, "CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
+    ] = None
+    cost: Annotated[Path | None, "CSV annotator,cost: price of one label of each."] = None
+    least_gain: Annotated[
+        float, number(least=0), "Stopping rule: leaves out labels whose gain (per cost) is smaller."
+    ] = 0.0
+    seed: Annotated[int, whole(0), "Seed of the consensus' random draws."] = 0
+    most_each: Annotated[int | None, whole(1), "Labels per annotator, at most."] = None
+    per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
+    ask: Annotated[
+        tuple[str, ...],
+        "Annotators that can be asked, also new ones. Default: all that are not models.",
+    ] = ()
 
 
 def relabel(flags: Flags) -> list[str]:

@@ -22,7 +22,7 @@ from sklearn.base import clone
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import check_arguments, declared
+from neucrowd_tf.declare import check_arguments, declared
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load

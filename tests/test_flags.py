@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from neucrowd_tf import aggregate, convert, flags, predict, relabel
+from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import NAMES, Options, check, parse
 from neucrowd_tf.io.schema import TableOptions
@@ -109,7 +110,13 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
         ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
         ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
-        ([*GIVEN, "--output_dir", "--resume"], "--output_dir=--resume: must be a path"),
+        ([*GIVEN, "--missing", "--resume"], "--missing=--resume: must be a value, not a flag"),
+        ([*GIVEN, "--multi_label", "--resume"], "--multi_label=--resume: must be a value"),
+        ([*GIVEN, "--separator", "--resume"], "--separator=--resume: must be a value"),
+        (
+            [*GIVEN, "--output_dir", "--resume"],
+            "--output_dir=--resume: must be a value, not a flag",
+        ),
         ([*GIVEN, "--truth=x.csv"], "--truth: only with --dataset=table."),
         ([*GIVEN, "--separator=ab"], "--separator=ab: expected one ASCII sign"),
         ([*GIVEN, "--scheduler=tcp://h:1", "--jobs=2"], "--jobs: not with --scheduler"),
@@ -149,9 +156,8 @@ def test_unused_flags_are_accepted(items: list[str]) -> None:
 @pytest.mark.parametrize("kind", [Options, *(command.Flags for command in COMMANDS)])
 def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     assert issubclass(kind, TableOptions)
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    for field in dataclasses.fields(TableOptions):
-        assert fields[field.name].metadata["help"] == field.metadata["help"]
+    meanings = {flag.name: flag.meaning for flag in declared(kind)}
+    assert all(meanings[flag.name] == flag.meaning for flag in declared(TableOptions))
     text = flags.help_text(kind, "neucrowd x")
     assert all(f"--{name}:" in text or f"--[no]{name}:" in text for name in NAMES)
     assert max(map(len, text.splitlines())) <= 100
@@ -170,3 +176,10 @@ def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> 
     assert relabel.main(["--annotations=x"]) == 2
     line = "error: --budget is missing: Number of labels to ask for; with --cost, their"
     assert capsys.readouterr().err.startswith(line)
+
+
+def test_help_without_docstrings() -> None:
+    """With PYTHONOPTIMIZE=2 a dataclass has its signature for a docstring."""
+    kind = dataclasses.make_dataclass("Kind", [("n", Annotated[int, "A number."], 1)])
+    shown = flags.help_text(kind, "neucrowd x")
+    assert "Kind(" not in shown and "--n" in shown

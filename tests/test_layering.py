@@ -16,8 +16,8 @@ from tests.processes import python
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
     ("errors", "stopping"),
-    ("arguments", "flags", "metrics", "names"),
-    ("annotations",),
+    ("declare", "metrics", "names"),
+    ("annotations", "flags"),
     ("io",),
     ("commands",),
     ("persistence", "datasets.core", "datasets.splits"),

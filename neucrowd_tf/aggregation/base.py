@@ -7,7 +7,7 @@ import contextvars
 import reprlib
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,9 +15,8 @@ from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.annotations.statistics import known_codes
-from neucrowd_tf.arguments import (
+from neucrowd_tf.declare import (
     Constraint,
-    argument,
     check_arguments,
     declared,
     estimator,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
-Prior: TypeAlias = "Literal['update', 'uniform'] | ArrayLike"
+Prior: TypeAlias = Literal["update", "uniform"] | ArrayLike
 Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
@@ -69,13 +68,13 @@ class Aggregator(Persistent):
 
     needs_identities: ClassVar[bool] = True  # whether it has to know who gave each label
 
-    ties: Ties = argument(
-        "first",
+    ties: Annotated[
+        Ties,
         one_of("random", "first", "prior"),
         'what decides between equally probable classes: "random" (with `seed`), "first" (the lowest'
         ' class code) or "prior" (the class that is commoner over all instances).',
-    )
-    seed: int = argument(0, whole(0), "for what is random.")
+    ] = "first"
+    seed: Annotated[int, whole(0), "for what is random."] = 0
     labels_: Codes = fitted()
     probas_: Array = fitted()
     priors_: Array = fitted()

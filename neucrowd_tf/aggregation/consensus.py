@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.special import softmax
@@ -32,7 +32,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
     ZeroBasedSkill,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
@@ -123,9 +123,9 @@ class Consensus(Aggregator):
 
     needs_identities: ClassVar[bool] = False
 
-    best: int = argument(3, whole(1), "methods to average.")
-    folds: int = argument(5, whole(2), "parts that annotations are held out in.")
-    restarts: int = argument(10, whole(2), "starts of EBCC, the first with one group a class.")
+    best: Annotated[int, whole(1), "methods to average."] = 3
+    folds: Annotated[int, whole(2), "parts that annotations are held out in."] = 5
+    restarts: Annotated[int, whole(2), "starts of EBCC, the first with one group a class."] = 10
     chosen_: tuple[str, ...] = fitted()
     gain_: float = fitted()
     scores_: dict[str, float] = fitted()

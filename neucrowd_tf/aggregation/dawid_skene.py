@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +22,7 @@ from neucrowd_tf.aggregation.sums import (
     skills_of,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, flag, number
+from neucrowd_tf.declare import estimator, number
 
 # Deviation: pseudo-counts are added to equation 2.3, so EM climbs the posterior under Dirichlet
 # priors rather than the likelihood; an annotator's few labels then never make a label impossible.
@@ -153,23 +154,21 @@ class DawidSkene(IterativeAggregator):
         Balasubramanian (2018), Fast Dawid-Skene.
     """
 
-    smoothing: float = argument(
-        0.01, number(least=0), "pseudo-count for every cell of every confusion matrix."
-    )
-    prior: Prior = argument(
-        "update",
-        None,
+    smoothing: Annotated[
+        float, number(least=0), "pseudo-count for every cell of every confusion matrix."
+    ] = 0.01
+    prior: Annotated[
+        Prior,
         '"update" estimates the class prior, "uniform" holds it uniform, an array `[C]` is held.',
-    )
-    one_coin: bool = argument(
-        False, flag, "one probability of being right for each annotator instead of a matrix."
-    )
-    hard: bool = argument(
-        False,
-        flag,
+    ] = "update"
+    one_coin: Annotated[
+        bool, "one probability of being right for each annotator instead of a matrix."
+    ] = False
+    hard: Annotated[
+        bool,
         "whether an instance counts only for its most probable class in the M-step (Fast"
         " Dawid-Skene), which needs fewer iterations.",
-    )
+    ] = False
     tol: float = 1e-7
 
     def latent_model(self, num_classes: int) -> DawidSkeneModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import digamma
@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.ibcc import RIGHT, WRONG, diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 
 GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 # A group with less than this many instances is left out of further sums: its share of the prior
@@ -166,8 +166,8 @@ class EBCC(IterativeAggregator):
         crowdsourcing, section 4.
     """
 
-    groups: int = argument(10, whole(1), "groups of a class, M.")
-    restarts: int = argument(20, whole(1), "random starts; the best bound is kept.")
+    groups: Annotated[int, whole(1), "groups of a class, M."] = 10
+    restarts: Annotated[int, whole(1), "random starts; the best bound is kept."] = 20
     max_iter: int = 500
     bounds_: Array = fitted()
 

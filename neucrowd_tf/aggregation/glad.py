@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted
+from neucrowd_tf.declare import estimator, fitted
 
 # Deviation: C classes, with wrong labels equally likely.
 # Deviation: at most a few steps of L-BFGS from the last parameters, where the paper climbs by
@@ -149,11 +149,10 @@ class Glad(IterativeAggregator):
 
     m_step_iter: ClassVar[int] = 5  # most steps of L-BFGS in an M-step
 
-    prior: Prior = argument(
-        "uniform",
-        None,
+    prior: Annotated[
+        Prior,
         '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` is held.',
-    )
+    ] = "uniform"
     tol: float = 1e-5
     abilities_: Array = fitted()
     difficulties_: Array = fitted()

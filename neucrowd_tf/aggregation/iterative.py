@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 
 
 # Deviation: IBCC, EBCC and BWA stop by their objective, not by how far a posterior moves, so that
@@ -30,10 +30,10 @@ class IterativeAggregator(Aggregator):
             falls; a ConvergenceWarning if it still rises after `max_iter`.
     """
 
-    max_iter: int = argument(100, whole(1), "most iterations.")
-    tol: float = argument(
-        1e-6, tolerance, "stops when the objective rises by less than this for each annotation."
-    )
+    max_iter: Annotated[int, whole(1), "most iterations."] = 100
+    tol: Annotated[
+        float, tolerance, "stops when the objective rises by less than this for each annotation."
+    ] = 1e-6
     n_iter_: int = fitted()
     history_: Array = fitted()
     converged_: bool = fitted()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, whole
+from neucrowd_tf.declare import estimator, whole
 
 
 def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: int) -> Array:
@@ -56,7 +58,7 @@ class Kos(Aggregator):
         systems; (2013), Efficient crowdsourcing for multi-class labeling, for C classes.
     """
 
-    max_iter: int = argument(100, whole(1), "rounds of messages.")
+    max_iter: Annotated[int, whole(1), "rounds of messages."] = 100
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Passes messages; gold labels replace what is inferred."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
-from neucrowd_tf.arguments import argument, estimator, fitted, one_of, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 
 # Variational Bayes: both counts of theta's beta prior, the Dirichlet count of a guessed label.
 KNOWING, SAYING = 0.5, 10.0
@@ -143,10 +143,10 @@ class Mace(IterativeAggregator):
         Hovy et al. (2013), "Learning whom to trust with MACE", sections 2 and 3.
     """
 
-    method: Literal["vb", "em"] = argument(
-        "vb", one_of("vb", "em"), "variational Bayes, or EM with pseudo-counts of .01 / C."
-    )
-    restarts: int = argument(10, whole(1), "random starts; the best objective is kept.")
+    method: Annotated[
+        Literal["vb", "em"], "variational Bayes, or EM with pseudo-counts of .01 / C."
+    ] = "vb"
+    restarts: Annotated[int, whole(1), "random starts; the best objective is kept."] = 10
     max_iter: int = 200
     competences_: Array = fitted()
     habits_: Array = fitted()

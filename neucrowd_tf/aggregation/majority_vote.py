@@ -11,7 +11,7 @@ from neucrowd_tf.aggregation.base import Aggregator, Codes, Ties, apply_gold, no
 from neucrowd_tf.aggregation.sums import skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
-from neucrowd_tf.arguments import estimator
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.errors import UsageError
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Array, tolerance
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import WeightedVote
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 
 
 def agreement_matrix(shard: Shard) -> tuple[Array, Array]:
@@ -75,10 +77,10 @@ class Mmsr(WeightedVote):
         completion, algorithm 1.
     """
 
-    max_iter: int = argument(1000, whole(1), "most rounds of means.")
-    tol: float = argument(
-        1e-8, tolerance, "stops when the product of the two factors moves by less than this."
-    )
+    max_iter: Annotated[int, whole(1), "most rounds of means."] = 1000
+    tol: Annotated[
+        float, tolerance, "stops when the product of the two factors moves by less than this."
+    ] = 1e-8
     n_iter_: int = fitted()
     converged_: bool = fitted()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from neucrowd_tf.aggregation.base import (
@@ -14,7 +16,7 @@ from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, number
+from neucrowd_tf.declare import estimator, number
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01
@@ -46,9 +48,9 @@ class ShrunkDawidSkene(IterativeAggregator):
         >>> labels = ShrunkDawidSkene().fit_predict(load_cancer(seed=0).annotations)
     """
 
-    strength: float = argument(
-        4.0, number(least=0), "labels of the average annotator added for each true class."
-    )
+    strength: Annotated[
+        float, number(least=0), "labels of the average annotator added for each true class."
+    ] = 4.0
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         with without_convergence_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, whole
+from neucrowd_tf.declare import estimator, fitted, whole
 from neucrowd_tf.errors import DataError
 
 HALVE_EVERY = 20  # steps of ZBS after which their length is halved
@@ -101,7 +102,7 @@ class ZeroBasedSkill(WeightedVote):
         As crowd-kit's ZeroBasedSkill.
     """
 
-    max_iter: int = argument(100, whole(1), "steps.")
+    max_iter: Annotated[int, whole(1), "steps."] = 100
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
@@ -149,7 +150,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
         crowdsourcing, algorithm 1.
     """
 
-    max_iter: int = argument(100, whole(1), "most votes.")
+    max_iter: Annotated[int, whole(1), "most votes."] = 100
     n_iter_: int = fitted()
     converged_: bool = fitted()
 

@@ -23,6 +23,8 @@ class Estimate(NamedTuple):
     def of(cls, value: float, draws: ArrayLike, level: float = LEVEL) -> Self:
         """Returns a value with the interval of its draws, which holds the value."""
         values, ends = np.asarray(draws, np.float64), [(1 - level) / 2, (1 + level) / 2]
+        if np.isnan(values).all():  # NumPy warns
+            return cls(value, float("nan"), float("nan"))
         low, high = np.nanquantile(values, ends)
         return cls(value, min(float(low), value), max(float(high), value))
 

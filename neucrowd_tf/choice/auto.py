@@ -7,25 +7,14 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.aggregation import base
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import (
-    Constraint,
-    argument,
-    estimator,
-    fitted,
-    many,
-    none,
-    number,
-    one_of,
-    text,
-    whole,
-)
 from neucrowd_tf.choice import pooling, search
 from neucrowd_tf.choice.average import Average, mean_logits
 from neucrowd_tf.choice.candidates import (
@@ -39,6 +28,7 @@ from neucrowd_tf.choice.candidates import (
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
 from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
+from neucrowd_tf.declare import Constraint, estimator, fitted, many, none, number, text, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
@@ -47,10 +37,6 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 from neucrowd_tf.training.validation import consensus_labels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most
@@ -114,33 +100,31 @@ class Auto(CrowdEstimator):
     takes_texts: ClassVar[bool] = True  # each fold converts its texts
     distributed: ClassVar[bool] = True
 
-    methods: Sequence[str] | None = argument(
-        None,
-        none | many(text, "methods' names", least=0),
+    methods: Annotated[
+        Sequence[str] | None,
+        many(text, "methods' names", least=0),
         "candidates, or methods with their defaults, to try; None takes those that suit the data"
         " and the budget. Majority vote with logistic regression is always among them.",
-        positional=True,
-    )
-    folds: int = argument(3, whole(2), "number of folds of the cross-validation.")
-    target: Literal["as_trained", "balanced"] = argument(
-        "as_trained",
-        one_of("as_trained", "balanced"),
+    ] = dataclasses.field(default=None, kw_only=False)
+    folds: Annotated[int, whole(2), "number of folds of the cross-validation."] = 3
+    target: Annotated[
+        Literal["as_trained", "balanced"],
         'whether classes will be as frequent as in training, or ("balanced") equally frequent: then'
         " they count equally in the choice, and probabilities are divided by the classes' shares.",
-    )
-    gold: Any = argument(
-        None, none | _GOLD, "true labels of some items, which help to choose and to calibrate."
-    )
-    budget: float | None = argument(
-        None,
-        none | number(above=0),
+    ] = "as_trained"
+    gold: Annotated[
+        Any, none | _GOLD, "true labels of some items, which help to choose and to calibrate."
+    ] = None
+    budget: Annotated[
+        float | None,
+        number(above=0),
         "predicted seconds of all cores together for the candidates. The least useful for their"
         f" cost are left out, and the better ones are fitted up to {FITS} times. None is"
         f" {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
-    )
-    jobs: int | None = argument(
-        None, none | whole(1), "number of candidates that run at a time; None takes one per core."
-    )
+    ] = None
+    jobs: Annotated[
+        int | None, whole(1), "number of candidates that run at a time; None takes one per core."
+    ] = None
 
     recommendation_: dict[str, Any] = fitted()
     estimator_: Any = fitted()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from neucrowd_tf.arguments import estimator, fitted
+from neucrowd_tf.declare import estimator, fitted
 from neucrowd_tf.training.estimator import CrowdEstimator
 
 # A smaller probability counts as this, so that one certain member does not overrule all others.

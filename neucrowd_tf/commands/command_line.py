@@ -11,10 +11,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Annotated, TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest, flag, parse
+from neucrowd_tf.flags import HelpRequest, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
 
@@ -30,13 +30,13 @@ class LabelFlags(TableOptions):
     The flags of `TableOptions`, the files, and which annotators are models.
     """
 
-    annotations: Path | None = flag(None, help=ANNOTATIONS)
-    gold: Path | None = flag(
-        None,
-        help="CSV task,label: true labels of some items. They are kept, and calibrate the"
+    annotations: Annotated[Path | None, ANNOTATIONS] = None
+    gold: Annotated[
+        Path | None,
+        "CSV task,label: true labels of some items. They are kept, and calibrate the"
         " probabilities; --method=auto also chooses by them.",
-    )
-    model_annotator: tuple[str, ...] = flag((), help=MODEL_ANNOTATOR)
+    ] = None
+    model_annotator: Annotated[tuple[str, ...], MODEL_ANNOTATOR] = ()
 
 
 def run_command(

@@ -5,14 +5,12 @@ A penalty is put on the matrix's trace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from typing import Annotated, Any, Literal
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers.heads.confusion import Normalisation
+from neucrowd_tf.declare import estimator, number
 
 
 @registered(
@@ -37,19 +35,17 @@ class AnnoReg(AnnotatorEstimator):
         confusion; DASC, section 3.3.
     """
 
-    normalisation: Normalisation = argument(
-        "row",
-        one_of("row", "column"),
+    normalisation: Annotated[
+        Literal["row", "column"],
         '"row" makes each matrix a confusion matrix [true, observed]; "column" is eq. 10 as'
         " published.",
-        positional=True,
-    )
-    trace_weight: float = argument(
-        0.01, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
-    )
-    initial: float = argument(
-        2.0, number(least=0), "the matrices' logits are `initial` times the identity at first."
-    )
+    ] = dataclasses.field(default="row", kw_only=False)
+    trace_weight: Annotated[
+        float, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
+    ] = 0.01
+    initial: Annotated[
+        float, number(least=0), "the matrices' logits are `initial` times the identity at first."
+    ] = 2.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.confusion import ConfusionHead

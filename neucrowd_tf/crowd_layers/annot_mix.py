@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from neucrowd_tf.arguments import argument, estimator, number, whole
 from neucrowd_tf.crowd_layers.instance_layer import SharedFeaturesLayer
 from neucrowd_tf.crowd_layers.presets import INSTANCE_PRESETS, registered
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -35,13 +35,13 @@ class AnnotMix(SharedFeaturesLayer):
     # What is mixed are features as they are given.
     standardised_once: ClassVar[bool] = False
 
-    alpha: float = argument(
-        1.0, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
-    )
-    eta: float = argument(
-        0.9, number(above=0, below=1), "how often an annotator is right before training."
-    )
-    embedding_size: int = argument(128, whole(1), "of instances and annotators.")
+    alpha: Annotated[
+        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+    ] = 1.0
+    eta: Annotated[
+        float, number(above=0, below=1), "how often an annotator is right before training."
+    ] = 0.9
+    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 128
 
     # Deviation: the papers have one rate; where features are not fixed, matrices that see the
     # instance learn its labels before the classifier does, and classes swap.

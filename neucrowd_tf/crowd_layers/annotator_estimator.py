@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.crowd_layers.classifier import (
     CLASS_WEIGHT,
     ClassifierEstimator,
@@ -21,6 +21,7 @@ from neucrowd_tf.crowd_layers.imbalance import (
     class_weights,
     resampled_multiplicities,
 )
+from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.training.estimator import Snapshots, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks
 from neucrowd_tf.training.run import Run
@@ -78,27 +79,27 @@ class AnnotatorEstimator(Snapshots, ClassifierEstimator):
     requires_identities: ClassVar[bool] = True
     reads_datasets: ClassVar[bool] = True
 
-    imbalance: str = argument(
-        "none",
+    imbalance: Annotated[
+        str,
         one_of(*IMBALANCES),
         '"none" (cross-entropy), "resampling", "reweighting", "focal" or "cb_focal".',
-    )
-    class_weight: Any = argument(
-        None, CLASS_WEIGHT, 'weights of annotations by class, such as {"cat": 2.0}; others weigh 1.'
-    )
-    restarts: int = argument(
-        2,
+    ] = "none"
+    class_weight: Annotated[
+        Any, CLASS_WEIGHT, 'weights of annotations by class, such as {"cat": 2.0}; others weigh 1.'
+    ] = None
+    restarts: Annotated[
+        int,
         whole(0),
         "how often a fit starts again if it almost never predicts a class that annotators agree on."
         " Each has another seed, and a crowd layer starts nearer to the identity. If all fail,"
         " there is a warning.",
-    )
-    annotator_learning_rate: float | None = argument(
-        None,
-        none | number(least=0),
+    ] = 2
+    annotator_learning_rate: Annotated[
+        float | None,
+        number(least=0),
         "of the annotators' weights, which have few labels each and move little at the"
         " classifier's; None is `learning_rate`, 0 leaves them as they start.",
-    )
+    ] = None
 
     confusion_matrices_: NDArray[np.float32] = fitted()
 

@@ -8,21 +8,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import (
-    Constraint,
-    argument,
-    estimator,
-    fitted,
-    flag,
-    none,
-    number,
-    one_of,
-    whole,
-)
+from neucrowd_tf.declare import Constraint, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.estimator import NetworkCache, ReusesNetworks, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
@@ -32,7 +23,6 @@ from neucrowd_tf.training.validation import consensus_labels, hold_out, validati
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import NDArray
 
 CLASS_WEIGHT = none | Constraint(
     "class names with numbers from 0",
@@ -101,35 +91,32 @@ class ClassifierEstimator(ReusesNetworks, ChoosesEpoch):
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
 
-    base: Any = argument(
-        "dense",
+    base: Annotated[
+        Any,
         network(BASES),
         'a name ("dense", or "small_cnn" and "resnet18" for images), or a configuration such as'
         ' `{"hidden_units": [256, 128], "batch_norm": True}`. Also a Keras classifier with C'
         " probabilities or logits, which is copied, or a function of (input shape, C) that makes"
         ' one. Also "module:function", or a name of keras.applications such as "MobileNetV2"'
         " (untrained).",
-        positional=True,
-    )
-    standardise: bool | Literal["square_root"] = argument(
-        True,
-        flag | one_of("square_root"),
+    ] = dataclasses.field(default="dense", kw_only=False)
+    standardise: Annotated[
+        bool | Literal["square_root"],
         "whether features are scaled to mean 0 and standard deviation 1 on the training instances;"
         ' "square_root" takes their signed square root first.',
-    )
-    augment: bool = argument(False, flag, "shift and mirror images while training.")
-    schedule: Literal["constant", "cosine"] = argument(
-        "constant",
-        one_of("constant", "cosine"),
+    ] = True
+    augment: Annotated[bool, "shift and mirror images while training."] = False
+    schedule: Annotated[
+        Literal["constant", "cosine"],
         'of the learning rates: "cosine" lets them fall to 0 over the epochs.',
-    )
-    epochs: int = argument(50, whole(1), "passes over the instances.")
-    monitor: str | None = argument(
-        None,
-        none | one_of("accuracy", "log_loss", "auc", "loss"),
+    ] = "constant"
+    epochs: Annotated[int, whole(1), "passes over the instances."] = 50
+    monitor: Annotated[
+        str | None,
+        one_of("accuracy", "log_loss", "auc", "loss"),
         'None trains all epochs; "accuracy", "log_loss" or "auc" keeps the best epoch on validation'
         ' data, "loss" that with the least training loss.',
-    )
+    ] = None
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()

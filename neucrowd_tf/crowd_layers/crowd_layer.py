@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, number
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
+from neucrowd_tf.declare import estimator, number
 
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
 
@@ -33,12 +33,12 @@ class CrowdLayer(AnnotatorEstimator):
         Rodrigues and Pereira (2018), Deep learning from crowds; DASC, section 3.3.
     """
 
-    initial: float = argument(
-        1.0,
+    initial: Annotated[
+        float,
         number(least=0),
         'the matrices are `initial` times the identity at first; 4 starts near "everybody is right"'
         " with eight classes.",
-    )
+    ] = 1.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.crowd_connection import CrowdConnection

@@ -5,21 +5,21 @@ The classifiers share features.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, number, whole
 from neucrowd_tf.crowd_layers.classifier import Network
 from neucrowd_tf.crowd_layers.instance_layer import InstanceLayer
 from neucrowd_tf.crowd_layers.presets import PRESETS, registered
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import NDArray
 
 
 @registered(
@@ -49,12 +49,12 @@ class WeightedDoctorNet(InstanceLayer):
         DASC, section 3.3.
     """
 
-    weight_epochs: int = argument(
-        50, whole(0), "epochs of the second phase; 0 leaves the plain mean."
-    )
-    weight_learning_rate: float = argument(
-        0.01, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
-    )
+    weight_epochs: Annotated[
+        int, whole(0), "epochs of the second phase; 0 leaves the plain mean."
+    ] = 50
+    weight_learning_rate: Annotated[
+        float, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
+    ] = 0.01
 
     annotator_weights_: NDArray[np.float32] = fitted()
     weight_history_: dict[str, list[float]] = fitted()

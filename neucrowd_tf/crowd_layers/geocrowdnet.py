@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any, Literal
 
-from neucrowd_tf.arguments import argument, estimator, number, one_of
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import registered
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers.heads.geocrowdnet import Volume
+from neucrowd_tf.declare import estimator, number
 
 
 @registered(
@@ -30,10 +27,10 @@ class GeoCrowdNetW(AnnotatorEstimator):
         Ibrahim et al. (2023), eqs. 8 (F) and 9 (W).
     """
 
-    volume: Volume = argument(
-        "W", one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
-    )
-    volume_weight: float = argument(1e-3, number(least=0), "lambda of eqs. 8 and 9.")
+    volume: Annotated[
+        Literal["F", "W"], 'whose: "F", the class probabilities\', or "W", the matrices\'.'
+    ] = "W"
+    volume_weight: Annotated[float, number(least=0), "lambda of eqs. 8 and 9."] = 1e-3
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         from neucrowd_tf.crowd_layers.heads.geocrowdnet import GeoCrowdNetHead
@@ -53,4 +50,4 @@ class GeoCrowdNetF(GeoCrowdNetW):
         Ibrahim et al. (2023), eq. 8.
     """
 
-    volume: Volume = "F"
+    volume: Literal["F", "W"] = "F"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.arguments import estimator
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import blocks_of
 

@@ -8,13 +8,14 @@ import itertools
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, share, whole
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
@@ -42,12 +43,12 @@ class ClassifierArguments:
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
 
-    base: Any = argument(
-        "dense", network(BASES), "the classifier, as for `CrowdLayer`.", positional=True
+    base: Annotated[Any, network(BASES), "the classifier, as for `CrowdLayer`."] = (
+        dataclasses.field(default="dense", kw_only=False)
     )
-    standardise: bool | Literal["square_root"] = argument(
-        True, flag | one_of("square_root"), "scaling of the features, as for `CrowdLayer`."
-    )
+    standardise: Annotated[
+        bool | Literal["square_root"], "scaling of the features, as for `CrowdLayer`."
+    ] = True
 
     def dl_cl(self, **training: Any) -> CrowdLayer:
         """Returns the untrained DL-CL, with arguments of `CrowdLayer` for its training."""
@@ -89,54 +90,52 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    pretrain_epochs: int = argument(15, whole(1), "of DL-CL.")
-    pretrain_batch: int = argument(64, whole(1), "instances in a batch of DL-CL.")
-    pretrain_learning_rate: float = argument(1e-3, _rate, "Adam's for DL-CL.")
-    game_pretrain_epochs: int = argument(
-        10, whole(0), "passes of the generator, then of discriminator and Q, before the game."
-    )
-    embedding_size: int = argument(32, whole(1), "length of all embeddings.")
-    noise_size: int = argument(8, whole(1), "length of the noise vector.")
-    information: float = argument(0.5, number(least=0), "lambda of eq. 4; 0 is CrowdG.")
-    threshold: float = argument(0.5, share, "t, the share of instances for the generator's turn.")
-    passes: int = argument(5, whole(1), "inner passes of each turn.")
-    multiplier: float | Literal["mean", "search"] = argument(
-        "mean",
+    pretrain_epochs: Annotated[int, whole(1), "of DL-CL."] = 15
+    pretrain_batch: Annotated[int, whole(1), "instances in a batch of DL-CL."] = 64
+    pretrain_learning_rate: Annotated[float, _rate, "Adam's for DL-CL."] = 1e-3
+    game_pretrain_epochs: Annotated[
+        int, whole(0), "passes of the generator, then of discriminator and Q, before the game."
+    ] = 10
+    embedding_size: Annotated[int, whole(1), "length of all embeddings."] = 32
+    noise_size: Annotated[int, whole(1), "length of the noise vector."] = 8
+    information: Annotated[float, number(least=0), "lambda of eq. 4; 0 is CrowdG."] = 0.5
+    threshold: Annotated[float, share, "t, the share of instances for the generator's turn."] = 0.5
+    passes: Annotated[int, whole(1), "inner passes of each turn."] = 5
+    multiplier: Annotated[
+        float | Literal["mean", "search"],
         one_of("mean", "search") | number(),
         'mu of eqs. 5 and 6: a number, "mean" (of the losses) or "search" (the best of five).',
-    )
-    selection: Literal["entropy", "random"] = argument(
-        "entropy",
-        one_of("entropy", "random"),
+    ] = "mean"
+    selection: Annotated[
+        Literal["entropy", "random"],
         'of cells for the discriminator: by "entropy" (section 3.3.1), "random" (CrowdInGR).',
-    )
-    instance_features: bool = argument(True, flag, "of the generator; False is CrowdInGU.")
-    annotator_identities: bool = argument(True, flag, "of the generator; False is CrowdInGI.")
-    label_correlation: bool = argument(True, flag, "whether the discriminator has the LCA decoder.")
-    two_step: bool = argument(True, flag, "False updates generator and classifier together.")
-    generator_learning_rate: float = argument(3e-4, _rate, "Adam's for the generator.")
-    classifier_learning_rate: float = argument(1e-4, _rate, "Adam's for the classifier.")
-    discriminator_learning_rate: float = argument(1e-3, _rate, "Adam's for discriminator and Q.")
-    batch_size: int = argument(100, whole(1), "instances in a batch of generator and classifier.")
-    averaging: float = argument(
-        0.8,
+    ] = "entropy"
+    instance_features: Annotated[bool, "of the generator; False is CrowdInGU."] = True
+    annotator_identities: Annotated[bool, "of the generator; False is CrowdInGI."] = True
+    label_correlation: Annotated[bool, "whether the discriminator has the LCA decoder."] = True
+    two_step: Annotated[bool, "False updates generator and classifier together."] = True
+    generator_learning_rate: Annotated[float, _rate, "Adam's for the generator."] = 3e-4
+    classifier_learning_rate: Annotated[float, _rate, "Adam's for the classifier."] = 1e-4
+    discriminator_learning_rate: Annotated[float, _rate, "Adam's for discriminator and Q."] = 1e-3
+    batch_size: Annotated[int, whole(1), "instances in a batch of generator and classifier."] = 100
+    averaging: Annotated[
+        float,
         number(least=0, below=1),
         "decay per epoch of a running average of the classifier's weights, which predicts; 0"
         " predicts with the current weights, as published.",
-    )
-    epochs: int = argument(12, whole(0), "of the game; 0 stops after DL-CL.")
-    collapse_drop: float = argument(
-        0.1,
+    ] = 0.8
+    epochs: Annotated[int, whole(0), "of the game; 0 stops after DL-CL."] = 12
+    collapse_drop: Annotated[
+        float,
         number(above=0),
         "training stops if validation accuracy falls this far below the best one. It also stops"
         " if the entropy of the predicted classes falls below half of its first value.",
-    )
-    refit: bool = argument(
-        True,
-        flag,
+    ] = 0.1
+    refit: Annotated[
+        bool,
         "if `fit` gets no validation data, train again on all instances for the number of epochs"
         " that held-out instances chose.",
-    )
+    ] = True
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()

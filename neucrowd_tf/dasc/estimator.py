@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, none, one_of, whole
 from neucrowd_tf.dasc.quality import selection_quality
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import (
@@ -22,6 +22,7 @@ from neucrowd_tf.dasc.selection import (
     SelectionName,
     pseudo_annotations,
 )
+from neucrowd_tf.declare import Constraint, estimator, fitted, none, one_of, whole
 from neucrowd_tf.training.estimator import CrowdEstimator, ReusesNetworks, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
@@ -98,33 +99,32 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
     requires_identities: ClassVar[bool] = True
     distributed: ClassVar[bool] = True
 
-    selection: SelectionName = argument(
-        "dasc",
+    selection: Annotated[
+        SelectionName,
         one_of(*SELECTORS),
         '"dasc" (eqs. 3 and 4), "confidence" (least entropy), "random", or "equal" (the same number'
         " of each class).",
-    )
-    quota: int = argument(
-        1000, whole(1), "M, the number of pseudo-annotations per round, or all if fewer are left."
-    )
-    rounds: int = argument(
-        5,
+    ] = "dasc"
+    quota: Annotated[
+        int, whole(1), "M, the number of pseudo-annotations per round, or all if fewer are left."
+    ] = 1000
+    rounds: Annotated[
+        int,
         whole(0),
         "how many times pseudo-annotations are selected and the model is refitted; rounds end early"
         " when there is a label of every annotator for every instance.",
-    )
-    pick: Literal["validation", "last"] = argument(
-        "validation",
-        one_of("validation", "last"),
+    ] = 5
+    pick: Annotated[
+        Literal["validation", "last"],
         '"last" predicts with the last round, as published. "validation" predicts with the latest'
         " round whose validation accuracy is within a standard error of the best one.",
-    )
-    seed: int = argument(
-        0,
+    ] = "validation"
+    seed: Annotated[
+        int,
         whole(0),
         "draws everything that is random; each round's model is fitted with a seed derived from it,"
         " whatever seed the model itself was given.",
-    )
+    ] = 0
 
     estimator_: Any = fitted()
     last_estimator_: Any = fitted()
@@ -351,8 +351,8 @@ class DASC(SelfTraining):
         DASC, section 3.2.
     """
 
-    estimator: Any = argument(
-        None,
+    estimator: Annotated[
+        Any,
         none
         | Constraint(
             "an estimator with predict_annotators", lambda x: hasattr(x, "predict_annotators")
@@ -360,8 +360,7 @@ class DASC(SelfTraining):
         "what is refitted each round: an estimator with `predict_annotators(features) -> [N, R,"
         " C]` (CrowdLayer, Anno-Reg, Weighted Doctor Net, or another); it is cloned, and its seed"
         " is set by `seed`. None is a `CrowdLayer()`.",
-        positional=True,
-    )
+    ] = dataclasses.field(default=None, kw_only=False)
 
     def _crowd_model(self) -> Any:
         from neucrowd_tf.crowd_layers import CrowdLayer

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Union
 
-from neucrowd_tf.arguments import argument, declared, estimator
 from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer, WeightedDoctorNet
 from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
 from neucrowd_tf.crowd_layers.presets import PRESETS, SPACE
 from neucrowd_tf.dasc.estimator import SelfTraining
+from neucrowd_tf.declare import Declaration, declared, estimator
 from neucrowd_tf.registry import register_method
 
 # M of section 4.1, by dataset and crowd layer.
@@ -50,7 +49,7 @@ class SelfTrainedLayer(SelfTraining):
         return self.layer(**{name: getattr(self, name) for name in names})
 
 
-def _of_layer(layer: type[AnnotatorEstimator]) -> list[dataclasses.Field[Any]]:
+def _of_layer(layer: type[AnnotatorEstimator]) -> list[Declaration]:
     """Returns the arguments that a layer has beside those of self-training."""
     # All rounds have the same number of epochs, and one rate; what chooses the round is fixed.
     fixed = {"patience", "min_delta", "schedule", "validation_fraction"}
@@ -81,13 +80,15 @@ def self_trained(
     body: dict[str, Any] = {
         "__module__": module or layer.__module__,
         "__doc__": f"Self-training over `{layer.__name__}`, from the arguments of both.",
-        "__annotations__": {field.name: field.type for field in fields},
+        "__annotations__": {
+            field.name: Annotated[Union[field.kinds], field.rule, field.meaning]  # noqa: UP007
+            for field in fields
+        },
         "layer": layer,
         "nested": layer.nested,
     }
     for field in fields:
-        meta = field.metadata
-        body[field.name] = argument(field.default, meta["constraint"], meta["meaning"])
+        body[field.name] = field.default
     kind = estimator(type(f"SelfTrained{layer.__name__}", (SelfTrainedLayer,), body))
     selections = SELECTIONS if presets is not None else {"dasc": SELECTIONS["dasc"]}
     presets = schedule_presets("others") if presets is None else presets

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
+from neucrowd_tf.declare import whole
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import flag, from_values
+from neucrowd_tf.flags import from_values
 from neucrowd_tf.io.schema import ANNOTATIONS
 
 KINDS = ("features", "images", "texts")
@@ -18,21 +19,22 @@ KINDS = ("features", "images", "texts")
 class TableFiles:
     """Files of --dataset=table."""
 
-    annotations: Path | None = flag(None, help=ANNOTATIONS)
-    features: Path | None = flag(
-        None, help="CSV or Parquet with `task` and numbers, or an NPY array."
+    annotations: Annotated[Path | None, ANNOTATIONS] = None
+    features: Annotated[Path | None, "CSV or Parquet with `task` and numbers, or an NPY array."] = (
+        None
     )
-    images: Path | None = flag(None, help="Instead of --features: folder of images.")
-    texts: Path | None = flag(None, help="Instead of --features: CSV task,text.")
-    truth: Path | None = flag(None, help="CSV task,label: true labels, only for evaluation.")
-    test_features: Path | None = flag(None, help="Features of the test items.")
-    test_texts: Path | None = flag(None, help="Texts of the test items.")
-    test_truth: Path | None = flag(None, help="True labels of the test items.")
-    image_size: int | None = flag(None, least=1, most=4096, help="Scales images to these pixels.")
-    unmatched: Literal["error", "drop"] = flag(
-        "error", help="What happens to labels of items that --features does not contain."
-    )
-    ignore_columns: tuple[str, ...] = flag((), help="Columns of --features to leave out.")
+    images: Annotated[Path | None, "Instead of --features: folder of images."] = None
+    texts: Annotated[Path | None, "Instead of --features: CSV task,text."] = None
+    truth: Annotated[Path | None, "CSV task,label: true labels, only for evaluation."] = None
+    test_features: Annotated[Path | None, "Features of the test items."] = None
+    test_texts: Annotated[Path | None, "Texts of the test items."] = None
+    test_truth: Annotated[Path | None, "True labels of the test items."] = None
+    image_size: Annotated[int | None, whole(1, 4096), "Scales images to these pixels."] = None
+    unmatched: Annotated[
+        Literal["error", "drop"],
+        "What happens to labels of items that --features does not contain.",
+    ] = "error"
+    ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
 
     @classmethod
     def of(cls, **values: Any) -> Self:

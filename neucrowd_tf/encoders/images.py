@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from tqdm import tqdm
 
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, text
+from neucrowd_tf.declare import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 
@@ -38,12 +39,12 @@ class ImageEncoder(Encoder):
         >>> features = encoder.transform(images)  # doctest: +SKIP
     """
 
-    source: str = argument(
-        constraint=text,
-        meaning='"keras:NAME", a network of keras.applications with its ImageNet weights from'
+    source: Annotated[
+        str,
+        text,
+        '"keras:NAME", a network of keras.applications with its ImageNet weights from'
         ' Keras\' cache; or "keras:NAME:FILE" with weights (without the top) from a file.',
-        positional=True,
-    )
+    ] = dataclasses.field(kw_only=False)
 
     takes: ClassVar[str] = "images"
     digest_: str = fitted()

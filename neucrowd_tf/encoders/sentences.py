@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, text
+from neucrowd_tf.declare import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
@@ -46,12 +47,12 @@ class SentenceEncoder(Encoder):
         >>> features = encoder.transform(["a text", "another text"])  # doctest: +SKIP
     """
 
-    source: str = argument(
-        constraint=text,
-        meaning="a folder with model.onnx and tokenizer.json, as Hugging Face exports them; or"
+    source: Annotated[
+        str,
+        text,
+        "a folder with model.onnx and tokenizer.json, as Hugging Face exports them; or"
         f' "{PACKAGE}NAME" with that package installed.',
-        positional=True,
-    )
+    ] = dataclasses.field(kw_only=False)
 
     takes: ClassVar[str] = "texts"
     digest_: str = fitted()

@@ -6,12 +6,13 @@ import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from neucrowd_tf.commands.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
+from neucrowd_tf.declare import declared, number, whole
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import flag, pair, parse_value
+from neucrowd_tf.flags import pair, parse_value
 from neucrowd_tf.flags import parse as parse_flags
 from neucrowd_tf.io.schema import TableOptions
 
@@ -20,8 +21,8 @@ __all__ = ["Options", "check", "parse", "parse_value"]
 MAX_SEED = 2**31 - 1
 NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
 # Files of --dataset=table, and further arguments of its loader.
-_FILES = dataclasses.fields(TableFiles)
-TABLES = tuple(field.name for field in _FILES if str(field.type).startswith("Path"))
+_FILES = declared(TableFiles)
+TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
 LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
@@ -56,57 +57,59 @@ class Options(TableFiles, LabelFlags):
     With --dataset=table the data are the user's own files.
     """
 
-    dataset: tuple[str, ...] = flag((), help="Datasets, separated by commas (see --list).")
-    method: tuple[str, ...] = flag((), help="Methods, separated by commas (see --list).")
-    suite: tuple[str, ...] = flag((), help="Tables and figures: names, `all`, or your FILE.toml.")
-    rows: tuple[str, ...] = flag((), help="Rows, as dataset/[setting/]method; * is text or comma.")
-    list: bool = flag(False, help="Lists methods, datasets and suites, and ends.")
-    output_dir: Path = flag(Path("runs"), help="Folder of results.csv, summary.csv and the runs.")
-    data_dir: Path | None = flag(None, help="Copy of the published data. Default: a download.")
-    seed: int = flag(0, least=0, most=MAX_SEED, help="First seed.")
-    num_runs: int | None = flag(None, least=1, help="Seeds. Default: 1; with --suite its own.")
-    hparam: tuple[tuple[str, Any], ...] = flag((), help="Hyper-parameter: [METHOD.]NAME=VALUE.")
-    bases: Literal["stronger", "papers"] = flag(
-        "stronger",
-        help="Base networks of crowd layers and two-stage methods on datasets that have a stronger"
+    dataset: Annotated[tuple[str, ...], "Datasets, separated by commas (see --list)."] = ()
+    method: Annotated[tuple[str, ...], "Methods, separated by commas (see --list)."] = ()
+    suite: Annotated[tuple[str, ...], "Tables and figures: names, `all`, or your FILE.toml."] = ()
+    rows: Annotated[tuple[str, ...], "Rows, as dataset/[setting/]method; * is text or comma."] = ()
+    list: Annotated[bool, "Lists methods, datasets and suites, and ends."] = False
+    output_dir: Annotated[Path, "Folder of results.csv, summary.csv and the runs."] = Path("runs")
+    data_dir: Annotated[Path | None, "Copy of the published data. Default: a download."] = None
+    seed: Annotated[int, whole(0, MAX_SEED), "First seed."] = 0
+    num_runs: Annotated[int | None, whole(1), "Seeds. Default: 1; with --suite its own."] = None
+    hparam: Annotated[tuple[tuple[str, Any], ...], "Hyper-parameter: [METHOD.]NAME=VALUE."] = ()
+    bases: Annotated[
+        Literal["stronger", "papers"],
+        "Base networks of crowd layers and two-stage methods on datasets that have a stronger"
         " one than the papers'. Suites take the papers'.",
+    ] = "stronger"
+    baseline: Annotated[tuple[str, ...], "Methods to compare with, besides mv_lr and ds_lr."] = ()
+    table: Annotated[Literal["md", "tex"] | None, "Format of the summary."] = None
+    resume: Annotated[bool, "Keeps finished runs and continues unfinished ones."] = False
+    export: Annotated[bool, "Also writes each fitted model as a SavedModel."] = False
+    report: Annotated[bool | None, "Writes report.html. Default: not with --suite."] = None
+    curves: Annotated[bool, "Writes the accuracy after each epoch to curves.csv."] = False
+    jobs: Annotated[int, whole(1, 1024), "Number of runs at the same time."] = 1
+    scheduler: Annotated[str | None, "Dask scheduler whose workers make the runs."] = None
+    device: Annotated[str, "auto, cpu, gpu, or one device such as gpu:1."] = "auto"
+    mixed_precision: Annotated[bool, "Computes in bfloat16 with weights in float32."] = False
+    distribute: Annotated[
+        Literal["none", "mirrored", "multi_worker"],
+        "Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
+    ] = "none"
+    threads: Annotated[int, whole(1, 1024), "Threads per run; results depend on it."] = 1
+    checkpoint_seconds: Annotated[float, number(least=0), "Least seconds between checkpoints."] = (
+        5.0
     )
-    baseline: tuple[str, ...] = flag((), help="Methods to compare with, besides mv_lr and ds_lr.")
-    table: Literal["md", "tex"] | None = flag(None, help="Format of the summary.")
-    resume: bool = flag(False, help="Keeps finished runs and continues unfinished ones.")
-    export: bool = flag(False, help="Also writes each fitted model as a SavedModel.")
-    report: bool | None = flag(None, help="Writes report.html. Default: not with --suite.")
-    curves: bool = flag(False, help="Writes the accuracy after each epoch to curves.csv.")
-    jobs: int = flag(1, least=1, most=1024, help="Number of runs at the same time.")
-    scheduler: str | None = flag(None, help="Dask scheduler whose workers make the runs.")
-    device: str = flag("auto", help="auto, cpu, gpu, or one device such as gpu:1.")
-    mixed_precision: bool = flag(False, help="Computes in bfloat16 with weights in float32.")
-    distribute: Literal["none", "mirrored", "multi_worker"] = flag(
-        "none",
-        help="Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
-    )
-    threads: int = flag(1, least=1, most=1024, help="Threads per run; results depend on it.")
-    checkpoint_seconds: float = flag(5.0, least=0, help="Least seconds between checkpoints.")
-    dataset_option: tuple[tuple[str, Any], ...] = flag((), help="Option of a dataset's loader.")
-    keep_annotations: float | None = flag(None, help="Share of annotations to keep, at random.")
-    keep_one: bool = flag(False, help="Keeps one per instance (with --keep_annotations).")
-    evaluation: Literal["split", "cv"] = flag(
-        "split", help="The dataset's own split, or repeated stratified cross-validation."
-    )
-    folds: int = flag(5, least=2, most=10_000, help="Number of folds (with --evaluation=cv).")
-    repeats: int = flag(1, least=1, most=10_000, help="Repeats (with --evaluation=cv).")
-    tune: int | str = flag(0, parse=_tries, help="Settings to try before each run, or `grid`.")
-    space: tuple[tuple[str, Any], ...] = flag((), parse=_space, help="For --tune: name=a,b,c.")
-    tune_by: Literal["validation", "crowd"] = flag(
-        "validation",
-        help="Data that score the settings (with --tune): the validation split or annotations.",
-    )
-    encoder: str | None = flag(
-        None,
-        help="Network that makes features of texts or images: a folder (model.onnx,"
+    dataset_option: Annotated[tuple[tuple[str, Any], ...], "Option of a dataset's loader."] = ()
+    keep_annotations: Annotated[float | None, "Share of annotations to keep, at random."] = None
+    keep_one: Annotated[bool, "Keeps one per instance (with --keep_annotations)."] = False
+    evaluation: Annotated[
+        Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
+    ] = "split"
+    folds: Annotated[int, whole(2, 10_000), "Number of folds (with --evaluation=cv)."] = 5
+    repeats: Annotated[int, whole(1, 10_000), "Repeats (with --evaluation=cv)."] = 1
+    tune: Annotated[int | str, _tries, "Settings to try before each run, or `grid`."] = 0
+    space: Annotated[tuple[tuple[str, Any], ...], _space, "For --tune: name=a,b,c."] = ()
+    tune_by: Annotated[
+        Literal["validation", "crowd"],
+        "Data that score the settings (with --tune): the validation split or annotations.",
+    ] = "validation"
+    encoder: Annotated[
+        str | None,
+        "Network that makes features of texts or images: a folder (model.onnx,"
         " tokenizer.json), sentence-transformers:NAME, keras:NAME or keras:NAME:WEIGHTS. Default:"
         " TF-IDF of texts, pixels of images.",
-    )
+    ] = None
 
     @property
     def seeds(self) -> range:

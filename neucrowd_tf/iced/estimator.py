@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
-from neucrowd_tf.arguments import argument, estimator, flag, none, number, one_of, whole
+from neucrowd_tf.declare import estimator, none, number, one_of, whole
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
@@ -102,62 +102,63 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
     requires_identities = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ICED_ENCODERS}
 
-    rounds: int = argument(
-        15,
+    rounds: Annotated[
+        int,
         whole(0),
         "0 stops after the warm-up; with many the classifier begins to follow its own mistakes.",
+    ] = 15
+    epochs_per_round: Annotated[int, whole(), "passes over the augmented data in each."] = 1
+    k: Annotated[int, whole(), "nearest candidates of a class, for the interpolation."] = 5
+    annotation_neighbours: Annotated[int, whole(), "real neighbours that labels are copied of."] = (
+        20
     )
-    epochs_per_round: int = argument(1, whole(), "passes over the augmented data in each.")
-    k: int = argument(5, whole(), "nearest candidates of a class, for the interpolation.")
-    annotation_neighbours: int = argument(20, whole(), "real neighbours that labels are copied of.")
-    epsilon: float = argument(
-        0.01, number(above=0), "of equation 2.4; a tiny one makes unanimous points duplicates."
-    )
-    eta: float = argument(0.1, number(least=0, most=1), "noise of eq. 2.5 is in (-eta, eta).")
-    interpolation: str = argument(
-        "certainty",
+    epsilon: Annotated[
+        float, number(above=0), "of equation 2.4; a tiny one makes unanimous points duplicates."
+    ] = 0.01
+    eta: Annotated[float, number(least=0, most=1), "noise of eq. 2.5 is in (-eta, eta)."] = 0.1
+    interpolation: Annotated[
+        str,
         one_of(*INTERPOLATIONS),
         'how far a synthetic point lies from its candidate: "certainty" (equation 2.5 with S\' in'
         ' the numerator), "printed" (as published) or "uniform" (plain SMOTE).',
-    )
-    candidates: str = argument(
-        "classifier",
+    ] = "certainty"
+    candidates: Annotated[
+        str,
         one_of("classifier", "inferred"),
         'candidates of a class are chosen by the "classifier"\'s prediction or, as published, by'
         ' the "inferred" label of the round before (in the first, by majority vote).',
-    )
-    prior: str = argument(
-        "uniform",
+    ] = "classifier"
+    prior: Annotated[
+        str,
         one_of(*PRIORS),
         '"uniform" keeps the class prior uniform, "update" estimates it (section 2.3),'
         ' "start" estimates it after a first E-step with a uniform prior.',
-    )
-    em: str = argument(
-        "soft",
+    ] = "uniform"
+    em: Annotated[
+        str,
         one_of(*EM),
         'what the M-step counts: "soft" posteriors or "hard" labels (as published).',
-    )
-    smoothing: float = argument(1.0, number(least=0), "pseudo-count of each confusion cell.")
-    em_iterations: int = argument(100, whole(), "largest number of EM iterations per round.")
-    warm_up: str = argument(
-        "all",
+    ] = "soft"
+    smoothing: Annotated[float, number(least=0), "pseudo-count of each confusion cell."] = 1.0
+    em_iterations: Annotated[int, whole(), "largest number of EM iterations per round."] = 100
+    warm_up: Annotated[
+        str,
         one_of("groups", "all", "top", "none"),
         'what it trains on: one certainty group after the other ("groups", ICED-w), "all" (Trad-I),'
         ' the "top" three groups at once (Trad-II) or "none".',
-    )
-    warm_up_epochs: int = argument(4, whole(0), "of the whole warm-up.")
-    autoencoder_epochs: int = argument(20, whole(0), "before everything else.")
-    tol: float | None = argument(
-        None,
+    ] = "all"
+    warm_up_epochs: Annotated[int, whole(0), "of the whole warm-up."] = 4
+    autoencoder_epochs: Annotated[int, whole(0), "before everything else."] = 20
+    tol: Annotated[
+        float | None,
         number(least=0, most=1) | none,
         "stop if a round changes at most this share of the inferred labels; None runs all rounds.",
-    )
-    pretrained: bool = argument(
-        False,
-        flag,
+    ] = None
+    pretrained: Annotated[
+        bool,
         "whether each fit starts from the encoder's own trainable weights, and not from weights"
         " that the seed draws. Frozen weights and other state are always kept.",
-    )
+    ] = False
     batch_size: int = 32
 
     # ----------------------------------------------------------------- the algorithm

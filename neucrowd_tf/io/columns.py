@@ -36,6 +36,7 @@ class LabelColumns:
         annotators_in_columns: whether the annotators are columns of a wide table.
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
             its number of votes; `annotators` is empty.
+        structured: whether a text is one label, as in JSON: rules for cells do not hold.
         coded: whether -1 is a missing label, as in a matrix without a header.
         rows: the numbers of the rows if items have no ids.
         wrong: the error of a row of a wrong length, which is raised after those of the values.
@@ -55,6 +56,7 @@ class LabelColumns:
     texts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None
+    structured: bool = False
     coded: bool = False
     rows: Sequence[str] = ()
     wrong: DataError | None = None

@@ -151,7 +151,8 @@ def _parquet_table(head: Table, features: Sequence[str]) -> Table:
     for name, column in zip(head.columns, open_parquet(head.path).columns, strict=True):
         values = column.to_numpy()
         numeric = name in features and values.dtype.kind in "fiub"
-        cells.append(values if numeric else [cell_text(value) for value in values.tolist()])
+        plain = column.to_pylist() if values.dtype.kind == "O" else values.tolist()
+        cells.append(values if numeric else [cell_text(value) for value in plain])
     return Table(head.path, head.columns, cells)
 
 

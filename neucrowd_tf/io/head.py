@@ -6,7 +6,7 @@ import contextlib
 import csv
 import json
 import zipfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import UTF16, check_regular, ending, open_bytes, read_text
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import Table, read_table, separator_of, table_of_records
+from neucrowd_tf.io.table import Table, column_names, read_table, separator_of, table_of_records
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
@@ -33,8 +33,8 @@ class Head:
         options: how tables are read.
         kind: what it is; "zip" is an archive of several files, "lines" JSON line by line.
         columns: the header of a table.
-        first: the first record of JSON: of a list, of lines, or an object's first value; None if
-            it is not an object.
+        first: the first record of JSON: of a list, of lines, of the files of a folder, or an
+            object's first value; None if it is not an object.
         keys: the keys of a JSON object at the top, () for a list or lines.
         names: the files of an archive or folder, with `/` between folders.
     """
@@ -50,7 +50,8 @@ class Head:
         if path.is_dir():
             self.kind = "folder"
             files = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-            self.names = tuple(sorted(file.as_posix() for file in files))
+            self.names = _visible(sorted(file.as_posix() for file in files))
+            self._look_at_members()
             return
         check_regular(path, folders=False)
         if ending(path) == ".npy":
@@ -67,10 +68,16 @@ class Head:
                 members = [item for item in archive.infolist() if not item.is_dir()]
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
-        names = [item.filename for item in members]
-        self.names = tuple(name for name in names if not name.startswith("__MACOSX/"))
-        self.kind = "zip"
+        self.names = _visible([item.filename for item in members])
+        if len(self.names) > 1:
+            self.kind = "zip"
+            self._look_at_members()
         return len(self.names) > 1
+
+    def _look_at_members(self) -> None:
+        """Sets the first record of the JSON in an archive or a folder."""
+        with contextlib.suppress(DataError, StopIteration):
+            self.first = next(self.records())[1]
 
     def _look_at_text(self) -> None:
         with open_bytes(self.path) as stream:
@@ -82,8 +89,7 @@ class Head:
             line = text.split("\n", 1)[0].rstrip("\r")
             sign = separator_of(self.path, line, self.options)
             with contextlib.suppress(csv.Error, StopIteration):
-                cells = next(csv.reader([line], delimiter=sign))
-                self.columns = tuple(cell.strip() for cell in cells)
+                self.columns = column_names(next(csv.reader([line], delimiter=sign)))
             return
         line, _, rest = text.partition("\n")
         first = _parsed(line)
@@ -125,9 +131,17 @@ class Head:
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yields the place ("record 2", "line 2") and each object of a list, of lines or alone.
 
+        Those of an archive or a folder are in its files.
+
         Raises:
             DataError: what is not JSON, or is not an object.
         """
+        if self.kind in ("zip", "folder"):
+            return (
+                (f"{name}: {place}", record)
+                for name, text in self.members((".json", ""))
+                for place, record in records_of(parse_json(text, self.path / name), self.path)
+            )
         if self.kind == "lines":
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
@@ -158,6 +172,15 @@ class Head:
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as bad:
             problem = f"the archive cannot be read ({bad})"
             raise unreadable(self.path, problem, "Pack it again") from None
+
+
+def _visible(names: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of files that are not a system's own."""
+    return tuple(
+        name
+        for name in names
+        if not name.startswith("__MACOSX/") and not name.rpartition("/")[2].startswith(".")
+    )
 
 
 def _parsed(line: str) -> Any:

@@ -32,6 +32,7 @@ from neucrowd_tf.io.values import (
     check_not_names,
     check_several,
     classes_of,
+    nothing_said,
     split_cell,
     without_point,
 )
@@ -171,6 +172,9 @@ class _Values:
         if missing and not wide:
             shown = ", ".join(repr(n) for n, out in zip(self.names, absent, strict=True) if out)
             self.notes.append(f"{missing:,} labels are missing ({shown}).")
+        if options.missing is None:
+            texts = [text for text, out in zip(self.names, absent, strict=True) if out and text]
+            self.notes += nothing_said(self.names, self.codes, texts)
         for names, codes, role_word in (
             (self.items, self.item_codes, "item"),
             (self.annotators, self.annotator_codes, "annotator"),
@@ -207,7 +211,9 @@ class _Values:
         """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
         options, place = self.options, self._place(self.codes)
         if options.multi_label is None:
-            check_several(self.path, self.names, place)
+            names, structured = self.names, self.columns.structured
+            cells = ["" if structured and isinstance(n, str) else n for n in names]
+            self.notes += check_several(self.path, cells, place)
             if not options.exact_names:
                 self.names, codes = encode(without_point(self.names))
                 self.codes = codes[self.codes]
@@ -217,7 +223,9 @@ class _Values:
                 self.codes = codes[self.codes]
             return
         cells = [
-            split_cell(self.path, name, options.multi_label, place(at))
+            [name]
+            if self.columns.structured and isinstance(name, str)
+            else split_cell(self.path, name, options.multi_label, place(at))
             for at, name in enumerate(self.names)
         ]
         used = list(dict.fromkeys(label for cell in cells for label in cell))
@@ -246,7 +254,8 @@ class _Values:
         counts = np.bincount(self.codes, minlength=len(self.names))
         column = self.columns.roles.get("label", "label")
         self.notes += check_classes(path, column, self.names, counts, options)
-        check_names(path, "label", self.names, where, options)
+        lines = [" ".join(n.split()) if self.columns.structured else n for n in self.names]
+        check_names(path, "label", lines, where, options)
         check_not_names(path, self.names, self.items, self.annotators)
 
     # ------------------------------------------------------------- results
@@ -383,7 +392,8 @@ class _Values:
 def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
     """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
     order = np.argsort(-counts, kind="stable").tolist()
-    shown = [f"{names[code]} ({int(counts[code]):,})" for code in order]
+    texts = [" ".join(str(name).split()) for name in names]
+    shown = [f"{texts[code]} ({int(counts[code]):,})" for code in order]
     if len(shown) <= SHOWN + RAREST:
         return f"classes: {', '.join(shown)}."
     rare = f"; rarest: {', '.join(shown[-RAREST:])}; {len(shown) - SHOWN - RAREST} others"

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import flag, from_values, split_list
+from neucrowd_tf.flags import from_values, split_list
 
 ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
@@ -49,64 +50,65 @@ class TableOptions:
         ('topicID', 'docID')
     """
 
-    separator: str | None = flag(
-        None,
-        help="Sign between the columns of a CSV; `tab` and `space` are accepted. Default: a tab for"
+    separator: Annotated[
+        str | None,
+        _sign,
+        "Sign between the columns of a CSV; `tab` and `space` are accepted. Default: a tab for"
         " .tsv, otherwise the sign most frequent in the header.",
-        parse=_sign,
-    )
-    header: Literal["first", "none"] = flag(
-        "first",
-        help="Where the column names are: `first` is the first line; with `none` the columns are"
+    ] = None
+    header: Annotated[
+        Literal["first", "none"],
+        "Where the column names are: `first` is the first line; with `none` the columns are"
         " numbered from 1.",
-    )
-    task_column: tuple[str, ...] = flag(
-        (), help="Column of items. Several columns are joined: `topicID,docID`."
-    )
-    worker_column: tuple[str, ...] = flag(
-        (), help="Column of annotators. Several columns are joined, or a pattern: `TurkId*`."
-    )
-    label_column: tuple[str, ...] = flag(
-        (),
-        help="Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot"
+    ] = "first"
+    task_column: Annotated[
+        tuple[str, ...], "Column of items. Several columns are joined: `topicID,docID`."
+    ] = ()
+    worker_column: Annotated[
+        tuple[str, ...],
+        "Column of annotators. Several columns are joined, or a pattern: `TurkId*`.",
+    ] = ()
+    label_column: Annotated[
+        tuple[str, ...],
+        "Column of labels. Several columns, or a pattern such as `Answer.*`, are one-hot"
         " classes if there is a column of annotators, otherwise one column per annotator.",
-    )
-    missing: tuple[str, ...] | None = flag(
-        None,
-        help="Texts that are missing labels, separated by commas; empty for no text. Default: NA,"
+    ] = ()
+    missing: Annotated[
+        tuple[str, ...] | None,
+        "Texts that are missing labels, separated by commas; empty for no text. Default: NA,"
         " N/A, NaN, null and #N/A. An empty cell is always missing.",
-    )
-    duplicates: Literal["last", "first", "all", "error"] = flag(
-        "last",
-        help="What happens to several labels of one item by one annotator: the `last` or `first` is"
+    ] = None
+    duplicates: Annotated[
+        Literal["last", "first", "all", "error"],
+        "What happens to several labels of one item by one annotator: the `last` or `first` is"
         " used, `all` are, or they are an `error`.",
-    )
-    classes: tuple[str, ...] = flag(
-        (),
-        help="All classes in their order, separated by commas. Default: those in use, sorted. `all`"
+    ] = "last"
+    classes: Annotated[
+        tuple[str, ...],
+        "All classes in their order, separated by commas. Default: those in use, sorted. `all`"
         " accepts any number of different numbers as classes.",
-    )
-    exact_names: bool = flag(
-        False, help="Treats names as different that differ only in case, spaces or Unicode form."
-    )
-    bins: tuple[float, ...] = flag(
-        (),
-        help="Makes classes of ratings: a number of bins of equal width, or the edges of the bins.",
-        parse=_bins,
-    )
-    multi_label: str | None = flag(
-        None,
-        help="Sign between several classes in one cell, or `newline` or `list` (JSON). Each class"
+    ] = ()
+    exact_names: Annotated[
+        bool, "Treats names as different that differ only in case, spaces or Unicode form."
+    ] = False
+    bins: Annotated[
+        tuple[float, ...],
+        _bins,
+        "Makes classes of ratings: a number of bins of equal width, or the edges of the bins.",
+    ] = ()
+    multi_label: Annotated[
+        str | None,
+        "Sign between several classes in one cell, or `newline` or `list` (JSON). Each class"
         " becomes a yes/no question.",
-    )
-    votes_columns: tuple[str, ...] = flag(
-        (), help="Columns of vote counts, one per class, separated by commas."
-    )
-    question: str | None = flag(
-        None, help="Question of an annotation tool's export, if it has several."
-    )
-    first: bool = flag(
-        False, help="Uses the first of several choices in an annotation tool's export."
+    ] = None
+    votes_columns: Annotated[
+        tuple[str, ...], "Columns of vote counts, one per class, separated by commas."
+    ] = ()
+    question: Annotated[
+        str | None, "Question of an annotation tool's export, if it has several."
+    ] = None
+    first: Annotated[bool, "Uses the first of several choices in an annotation tool's export."] = (
+        False
     )
 
     @classmethod
@@ -138,5 +140,5 @@ class TableOptions:
         return {field.name: x for field, x in values.items() if x != field.default}
 
 
-FLAGS = {field.name: field.metadata["help"] for field in dataclasses.fields(TableOptions)}
+FLAGS = {flag.name: flag.meaning for flag in declared(TableOptions)}
 DEFAULTS = TableOptions()

@@ -114,6 +114,11 @@ def separator_of(path: Path, line: str, options: TableOptions) -> str:
     return best if best in bare else " " if " " in bare.strip() else ","
 
 
+def column_names(cells: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of a header; a column without one is called by its place."""
+    return tuple(cell.strip() or f"column {place}" for place, cell in enumerate(cells, 1))
+
+
 def csv_parts(path: Path, options: TableOptions, rows: int = BLOCK) -> Iterator[Table]:
     """Yields the rows of a CSV as tables of at most `rows` rows.
 
@@ -172,16 +177,14 @@ class _Parts:
 
     def _begin(self, first: list[str]) -> None:
         """Sets the columns' names."""
-        names = [cell.strip() for cell in first]
+        names = column_names(first)
         if not self.named:
             self.columns = tuple(str(number) for number in range(1, len(names) + 1))
             return
         for place, name in enumerate(names):
-            if not name:
-                names[place] = f"column {place + 1}"
-            elif name in names[:place]:
+            if name in names[:place]:
                 raise error("column_twice", self.path, "line 1", column=name)
-        self.columns = tuple(names)
+        self.columns = names
 
     def _part(self, block: list[list[str]], before: int) -> Table:
         """Returns rows as a table; `before` is the number of the line before the first."""
@@ -405,7 +408,7 @@ def cell_text(value: Any) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
     if isinstance(value, (bool, dict, list)):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=str)
     return str(value)
 
 

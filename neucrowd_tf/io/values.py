@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.flags import parse_value
 from neucrowd_tf.io.checks import broken, error
@@ -22,6 +24,8 @@ _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
+# How Python and pandas write that there is nothing, and its code: classes, but with a line.
+NOTHING = ("-1", "None", "<NA>", "NaT")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
@@ -66,13 +70,47 @@ def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None
             raise error("cut_id", path, place(at), kind=kind, name=name)
 
 
-def check_several(path: Path, names: Sequence[str | tuple[str, ...]], place: Place) -> None:
-    """Raises DataError for cells of several labels: lists, newlines and `|`."""
+def check_several(
+    path: Path, names: Sequence[str | tuple[str, ...]], place: Place
+) -> Iterator[str]:
+    """Yields a line if other signs join classes.
+
+    Raises:
+        DataError: cells of several labels: lists, newlines and `|`.
+    """
     for at, name in enumerate(names):
         sign = _sign_of(name)
         if sign:
             shown = name if isinstance(name, str) else list(name)
             raise error("multi_label", path, place(at), value=shown, sign=sign)
+    used = {*map(str, names)}
+    for sign in JOINTS if numbers_of([*used]) is None else ():
+        joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
+        if joined:
+            shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
+            yield f"{shown} made of other classes: --multi_label={sign!r}."
+            break
+
+
+def nothing_said(names: Sequence[Any], codes: NDArray[Any], missing: Sequence[str]) -> list[str]:
+    """Returns a line about texts that may mean that there is no label, and are read as classes.
+
+    Args:
+        names: the different labels.
+        codes: `[A]` the label of each place.
+        missing: those that are missing.
+    """
+    texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
+    absent = [name for name in NOTHING if name in texts]
+    if numbers_of(texts) is None and "-1" in absent:
+        absent.remove("-1")
+    if not absent:
+        return []
+    count = int(np.isin(codes, [at for at, name in enumerate(names) if name in absent]).sum())
+    command = f"--missing={shlex.quote(','.join([*missing, *absent]))}"
+    return [
+        f"{count:,} labels are {', '.join(absent)}, read as a class ({command} leaves them out)."
+    ]
 
 
 def _sign_of(name: str | tuple[str, ...]) -> str:
@@ -158,16 +196,6 @@ def check_classes(
             )
     elif not options.classes:
         check_free_text(path, column, len(names), int(np.sum(counts)))
-    if "-1" in names and numbers is not None and options.missing is None:
-        count = int(counts[list(names).index("-1")])
-        lines.append(f"{count:,} labels are -1, read as a class (--missing=-1 leaves them out).")
-    used = set(names)
-    for sign in JOINTS if numbers is None else ():
-        joined = [n for n in names if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
-        if joined:
-            shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
-            lines.append(f"{shown} made of other classes: --multi_label={sign!r}.")
-            break
     return lines
 
 

@@ -2,6 +2,8 @@
 
 Assurance, safety, robust anchor, joint learning, sampler and estimator; and the released code's
 settings.
+
+The same in one file, in the paper's order: examples/neucrowd.py.
 """
 
 from neucrowd_tf.neucrowd.estimator import NeuCrowd

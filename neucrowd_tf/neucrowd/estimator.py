@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, flag, number, one_of, whole
+from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import (
     mislabel_detection,
@@ -26,8 +28,6 @@ from neucrowd_tf.training.representation import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
@@ -50,35 +50,36 @@ class NeuCrowd(TupletEstimator):
         Hao, Ding, Liu: NeuCrowd, section 3.
     """
 
-    n: int = argument(
-        5,
+    n: Annotated[
+        int,
         whole(3),
         "tuplet size: an anchor, a positive example and n - 2 negatives (definition 1).",
-        positional=True,
-    )
-    eta: float = argument(5.0, number(above=0), "smoothing of the softmax.")
-    offset: float = argument(
-        2.0, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
-    )
+    ] = dataclasses.field(default=5, kw_only=False)
+    eta: Annotated[float, number(above=0), "smoothing of the softmax."] = 5.0
+    offset: Annotated[
+        float, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
+    ] = 2.0
     similarity: str = "euclidean"
-    safety_aware: bool = argument(True, flag, "definition 3; False leaves it out (-SA).")
-    unsafe_weight: float = argument(
-        0.3,
+    safety_aware: Annotated[bool, "definition 3; False leaves it out (-SA)."] = True
+    unsafe_weight: Annotated[
+        float,
         number(least=0, most=1),
         "how likely an unsafe example is drawn relative to a safe one; 0 excludes them.",
-    )
-    safety_margin: float = argument(0.0, number(), "delta of definition 3.")
-    anchor: str = argument(
-        "mean",
+    ] = 0.3
+    safety_margin: Annotated[float, number(), "delta of definition 3."] = 0.0
+    anchor: Annotated[
+        str,
         one_of("mean", "sum", "scaled", "none"),
         'the robust anchor: "mean" (assurance-weighted mean), "sum" (definition 4 as published),'
         ' "scaled" (the sum over the number of tuplets, as released) or "none" (-RA).',
-    )
-    sampling_network: bool = argument(True, flag, "section 3.3.4; False leaves it out (-SN).")
-    pool_factor: int = argument(
-        2, whole(1), "how many candidates the sampling network scores for each tuplet that is kept."
-    )
-    sampler_warmup: int = argument(1, whole(0), "epochs before it selects.")
+    ] = "mean"
+    sampling_network: Annotated[bool, "section 3.3.4; False leaves it out (-SN)."] = True
+    pool_factor: Annotated[
+        int,
+        whole(1),
+        "how many candidates the sampling network scores for each tuplet that is kept.",
+    ] = 2
+    sampler_warmup: Annotated[int, whole(0), "epochs before it selects."] = 1
 
     # The first epoch (from 0) that draws by safety.
     safety_start: ClassVar[int] = 0

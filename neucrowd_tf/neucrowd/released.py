@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, one_of
+from neucrowd_tf.declare import estimator, one_of
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
@@ -60,12 +60,12 @@ class ReleasedNeuCrowd(NeuCrowd):
     safety_start: ClassVar[int] = 1
 
     anchor: str = "scaled"
-    monitor: str = argument(
-        "loss",
+    monitor: Annotated[
+        str,
         one_of("loss", "auc", "accuracy", "log_loss"),
         'the validation figure that chooses the epoch: the "loss" of validation tuplets, "auc",'
         ' "accuracy" or "log_loss".',
-    )
+    ] = "loss"
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: the votes of validation instances are not known here; their labels count fully.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.commands.command_line import (
@@ -17,7 +17,6 @@ from neucrowd_tf.commands.command_line import (
     say,
     write_outputs,
 )
-from neucrowd_tf.flags import flag
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
@@ -28,14 +27,15 @@ from neucrowd_tf.io.schema import ANNOTATIONS
 class Flags(LabelFlags):
     """Writes a report on a crowd's labels as one HTML page."""
 
-    annotations: Path = flag(help=ANNOTATIONS)
-    scale: Literal["nominal", "ordinal", "interval"] = flag(
-        "nominal", help="How classes differ, for the coefficients of agreement."
-    )
-    features: Path | None = flag(
-        None, help="Features table: the report covers its items, in its order."
-    )
-    output: Path = flag(Path("report.html"), help="HTML page to write; `-` prints it.")
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
+    scale: Annotated[
+        Literal["nominal", "ordinal", "interval"],
+        "How classes differ, for the coefficients of agreement.",
+    ] = "nominal"
+    features: Annotated[
+        Path | None, "Features table: the report covers its items, in its order."
+    ] = None
+    output: Annotated[Path, "HTML page to write; `-` prints it."] = Path("report.html")
 
 
 def write(flags: Flags) -> list[str]:

@@ -1,4 +1,7 @@
-"""RLL: label confidence (section III-B), the estimator (III-A, III-C) and the released code's."""
+"""RLL: label confidence (section III-B), the estimator (III-A, III-C) and the released code's.
+
+The same in one file, in the paper's order: examples/rll.py.
+"""
 
 from neucrowd_tf.rll.estimator import RLL
 from neucrowd_tf.rll.released import ReleasedRLL

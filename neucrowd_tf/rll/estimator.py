@@ -7,11 +7,12 @@ Educational Case Study.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.arguments import argument, estimator, fitted, none, number, one_of, whole
+from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
@@ -28,9 +29,6 @@ from neucrowd_tf.training.representation import (
     TupletEstimator,
 )
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @estimator
@@ -50,29 +48,28 @@ class RLL(TupletEstimator):
         RLL, section III.
     """
 
-    confidence: str = argument(
-        "bayesian",
+    confidence: Annotated[
+        str,
         one_of("bayesian", "mle", "majority"),
         '"bayesian" (eq. 2), "mle" (eq. 1) or "majority" (every label counts fully: plain RLL).',
-        positional=True,
-    )
-    k: int = argument(3, whole(1), "negatives in a group.")
-    prior_mass: float = argument(
-        1.0,
+    ] = dataclasses.field(default="bayesian", kw_only=False)
+    k: Annotated[int, whole(1), "negatives in a group."] = 3
+    prior_mass: Annotated[
+        float,
         number(above=0),
         "how many votes the prior counts as: the share of each consensus label in training.",
-    )
-    alpha: float | None = argument(
-        None,
-        none | number(above=0),
+    ] = 1.0
+    alpha: Annotated[
+        float | None,
+        number(above=0),
         "with two classes, Beta(alpha, beta) for the positive label instead of the class prior.",
-    )
-    beta: float | None = argument(None, none | number(above=0), "see `alpha`.")
-    annotators_per_instance: int | None = argument(
-        None,
-        none | whole(1),
+    ] = None
+    beta: Annotated[float | None, number(above=0), "see `alpha`."] = None
+    annotators_per_instance: Annotated[
+        int | None,
+        whole(1),
         "d, how many of each instance's annotations are used, drawn by the seed; None uses all.",
-    )
+    ] = None
 
     confidence_: NDArray[np.float32] = fitted()
 

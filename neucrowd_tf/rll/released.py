@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, none, one_of, whole
+from neucrowd_tf.declare import estimator, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import bayesian_confidence
 from neucrowd_tf.rll.estimator import RLL
@@ -60,15 +60,15 @@ class ReleasedRLL(RLL):
     max_classes: ClassVar[int | None] = 2
     slot_dropout: ClassVar[bool] = True
 
-    steps_per_epoch: int | None = argument(  # type: ignore[assignment]
-        None, none | whole(1), f"batches an epoch; by default {PASSES} passes over all pairs."
-    )
-    monitor: str = argument(
-        "loss",
+    steps_per_epoch: Annotated[
+        int | None, whole(1), f"batches an epoch; by default {PASSES} passes over all pairs."
+    ] = None  # type: ignore[assignment]
+    monitor: Annotated[
+        str,
         one_of("loss", "auc", "accuracy", "log_loss"),
         'the validation figure that chooses the epoch: the "loss" of validation groups, "auc",'
         ' "accuracy" or "log_loss".',
-    )
+    ] = "loss"
 
     def _confidence(
         self, votes: NDArray[np.int32], labels: NDArray[np.int64]

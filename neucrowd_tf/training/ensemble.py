@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, whole
+from neucrowd_tf.declare import Constraint, estimator, fitted, whole
 from neucrowd_tf.registry import register_ensemble
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -31,7 +32,7 @@ class MeanOfFits(CrowdEstimator):
 
     distributed: ClassVar[bool] = True
 
-    size: int = argument(4, whole(1), "fits of each estimator; the first has the seed itself.")
+    size: Annotated[int, whole(1), "fits of each estimator; the first has the seed itself."] = 4
 
     members_: list[Any] = fitted()
     confusion_matrices_: NDArray[np.float32] | None = fitted()
@@ -91,11 +92,11 @@ class Ensemble(MeanOfFits):
         members_, confusion_matrices_: see `MeanOfFits`.
     """
 
-    estimator: Any = argument(
-        constraint=Constraint("an estimator", lambda value: hasattr(value, "fit")),
-        meaning="what is fitted: clones of it are.",
-        positional=True,
-    )
+    estimator: Annotated[
+        Any,
+        Constraint("an estimator", lambda value: hasattr(value, "fit")),
+        "what is fitted: clones of it are.",
+    ] = dataclasses.field(kw_only=False)
 
     def _estimators(self) -> Sequence[Any]:
         return [self.estimator]

@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,7 +30,7 @@ from neucrowd_tf.annotations.tables import (
     rescaling,
     split_names,
 )
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
@@ -71,7 +71,7 @@ class TrainingData:
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass declares its arguments (`neucrowd_tf.arguments`), fits in `_fit(data, run)` and
+    A subclass declares its arguments (`neucrowd_tf.declare`), fits in `_fit(data, run)` and
     predicts in `_predict_proba`; it sets results that end in `_`. It says with
     `requires_identities` and `max_classes` what it cannot do without.
     """
@@ -90,7 +90,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
     text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
-    seed: int = argument(0, whole(0), "draws everything that is random.")
+    seed: Annotated[int, whole(0), "draws everything that is random."] = 0
 
     def fit(
         self,

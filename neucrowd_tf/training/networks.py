@@ -10,15 +10,13 @@ from __future__ import annotations
 import functools
 import pkgutil
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from neucrowd_tf.arguments import (
+from neucrowd_tf.declare import (
     Constraint,
-    argument,
     check_arguments,
     declared,
     estimator,
-    flag,
     many,
     none,
     number,
@@ -61,28 +59,28 @@ LEARNING_RATE_MEANING = (
 class Base:
     """A base classifier, `[None, ...] -> [None, C]`."""
 
-    l2: float = argument(5e-4, number(least=0), "penalty on the squares of the kernels.")
+    l2: Annotated[float, number(least=0), "penalty on the squares of the kernels."] = 5e-4
 
 
 @estimator
 class DenseBase(Base):
     """Fully connected layers with a softmax."""
 
-    hidden_units: Sequence[int] = argument(
-        (128,),
+    hidden_units: Annotated[
+        Sequence[int],
         many(whole(1), "whole numbers from 1", least=0),
         "widths of the layers; without any the classifier is linear.",
-    )
-    activation: Any = argument("relu", text | _FUNCTION, "by Keras' name, or a function.")
-    dropout: float = argument(0.5, number(least=0, below=1), "share of the units dropped.")
-    batch_norm: bool = argument(False, flag, "whether batches are normalised in each layer.")
+    ] = (128,)
+    activation: Annotated[Any, text | _FUNCTION, "by Keras' name, or a function."] = "relu"
+    dropout: Annotated[float, number(least=0, below=1), "share of the units dropped."] = 0.5
+    batch_norm: Annotated[bool, "whether batches are normalised in each layer."] = False
 
 
 @estimator
 class SmallCnn(Base):
     """Five convolutions of 16 to 64 filters, for images such as 32 x 32 x 3."""
 
-    dropout: float = argument(0.5, number(least=0, below=1), "share of the units dropped.")
+    dropout: Annotated[float, number(least=0, below=1), "share of the units dropped."] = 0.5
 
 
 @estimator
@@ -98,24 +96,26 @@ class DenseEncoder:
         NeuCrowd, section 4.3, has the defaults.
     """
 
-    hidden_units: Sequence[int] = argument(
-        (64, 32), widths, "widths of the layers, the last one's the embedding's."
+    hidden_units: Annotated[
+        Sequence[int], widths, "widths of the layers, the last one's the embedding's."
+    ] = (64, 32)
+    activation: Annotated[Any, text | _FUNCTION | none, "by Keras' name, or a function."] = (
+        "sigmoid"
     )
-    activation: Any = argument("sigmoid", text | _FUNCTION | none, "by Keras' name, or a function.")
-    dropout: float = argument(
-        0.2, number(least=0, below=1), "share of units that a training step leaves out at random."
-    )
-    l2: float = argument(1e-2, number(least=0), "penalty on the squares of the kernels.")
-    initializer: str = argument(
-        "glorot",
+    dropout: Annotated[
+        float, number(least=0, below=1), "share of units that a training step leaves out at random."
+    ] = 0.2
+    l2: Annotated[float, number(least=0), "penalty on the squares of the kernels."] = 1e-2
+    initializer: Annotated[
+        str,
         one_of("glorot", "normal"),
         'of the kernels: "glorot" (uniform) or "normal" (standard deviation .05).',
-    )
-    normal_biases: bool = argument(
-        False, flag, "whether biases start from N(0, 1), as released, and not at 0."
-    )
-    embedding_dropout: bool = argument(
-        False, flag, "whether the embedding is dropped out too, as released."
+    ] = "glorot"
+    normal_biases: Annotated[
+        bool, "whether biases start from N(0, 1), as released, and not at 0."
+    ] = False
+    embedding_dropout: Annotated[bool, "whether the embedding is dropped out too, as released."] = (
+        False
     )
 
 
@@ -229,9 +229,9 @@ class TrainsNetwork(CrowdEstimator):
 
     nested: ClassVar[Mapping[str, Kinds]] = {}
 
-    optimizer: Any = argument("adam", OPTIMIZER, OPTIMIZER_MEANING)
-    learning_rate: Any = argument(1e-3, LEARNING_RATE, LEARNING_RATE_MEANING)
-    batch_size: int = argument(128, whole(1), "instances a step.")
+    optimizer: Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING] = "adam"
+    learning_rate: Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING] = 1e-3
+    batch_size: Annotated[int, whole(1), "instances a step."] = 128
 
     def _check_together(self) -> None:
         for name, kinds in self.nested.items():
@@ -248,21 +248,20 @@ class TrainsNetwork(CrowdEstimator):
 class ChoosesEpoch(TrainsNetwork):
     """A method that trains for epochs and may keep the best of them."""
 
-    pretrained: bool = argument(
-        False,
-        flag,
+    pretrained: Annotated[
+        bool,
         "whether each fit starts from the network's own trainable weights, and not from weights"
         " that the seed draws. Frozen weights and other state are always kept.",
-    )
-    epochs: int = argument(20, whole(1), "how long to train.")
-    patience: int | None = argument(
-        None, none | whole(1), "stop after so many epochs without a better one; None does not."
-    )
-    min_delta: float = argument(
-        0.0, number(least=0), "by how much more than this an epoch must be better."
-    )
-    validation_fraction: float = argument(
-        0.2,
+    ] = False
+    epochs: Annotated[int, whole(1), "how long to train."] = 20
+    patience: Annotated[
+        int | None, whole(1), "stop after so many epochs without a better one; None does not."
+    ] = None
+    min_delta: Annotated[
+        float, number(least=0), "by how much more than this an epoch must be better."
+    ] = 0.0
+    validation_fraction: Annotated[
+        float,
         share,
         "the share of instances held out to choose the epoch by, if `fit` gets no validation data.",
-    )
+    ] = 0.2

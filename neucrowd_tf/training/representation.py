@@ -7,23 +7,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import (
-    argument,
-    estimator,
-    fitted,
-    flag,
-    number,
-    one_of,
-    strengths,
-    whole,
-)
+from neucrowd_tf.declare import estimator, fitted, number, one_of, strengths, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
 from neucrowd_tf.training.features import standardise
@@ -41,7 +33,6 @@ from neucrowd_tf.training.validation import consensus_labels, hold_out, validati
 
 if TYPE_CHECKING:
     import keras
-    from numpy.typing import NDArray
 
     from neucrowd_tf.training.tuplets import TupletModel
 
@@ -74,16 +65,16 @@ class NetworkEstimator(TrainsNetwork):
 
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
 
-    encoder: Any = argument(
-        "dense",
+    encoder: Annotated[
+        Any,
         network(ENCODERS),
         'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
         ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
         ' that makes one, "module:function", or a name of keras.applications (untrained).',
-    )
-    standardise: bool = argument(
-        True, flag, "whether features get mean 0 and deviation 1, as measured in training."
-    )
+    ] = "dense"
+    standardise: Annotated[
+        bool, "whether features get mean 0 and deviation 1, as measured in training."
+    ] = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,15 +116,15 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     slot_dropout: ClassVar[bool] = False
     raw_head: ClassVar[bool] = False
 
-    steps_per_epoch: int = argument(20, whole(1), "batches an epoch.")
-    monitor: str = argument(
-        "auc",
+    steps_per_epoch: Annotated[int, whole(1), "batches an epoch."] = 20
+    monitor: Annotated[
+        str,
         one_of("auc", "accuracy", "log_loss"),
         'the validation figure that chooses the epoch: "auc", "accuracy" or "log_loss".',
-    )
-    Cs: Sequence[float] = argument(
-        STRENGTHS, strengths, "what the downstream logistic regression's C is chosen from."
-    )
+    ] = "auc"
+    Cs: Annotated[
+        Sequence[float], strengths, "what the downstream logistic regression's C is chosen from."
+    ] = STRENGTHS
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
@@ -307,16 +298,15 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
 class TupletEstimator(RepresentationEstimator):
     """Base of methods whose embedding tells a positive example from negatives."""
 
-    eta: float = argument(10.0, number(least=0), "smoothing of the softmax.")
-    weight_inside: bool = argument(
-        True,
-        flag,
+    eta: Annotated[float, number(least=0), "smoothing of the softmax."] = 10.0
+    weight_inside: Annotated[
+        bool,
         "whether the confidence in a label (NeuCrowd: its assurance) multiplies inside the"
         " exponent, as published, or outside it.",
-    )
-    similarity: str = argument(
-        "cosine", one_of("cosine", "euclidean"), 'of embeddings: "cosine" or "euclidean".'
-    )
+    ] = True
+    similarity: Annotated[
+        str, one_of("cosine", "euclidean"), 'of embeddings: "cosine" or "euclidean".'
+    ] = "cosine"
 
     @property
     def _negatives(self) -> int:

@@ -9,20 +9,20 @@ import hashlib
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from neucrowd_tf.arguments import argument, check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from scipy.sparse import csr_matrix
 
 KINDS = ("word", "character")
@@ -143,9 +143,9 @@ class TextFeatures(Persistent, BaseEstimator):
 
     takes: ClassVar[str] = "texts"
 
-    size: int = argument(100, whole(1), "k, the features a text becomes (fewer for few texts).")
-    terms: int = argument(20_000, whole(1), "most n-grams of each kind: the commonest are kept.")
-    seed: int = argument(0, whole(0), "of the decomposition.")
+    size: Annotated[int, whole(1), "k, the features a text becomes (fewer for few texts)."] = 100
+    terms: Annotated[int, whole(1), "most n-grams of each kind: the commonest are kept."] = 20_000
+    seed: Annotated[int, whole(0), "of the decomposition."] = 0
 
     word_terms_: NDArray[Any] = fitted()
     word_weights_: NDArray[np.float64] = fitted()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from neucrowd_tf.arguments import argument, estimator
 from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimator, class_weight_of
 from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.labels_first import WeighsLabels
@@ -40,9 +40,9 @@ class DeepLabels(WeighsLabels, ClassifierEstimator):
     reads_datasets: ClassVar[bool] = True
 
     base: Any = "dense"  # not the first argument here, so by name alone
-    class_weight: Any = argument(
-        None, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
-    )
+    class_weight: Annotated[
+        Any, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
+    ] = None
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         targets = self._infer(data.annotations)

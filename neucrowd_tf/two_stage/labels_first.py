@@ -6,27 +6,26 @@ their labels alone.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf import aggregation
 from neucrowd_tf.aggregation import Aggregator
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import Constraint, argument, estimator, fitted, one_of
+from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
     "mv": aggregation.MajorityVote,
@@ -40,14 +39,13 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
 class LabelsFirst(CrowdEstimator):
     """Base of the estimators that infer labels first."""
 
-    aggregator: str | Aggregator = argument(
-        "mv",
+    aggregator: Annotated[
+        str | Aggregator,
         one_of(*AGGREGATORS)
         | Constraint("an aggregator", lambda value: isinstance(value, Aggregator)),
         '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
         ' "glad"; or an unfitted aggregator.',
-        positional=True,
-    )
+    ] = dataclasses.field(default="mv", kw_only=False)
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
 
     labels_: NDArray[np.int64] = fitted()
@@ -81,12 +79,12 @@ class LabelsFirst(CrowdEstimator):
 class WeighsLabels(LabelsFirst):
     """Base of the estimators that train on labels or on their probabilities."""
 
-    labels: str = argument(
-        "hard",
+    labels: Annotated[
+        str,
         one_of("hard", "soft"),
         '"hard" trains on the most probable class; "soft" on each class weighted with its'
         " probability.",
-    )
+    ] = "hard"
 
     def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
         """Infers labels; returns the weight of each class in training, `[N, C]`."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, fitted, strengths
+from neucrowd_tf.declare import estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class LinearClassifier(CrowdEstimator):
     """A crowd method that predicts with `head_`, which its `_fit` sets."""
 
-    Cs: Sequence[float] = argument(
-        STRENGTHS,
+    Cs: Annotated[
+        Sequence[float],
         strengths,
         "inverse regularisation strengths, the strongest regularisation first. The one with the"
         " best log loss on the validation data is taken, or by cross-validation over instances"
         " without it.",
-    )
+    ] = STRENGTHS
 
     trains_network: ClassVar[bool] = False
 

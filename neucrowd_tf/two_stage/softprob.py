@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neucrowd_tf.arguments import estimator
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run

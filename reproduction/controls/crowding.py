@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from neucrowd_tf.arguments import argument, estimator, many, one_of
 from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.crowding.variants import register
+from neucrowd_tf.declare import estimator, many, one_of
 
 if TYPE_CHECKING:
     from neucrowd_tf.crowd_layers import CrowdLayer
@@ -68,11 +68,11 @@ PRINTED: dict[str, Any] = {
 class ControlledCrowdInG(CrowdInG):
     """CrowdInG with other forms of single points, each a game or a step of the fit."""
 
-    factors: Sequence[str] = argument(
-        (),
+    factors: Annotated[
+        Sequence[str],
         many(one_of(*FACTORS), "factors", 0),
         "; ".join(f'"{name}": {meaning}' for name, meaning in FACTORS.items()) + ".",
-    )
+    ] = ()
 
     def _game_class(self) -> type[Game]:
         from neucrowd_tf.crowding.game import Game

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.arguments import argument, estimator, one_of
 from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.crowd_layers.presets import PRESETS
+from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -27,12 +27,11 @@ class ControlledDoctorNet(WeightedDoctorNet):
         DASC, section 4.1 and eq. 7.
     """
 
-    weight_softmax: Literal["training", "after"] = argument(
-        "training",
-        one_of("training", "after"),
+    weight_softmax: Annotated[
+        Literal["training", "after"],
         "\"training\" has the softmax over annotators' weights in the second phase's loss;"
         ' "after" puts it on the raw weights when they are trained, as the paper says.',
-    )
+    ] = "training"
 
     def _weights_model(self, *parts: Any) -> Any:
         from reproduction.controls.doctor_net_model import RawWeights

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
@@ -101,3 +102,9 @@ def test_estimates_from_random_gold_labels() -> None:
 def test_a_share_of_equal_values_has_an_interval() -> None:
     share = prediction_powered_share(np.ones(20), np.full(20, 0.9), np.full(100, 0.9))
     assert share.value == 1.0 and share.low < 0.97 and share.high == 1.0
+
+
+def test_an_estimate_without_draws_has_no_interval() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(Estimate.of(float("nan"), [np.nan, np.nan])).all()

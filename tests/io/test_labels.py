@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
@@ -257,6 +259,10 @@ REJECTED = {
     "a shorter row": (f"{LONG}t3,ann\n", "line 6: 2 cells"),
     "no labels": ("task,worker,label\nt,a,\nt,b,NA\n", "all are missing"),
     "nothing": ("", "the file is empty"),
+    "no header, and two equal cells": (
+        "1,0,0\n0,1,1\n",
+        "If the first line is data: --header=none",
+    ),
 }
 
 
@@ -286,6 +292,25 @@ def test_flags_that_change_what_values_mean(tmp_path: Path) -> None:
     twice = f"{LONG}t1,ann,no\n"
     assert "line 6: item 't1'" in message(tmp_path, twice, duplicates="error")
     assert read(tmp_path, twice, duplicates="all").annotations.num_annotations == 5
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "A.XLS", "a.ods"])
+def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+        archive.writestr("xl/sheet1.xml", "")
+    for reader in (read_annotations, read_features):
+        with pytest.raises(DataError, match=r"this is a spreadsheet. Save it as CSV. \[unreadable"):
+            reader(tmp_path / name)
+
+
+@pytest.mark.parametrize("text", ["None", "<NA>", "NaT"])
+def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
+    table = rows(["1", "NA", text, "1", "2", text])
+    line = read(tmp_path, table).lines[1]
+    flag = f"--missing={shlex.quote(f'NA,{text}')}"
+    assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
+    assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
 
 
 def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from baselines.metric_learning import MetricLearning
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import none, number, one_of, strengths, whole, widths
+from neucrowd_tf.declare import none, number, one_of, strengths, whole, widths
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL

@@ -12,8 +12,8 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.arguments import nest
 from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.persistence import load

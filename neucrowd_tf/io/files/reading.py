@@ -21,6 +21,7 @@ GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_BYTES = 1 << 32  # that a packed file may unpack to
 PACKED = (".gz", ".zip")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
 
 
 def ending(path: str | Path) -> str:
@@ -45,6 +46,8 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     except (OSError, ValueError) as reason:
         problem = f"this is not the path of {kind} ({getattr(reason, 'strerror', reason)})"
         raise unreadable(path, problem, "Check the path") from None
+    if not folders and path.suffix.lower() in SPREADSHEETS:
+        raise unreadable(path, "this is a spreadsheet", "Save it as CSV")
     folder = stat.S_ISDIR(status.st_mode)
     if stat.S_ISREG(status.st_mode) or (folders and folder):
         return

@@ -18,6 +18,7 @@ from neucrowd_tf.io.importers import (
     lewidi,
     mturk,
     peerannot,
+    potato,
     prodigy,
     sagemaker,
     toloka,
@@ -27,7 +28,7 @@ from neucrowd_tf.io.importers import (
 # In the order in which they are asked.
 IMPORTERS: tuple[ModuleType, ...] = (
     *(label_studio, prodigy, sagemaker, doccano, argilla, labelbox, figure_eight),
-    *(lewidi, toloka, mturk, zooniverse, annotator_lists, peerannot),
+    *(lewidi, toloka, mturk, zooniverse, potato, annotator_lists, peerannot),
 )
 
 

@@ -54,6 +54,7 @@ class Answers:
     Attributes:
         left_out: how many answers were left out, by reason.
         counted: how many records were read in a way that the reader states.
+        structured: whether a text is one choice, as in JSON, and never several in a cell.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Answers:
         self.item, self.annotator = item, annotator
         self.left_out: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()
+        self.structured = not head.columns
         self._wanted = options.question or ",".join(options.label_column) or None
         self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
         self._gold: dict[str, dict[str, str]] = {}
@@ -148,6 +150,11 @@ class Answers:
         Raises:
             DataError: there are no labels, or several questions and none is named.
         """
+        if not any(label for rows in self._answers.values() for *_, label in rows):
+            raise self.nothing()
+        self._answers = {
+            name: rows for name, rows in self._answers.items() if any(label for *_, label in rows)
+        }
         question, reason = self._question()
         items, annotators, places, labels = map(list, zip(*self._answers[question], strict=True))
         others = sum(len(rows) for name, rows in self._answers.items() if name != question)
@@ -163,12 +170,11 @@ class Answers:
             left_out=self.left_out + Counter({"answers to other questions": others}),
             gold=self._gold.get(question, {}),
             texts=self._texts,
+            structured=self.structured,
         )
 
     def _question(self) -> tuple[str, str]:
         """Returns the question, and why it is used if it was not named and others exist."""
-        if not any(label for rows in self._answers.values() for *_, label in rows):
-            raise self.nothing()
         if self._wanted in self._answers:
             return str(self._wanted), ""
         if len(self._answers) == 1 and self._wanted is None:

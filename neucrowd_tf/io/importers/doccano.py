@@ -1,6 +1,7 @@
 """doccano's exports of a classification project in which each annotator works alone.
 
 A zip of `<username>.jsonl`, whose lines have `id` and a list `label`; a list in it is a span.
+Old versions have one file with `annotations`, each with `label` and `user`.
 
 References:
     doccano/doccano, backend/data_export/celery_tasks.py, pipeline/formatters.py.
@@ -8,6 +9,7 @@ References:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -29,7 +31,14 @@ def matches(head: Head) -> bool:
         return any(name.suffix == ".jsonl" and len(name.parts) == 1 for name in names)
     first = head.first or {}
     texts = not first.keys().isdisjoint(("text", "data"))
-    return texts and "id" in first and isinstance(first.get("label"), list)
+    return texts and "id" in first and (isinstance(first.get("label"), list) or _has_users(first))
+
+
+def _has_users(example: dict[str, Any]) -> bool:
+    entries = example.get("annotations")
+    return isinstance(entries, list) and all(
+        isinstance(entry, dict) and "user" in entry for entry in entries
+    )
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -37,7 +46,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     answers = Answers(head, NAME, options, item="id", annotator="user")
     if head.kind in ("zip", "folder"):
         return answers.read(_examples(head), _add)
-    if spans := sum(isinstance(label, list) for label in (head.first or {})["label"]):
+    if spans := sum(isinstance(label, list) for label in (head.first or {}).get("label", ())):
         answers.left_out["spans in the first text"] += spans
         raise answers.nothing()
     return answers.read(((place, (None, line)) for place, line in head.records()), _add)
@@ -54,6 +63,16 @@ def _examples(head: Head) -> Iterator[tuple[str, tuple[str | None, dict[str, Any
 def _add(answers: Answers, place: str, entry: tuple[str | None, dict[str, Any]]) -> None:
     annotator, example = entry
     answers.text(example.get("id"), example)
+    if _has_users(example):
+        by_user: dict[Any, list[Any]] = defaultdict(list)
+        for chosen in example["annotations"]:
+            if "start_offset" in chosen:
+                answers.left_out["spans"] += 1
+            else:
+                by_user[chosen["user"]].append(chosen["label"])
+        for user, labels in by_user.items():
+            answers.add(place, example["id"], user, QUESTION, labels)
+        return
     chosen = example["label"]
     if not isinstance(chosen, list):
         raise answers.fail(place)

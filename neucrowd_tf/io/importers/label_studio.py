@@ -6,6 +6,8 @@ JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotat
 `value.rating`.
 A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
 reviewer rejected. A prediction has `model_version` and `result`.
+Before version 1.0, `annotations` was `completions`, without annotators. A storage has a file per
+task, or per annotation with its `task`.
 JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
 
 References:
@@ -39,8 +41,9 @@ PLACE = frozenset(
 def matches(head: Head) -> bool:
     """Whether a file looks like one of the two exports."""
     first = head.first or {}
-    tasks = "data" in first and isinstance(first.get("annotations"), list)
-    return tasks or set(MIN) <= first.keys()
+    lists = any(isinstance(first.get(name), list) for name in ("annotations", "completions"))
+    stored = isinstance(first.get("task"), dict) and isinstance(first.get("result"), list)
+    return ("data" in first and lists) or stored or set(MIN) <= first.keys()
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -67,12 +70,18 @@ def _emails(head: Head) -> dict[str, str]:
 def _add_task(
     emails: Mapping[str, str], answers: Answers, place: str, task: dict[str, Any]
 ) -> None:
+    if isinstance(task.get("task"), dict):
+        task = {**task["task"], "annotations": [task]}
     if isinstance(task.get("data"), dict):
         answers.text(task["id"], task["data"])
-    for annotation in task["annotations"]:
+    old = "completions" in task
+    for number, annotation in enumerate(task["completions" if old else "annotations"], 1):
         by = annotation.get("completed_by", annotation.get("created_username"))
         by = by.get("email") or by.get("id") if isinstance(by, dict) else by
         by = emails.get(as_text(by), by)
+        if old and by is None:
+            by = f"completion {number}"
+            answers.counted["completions are without annotator: the k-th is annotator k's"] += 1
         _add(place, task["id"], by, annotation, answers)
     for prediction in task.get("predictions") or ():
         if isinstance(prediction, dict):

@@ -32,10 +32,12 @@ def matches(head: Head) -> bool:
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads raw classifications of questions, or a flattened file."""
     if ANNOTATIONS not in head.columns or options.label_column:
-        answers = [name for name in head.columns if name not in OTHERS]
-        return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=answers)
+        fields = [name for name in head.columns if name not in OTHERS]
+        return read_table(head, options, NAME, item=ITEM, annotator=ANNOTATOR, answers=fields)
     table = head.table()
-    return Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR).read(rows(table), _add_row)
+    answers = Answers(head, NAME, options, item=ITEM, annotator=ANNOTATOR)
+    answers.structured = True  # the cells have JSON
+    return answers.read(rows(table), _add_row)
 
 
 def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,8 @@ def test_columns_to_ignore(tmp_path: Path) -> None:
         (FRAME.assign(x=["1", "two", "3"]), r"row 2: column 'x': 'two'"),
         (FRAME.assign(task=["a", None, "c"]), r"row 2: the item has no id"),
         (FRAME.assign(new=pd.array([True, None, False])), r"row 2: column 'new'"),
+        (FRAME.assign(x=[[1.0], [2.0], [3.0]]), r"row 1: column 'x': '\[1.0\]' is not a finite"),
+        (FRAME.assign(x=[[date(2020, 1, 1)]] * 3), r"row 1: column 'x': '\[\"2020-01-01\"\]'"),
         (FRAME.iloc[:0], "the file has no rows"),
     ],
 )

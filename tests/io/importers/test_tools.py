@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import IMPORTERS, find
 from neucrowd_tf.io.importers.answers import choices_of
+from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from tests.io.importers.exports import (
     EXPORTS,
@@ -21,12 +23,17 @@ from tests.io.importers.exports import (
     LABELS,
     TEXTS,
     label_studio,
+    label_studio_result,
     mturk,
     prodigy,
     toloka,
 )
 
 Writer = Callable[[Path], Path]
+
+
+def annotation(who: str, label: str) -> dict[str, Any]:
+    return {"completed_by": {"email": who}, "result": label_studio_result(label)}
 
 
 def name_of(path: Path) -> str | None:
@@ -110,6 +117,56 @@ def test_forms_of_answers(name: str, tmp_path: Path) -> None:
     assert [" ".join(map(str, row)) for row in triples(columns)] == case["labels"]
 
 
+FOLDERS = {
+    "Label Studio's tasks": {
+        "1.json": {"id": 1, "data": {}, "annotations": [annotation("ann", "yes")]},
+        "2": {"id": 2, "data": {}, "annotations": [annotation("bob", "no")]},
+        ".DS_Store": "x",
+    },
+    "Label Studio's annotations": {
+        f"{item}.json": {"task": {"id": item, "data": {}}, **annotation(who, label)}
+        for item, who, label in ((1, "ann", "yes"), (2, "bob", "no"))
+    },
+    "Potato": {
+        f"{who}/user_state.json": {
+            "user_id": who,
+            "instance_id_to_label_to_value": {
+                item: [
+                    [{"schema": "mood", "name": label}, "true"],
+                    [{"schema": "mood", "name": "other"}, "false"],
+                ]
+            },
+        }
+        for item, who, label in (("1", "ann", "yes"), ("2", "bob", "no"))
+    },
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_folders(name: str, packed: bool, tmp_path: Path) -> None:
+    for file, content in FOLDERS[name].items():
+        path = tmp_path / "out" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    archive = shutil.make_archive(str(tmp_path / "out"), "zip", tmp_path / "out")
+    columns = read(Path(archive) if packed else tmp_path / "out")
+    assert sorted(triples(columns)) == [("1", "ann", "yes"), ("2", "bob", "no")]
+
+
+@pytest.mark.parametrize("label", ["Politics | Economy", "[x]", "two\nlines", "a/b", "x  y"])
+def test_a_text_of_json_is_one_class(label: str, tmp_path: Path) -> None:
+    tasks = [
+        {"id": i, "data": {}, "annotations": [annotation("u", label), annotation("v", b)]}
+        for i, b in enumerate(["a", "b", label])
+    ]
+    path = write(tmp_path, "a.json", tasks)
+    reading = read_annotations(path, report=lambda line: None)
+    assert set(reading.annotations.class_names) == {label, "a", "b"}
+    assert len(reading.lines) == 2 and "multi_label" not in reading.lines[1]
+    assert "\n" not in reading.lines[1]
+
+
 def test_the_one_question_with_classes_is_used(tmp_path: Path) -> None:
     rows = (f"h{i // 2},w{i % 2},{'yes' if i % 2 else 'no'},note {i}\n" for i in range(42))
     path = write(tmp_path, "a.csv", "HITId,WorkerId,Answer.q,Answer.note\n" + "".join(rows))
@@ -144,7 +201,7 @@ def test_files_of_no_tool(name: str, content: Any, tmp_path: Path) -> None:
 
 def test_every_importer_is_tested() -> None:
     names = {module.NAME for module in IMPORTERS}
-    assert len(names) == len(IMPORTERS) == 13
+    assert len(names) == len(IMPORTERS) == 14
 
 
 @pytest.mark.parametrize(
