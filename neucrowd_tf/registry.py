@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,7 +55,7 @@ class Method:
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
         presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
-        arguments = nest(self.factory, hparams, presets)
+        arguments = self._arguments(hparams, presets)
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
@@ -63,13 +63,42 @@ class Method:
             return estimator
         return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
 
+    def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
+        """Returns the factory's arguments, with options of networks in their configurations.
+
+        Where `estimator` names a method, what the factory does not declare belongs to that method,
+        and the argument becomes its estimator.
+        """
+        if not isinstance(self.defaults.get("estimator"), str):
+            return nest(self.factory, values, presets)
+        names = {*inspect.signature(self.factory).parameters, "ensemble"}
+        options, direct = _divided(values, names)
+        theirs, presets = _divided(presets, names)
+        name = direct.get("estimator", self.defaults["estimator"])
+        if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
+            raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
+        if isinstance(name, str):
+            inner = method(name, "estimator")
+            arguments = inner._arguments(options, {**inner.defaults, **theirs})
+            direct["estimator"] = inner.factory(**arguments)
+        elif options:
+            raise UsageError(f"{min(options)}: has no effect on estimator, which is an object")
+        return nest(self.factory, direct, presets)
+
     @property
     def parameter_names(self) -> list[str] | None:
-        """Hyper-parameters of the factory and its nested configurations; None if it takes any."""
+        """Hyper-parameters of the factory and its nested configurations; None if it takes any.
+
+        They include those of the method that the default of `estimator` names.
+        """
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None
         names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        if isinstance(name := self.defaults.get("estimator"), str):
+            theirs = method(name, "estimator").parameter_names or []
+            other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
+            names += [option for option in theirs if option not in other]
         return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
 
 
@@ -118,6 +147,14 @@ _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
+
+
+def _divided(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the options that have none of these names, and those that have."""
+    rest = {name: value for name, value in options.items() if name not in names}
+    return rest, {name: value for name, value in options.items() if name in names}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:

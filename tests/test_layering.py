@@ -25,9 +25,11 @@ FLOORS = (
     ("aggregation", "nn", "encoders"),
     ("certainty", "datasets", "labelling"),
     ("training",),
-    ("crowd_layers",),
-    ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),
-    ("evaluation", "export", "keras_objects"),
+    ("crowd",),
+    ("two_stage", "rll", "neucrowd", "dasc", "iced"),
+    ("methods",),
+    ("crowding", "layers"),
+    ("evaluation", "export"),
     ("choice", "report"),
     ("predict", "aggregate", "convert", "relabel", "gold", "merge"),
     ("harness",),
@@ -251,7 +253,7 @@ def test_harness_is_the_one_place_that_lists_rooms(repository: Path) -> None:
     for path in sorted((repository / "neucrowd_tf").rglob("*.py")):
         room = path.relative_to(repository / "neucrowd_tf").parts[0]
         if "@register_method(" in path.read_text(encoding="utf-8"):
-            assert f'"neucrowd_tf.{room}"' in listed, (
+            assert f'"neucrowd_tf.{room}' in listed, (
                 f"{path} registers methods in a room that harness/plugins.py does not import"
             )
 
@@ -292,8 +294,6 @@ STATEMENTS = (
     "; neucrowd_tf.DawidSkene().fit_predict(neucrowd_tf.Annotations.from_frame(f))",
     "import numpy as np; from neucrowd_tf.two_stage.labels_first import TwoStageClassifier as T;"
     " x = np.arange(12.).reshape(6, 2); T().fit(x, [[0, 0]] * 3 + [[1, 1]] * 3).predict(x)",
-    "from neucrowd_tf.harness import plugins; plugins.register(('baselines', 'data'));"
-    " plugins.listing()",
 )
 
 

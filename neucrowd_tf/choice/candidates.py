@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 from scipy.stats import skew
 
 # Imported to register the methods that are tried.
-from neucrowd_tf import crowd_layers, crowding, dasc, iced, neucrowd, registry, rll, two_stage
+from neucrowd_tf import crowding, iced, neucrowd, registry, rll, two_stage
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
-from neucrowd_tf.crowd_layers.presets import SMALL_CNN, STRONG_BASE
+from neucrowd_tf.crowd.presets import SMALL_CNN, STRONG_BASE
+from neucrowd_tf.methods import anno_reg, annot_mix, crowd_layer, geocrowdnet
 from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
-ROOMS = (crowd_layers, crowding, dasc, iced, neucrowd, rll, two_stage)
+ROOMS = (
+    *(anno_reg, annot_mix, crowd_layer, geocrowdnet),
+    *(crowding, iced, neucrowd, rll, two_stage),
+)
 # Four strengths instead of nine: the study never chose one of the others.
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 # Most gradient steps of a fit with small and with large batches.

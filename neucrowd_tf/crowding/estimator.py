@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network

@@ -20,8 +20,13 @@ LIBRARY = (
     "neucrowd_tf.datasets.bundled",
     "neucrowd_tf.neucrowd",
     "neucrowd_tf.rll",
-    "neucrowd_tf.crowd_layers",
-    "neucrowd_tf.dasc",
+    *(
+        f"neucrowd_tf.methods.{name}"
+        for name in (
+            *("crowd_layer", "anno_reg", "doctor_net", "annot_mix", "ccc", "coinnet", "conal"),
+            *("crowdar", "geocrowdnet", "madl", "trace_reg", "unionnet"),
+        )
+    ),
     "neucrowd_tf.crowding",
     "neucrowd_tf.iced",
     "neucrowd_tf.datasets.table",
