@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -45,6 +45,8 @@ from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
 VOTES = "votes_"
 HOLES = {role: word.upper() for role, word in WORDS.items()}
+# The arguments of the command that reads tables, which a proposal repeats; the command sets them.
+RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
 MOST_WIDE = 40  # distinct values of all columns of a wide table
 
 
@@ -378,8 +380,7 @@ class _Decision:
         alike = self._groups(self.left)
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
         likely = [c for c in self.left if is_second(c, "task") or is_id(c)]
-        likely = [c for c in likely if not is_second(c, "worker")]
-        items = [c for c in likely if c in unique]
+        items = [c for c in likely if c in unique and not is_second(c, "worker")]
         items = [c for c in items if is_id(c)] or items
         people = [c for c in unique if is_second(c, "worker") or c in self.held["worker"]]
         times = self._times()
@@ -390,9 +391,8 @@ class _Decision:
         if {"worker", "label"} <= set(missing) and alike:
             if len(alike) > 1:
                 self._which_group(alike)
-            if "task" in missing and len(items) == 1:
-                filled["task"] = as_list(items)
-            return {**filled, "label": as_list(alike[0])}
+            task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
+            return {**task, "label": as_list(alike[0])}
         for role in missing:
             second = [column for column in self.left if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
@@ -456,7 +456,7 @@ def as_list(names: Sequence[str]) -> str:
 
 def command_line(path: Path, flags: Sequence[str]) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    typed = sys.argv[1:]
+    typed: Sequence[str] = RUNNING.get()
     if not any(str(path) in argument for argument in typed):
         typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)
