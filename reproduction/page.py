@@ -230,8 +230,8 @@ def method_page(text: str, title: str) -> str:
 def readme(results: Path) -> str:
     """Returns results/README.md: a line for each table, with the question that it answers."""
     titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
-    with (results / STUDIES).open(encoding="utf-8", newline="") as lines:
-        questions = {row["file"]: row["question"] for row in reversed([*csv.DictReader(lines)])}
+    with (results / STUDIES).open(encoding="utf-8", newline="") as file:
+        questions = {row["file"]: row["question"] for row in reversed([*csv.DictReader(file)])}
     lines = [
         "# Results as files",
         "",
