@@ -264,6 +264,8 @@ class NetworkClassifier(CrowdEstimator):
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
+            for model in filter(None, (network.model, network.second)):
+                object.__setattr__(model, "whole", network.whole)  # no part of what is trained
             network.start = starting_values(network.base, self.pretrained)
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
@@ -304,7 +306,7 @@ class NetworkClassifier(CrowdEstimator):
 
         Weights are drawn from `seed`.
         """
-        from neucrowd_tf.training.state import reinitialise
+        from neucrowd_tf.training.state import optimizers_of, reinitialise, reset_optimizer
 
         reinitialise(network.model, seed)
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
@@ -316,6 +318,8 @@ class NetworkClassifier(CrowdEstimator):
         # Last, as a subclass's targets may draw weights too.
         for variable, value in network.start:
             variable.assign(value)
+        for optimizer in optimizers_of(network.model):  # whose state may be a copy of weights
+            reset_optimizer(optimizer)
 
     def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
         """Gives the network these features, and their mean and scale."""

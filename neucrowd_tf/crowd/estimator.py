@@ -186,7 +186,6 @@ class CrowdLayerBase(NetworkClassifier):
         crowd = data.annotations
         # With pseudo-annotations a balanced selection would undo the weights.
         counts = np.bincount(crowd.observed().labels, minlength=crowd.num_classes)
-        network.model.reset_annotator_optimizer()
         weights = class_weights(counts, self.imbalance)
         strengths: NDArray[Any] = weights[crowd.labels]
         if self.imbalance == "resampling":

@@ -16,6 +16,7 @@ from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.harness.execute import Outcome
 from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
 
 
@@ -36,6 +37,7 @@ def main(argv: Sequence[str], modules: Sequence[str] = ()) -> int:
     Returns:
         the exit code: 0, 1 if a run failed, 2 for flags, data or folders that cannot be used.
     """
+    RUNNING.set(tuple(argv))
     return run_to_exit_code(lambda: run(flags.parse(argv), tuple(modules)))
 
 

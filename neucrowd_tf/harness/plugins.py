@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
@@ -57,15 +56,15 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
     """Returns a dataset by its name, as `--dataset` takes it.
 
     Args:
-        name: such as "music"; a checkout has the benchmark datasets, an installed package those
-            that are bundled with it or come from plug-ins.
+        name: such as "music"; those bundled with the package and those of installed plug-ins. In a
+            checkout `import data` registers the benchmark datasets.
         data_dir: where the files are; None downloads them to the cache.
         seed: draws what is simulated.
 
     Raises:
         UsageError: no dataset has this name.
     """
-    register(("data",) if importlib.util.find_spec("data") else ())
+    register()
     return registry.dataset(name).load(data_dir, seed)
 
 

@@ -45,8 +45,14 @@ def make_optimizer(
             optimizer = keras.optimizers.get({**optimizer, "config": config})
         elif not isinstance(optimizer, keras.optimizers.Optimizer):
             optimizer = optimizer()
-        replaced = {"learning_rate": rate} if always else {}
-        return type(optimizer).from_config({**optimizer.get_config(), **replaced})
+        config = optimizer.get_config()
+        if always:  # of one that scales losses, the inner one's
+            config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
+        copy = type(optimizer).from_config(config)
+        for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
+            if hasattr(optimizer, name):  # which its configuration leaves out
+                setattr(copy, name, getattr(optimizer, name))
+        return copy
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
             "optimizer: expected the name or the configuration of a Keras optimizer, received"
