@@ -141,7 +141,9 @@ class Auto(CrowdEstimator):
         size, num_annotators = data.annotations.shape
         codes = gold_codes(self.gold, data.annotations, run.table_options)
         if data.validation is not None:
-            codes = np.concatenate([codes, data.validation[1]])
+            true = data.validation_kind == "truth"
+            held = data.validation[1]
+            codes = np.concatenate([codes, held if true else np.full_like(held, -1)])
             data = with_validation(data, data.validation)
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         splits = self._splits()
@@ -341,7 +343,7 @@ class Auto(CrowdEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         """Returns the average's Keras model."""
         return self.estimator_.inference_model()
 

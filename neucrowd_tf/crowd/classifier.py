@@ -193,7 +193,7 @@ class NetworkClassifier(CrowdEstimator):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd.bases import Standardise
+        from neucrowd_tf.nn.layers import Standardise
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self._square_root, name="standardise")
@@ -412,7 +412,7 @@ class NetworkClassifier(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         import keras
 
         outputs = {"probabilities": self.model_.output["probabilities"]}

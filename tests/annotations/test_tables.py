@@ -80,11 +80,11 @@ def features(index: list[Any] | None) -> pd.DataFrame:
 
 @pytest.mark.parametrize("annotations", [NAMED, Annotations.from_frame(NAMED)])
 def test_features_are_matched_by_name(annotations: Any) -> None:
-    result = align_annotations(features(["b", "c", "a"]), annotations)
+    result = align_annotations(features(["b", "c", "a"]), annotations)[1]
     assert result.instance_names.tolist() == ["b", "c", "a"]
     assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
     four = pd.DataFrame({"x": range(4)}, index=["d", "a", "b", "c"])
-    assert align_annotations(four, annotations).annotated.tolist() == [False, True, True, True]
+    assert align_annotations(four, annotations)[1].annotated.tolist() == [False, True, True, True]
     with pytest.raises(
         DataError, match=r"instance names: expected one of 'a', 'b', 'x', received 'c'"
     ):
@@ -98,17 +98,17 @@ def test_rows_without_names() -> None:
     order in which a frame happens to name them.
     """
     for rows in (np.zeros((3, 1)), features(None)):
-        assert align_annotations(rows, LONG).to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
+        assert align_annotations(rows, LONG)[1].to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
         with pytest.raises(DataError, match=r"the rows have no names, and the task 'c'"):
             align_annotations(rows, NAMED)
         built = Annotations.from_frame(NAMED)
-        assert align_annotations(rows, built) is built  # it says its order
+        assert align_annotations(rows, built)[1] is built  # it says its order
 
 
 def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:
     matrix = np.array([[0, 1], [-1, 1], [1, -1]])
     for index in (None, [0, 1, 2], ["c", "a", "b"], [5, 3, 8]):
-        assert np.array_equal(align_annotations(features(index), matrix).to_dense(), matrix)
+        assert np.array_equal(align_annotations(features(index), matrix)[1].to_dense(), matrix)
     with pytest.raises(DataError, match=r"features\.to_numpy\(\) if row i is instance i"):
         align_annotations(features([2, 0, 1]), matrix)
 
