@@ -56,7 +56,7 @@ class Auto(CrowdEstimator):
     """Compares methods by cross-validation and fits the average of the better ones.
 
     The crowd's labels seldom show which of two methods is better, because the criterion has the
-    crowd's mistakes too. In a study (`results/choice.md`) no criterion's first choice was safe on
+    crowd's mistakes too. In a study (`results/choice.csv`) no criterion's first choice was safe on
     every dataset, so the geometric mean of the better candidates is fitted. Candidates are ranked
     by the mean of their ranks in two criteria: the determinant of the table of predicted classes
     and labels (Kong 2020), and the likelihood of single labels under annotators' matrices from
