@@ -1,27 +1,5 @@
-"""What the papers compare with. Importing this package registers every method in it."""
+"""What the papers compare with. Importing this package registers its methods by its index."""
 
-from baselines import (
-    aggnet,
-    annot_mix,
-    augmentation,
-    ccc,
-    coinnet,
-    conal,
-    cpc,
-    crowd_gan,
-    crowdar,
-    dasc_crowding,
-    dasc_ensemble,
-    doctor_net,
-    ds_mixup,
-    geocrowdnet,
-    madl,
-    max_mig,
-    mbem,
-    metric_learning,
-    neucrowd_joint,
-    raykar,
-    smote_two_stage,
-    trace_reg,
-    unionnet,
-)
+from neucrowd_tf import registry
+
+registry.register_index(__name__)
