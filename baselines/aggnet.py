@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
-from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd.classifier import NetworkClassifier
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -25,7 +25,7 @@ from neucrowd_tf.training.run import Run
     space={**SPACE, "rounds": (3, 5, 10)},
 )
 @estimator
-class AggNet(ClassifierEstimator):
+class AggNet(NetworkClassifier):
     """Trains a classifier on soft labels that it improves together with the annotations.
 
     After each round the classifier's predictions and the annotations give new soft labels, on which
@@ -36,7 +36,7 @@ class AggNet(ClassifierEstimator):
         probas_: `[N, C]` posteriors and labels_ `[N]` class codes of the training instances.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_: of the last round; n_iter_: its epochs; best_epoch_, rows_: see
-            `ClassifierEstimator`.
+            `NetworkClassifier`.
 
     References:
         Albarqouni et al. (2016), section II, eqs. 4 (E-step), 5 and 6 (M-step).

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.losses import cross_entropies
+from neucrowd_tf.crowd.losses import cross_entropies
 from neucrowd_tf.crowding.game import Crowd, batches_in, gathered, positions_of, repeated, shuffled
 from neucrowd_tf.crowding.networks import Discriminator, draw_labels, fold
 from neucrowd_tf.crowding.objectives import (

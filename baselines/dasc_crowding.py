@@ -11,8 +11,8 @@ from scipy.special import softmax
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dasc.estimator import seeded
-from neucrowd_tf.dasc.methods import SelfTrainedCrowdLayer, schedule_presets
+from neucrowd_tf.crowd.presets import schedule_presets
+from neucrowd_tf.dasc.estimator import DASC, seeded
 from neucrowd_tf.dasc.selection import PredictsAnnotators
 from neucrowd_tf.declare import Constraint, estimator, fitted, text
 from neucrowd_tf.errors import UsageError
@@ -35,6 +35,7 @@ _CELLS_AT_ONCE = 1 << 22
     "dasc_crowding",
     summary="CrowdLayer with DASC's quotas of annotations that CrowdInG's generator fills in",
     requires_identities=True,
+    defaults={"estimator": "crowd_layer"},
     presets={
         name: {**preset, "preset": name}
         for name, preset in schedule_presets("crowd_layer").items()
@@ -42,7 +43,7 @@ _CELLS_AT_ONCE = 1 << 22
     },
 )
 @estimator
-class FilledByGenerator(SelfTrainedCrowdLayer):
+class FilledByGenerator(DASC):
     """Self-training of CrowdLayer in which a generator fills the empty cells.
 
     The generator is fitted once to the observed annotations. Labels are drawn from its calibrated
@@ -81,6 +82,7 @@ class FilledByGenerator(SelfTrainedCrowdLayer):
         return {"name": self.generator} if named else dict(self.generator)
 
     def _check_together(self) -> None:
+        super()._check_together()
         method = registry.method(self._options["name"], "generator")
         registry.check_preset(self.preset, method.presets, schedule_presets("crowd_layer"))
         if not hasattr(method.factory, "predict_annotators"):

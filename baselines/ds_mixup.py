@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from neucrowd_tf import aggregation
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData

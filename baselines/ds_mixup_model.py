@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.mixing import mixed, mixing_draws
-from neucrowd_tf.crowd_layers.target_model import TargetModel
+from neucrowd_tf.crowd.mixing import mixed, mixing_draws
+from neucrowd_tf.crowd.model import TargetModel
 
 
 class MixupModel(TargetModel):

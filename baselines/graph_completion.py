@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.losses import cross_entropies
+from neucrowd_tf.crowd.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
 

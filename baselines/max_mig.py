@@ -10,8 +10,8 @@ from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
-from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd.classifier import NetworkClassifier
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -29,7 +29,7 @@ from neucrowd_tf.training.run import Run
     space=SPACE,
 )
 @estimator
-class MaxMIG(ClassifierEstimator):
+class MaxMIG(NetworkClassifier):
     """A classifier h(x) and an aggregator g(y) that maximise their f-mutual information gain.
 
     The aggregator is softmax(sum of W_r[:, y_r] + b), the divergence is KL. Both have one
@@ -41,7 +41,7 @@ class MaxMIG(ClassifierEstimator):
         confusion_matrices_: `[R, C true, C observed]`: softmax over an annotator's labels of the
             aggregator's weights.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_, n_iter_, best_epoch_, rows_: see `ClassifierEstimator`.
+        history_, n_iter_, best_epoch_, rows_: see `NetworkClassifier`.
 
     References:
         Cao et al. (2019), section 3.

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers.model import InstanceModel, rows_variable
+from neucrowd_tf.crowd.model import InstanceModel, rows_variable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

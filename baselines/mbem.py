@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
 from neucrowd_tf.annotations.statistics import annotator_confusion
-from neucrowd_tf.crowd_layers.classifier import ClassifierEstimator
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.crowd.classifier import NetworkClassifier
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -60,7 +60,7 @@ def bootstrapped_posterior(
     space={**SPACE, "rounds": (2, 3, 5)},
 )
 @estimator
-class MBEM(ClassifierEstimator):
+class MBEM(NetworkClassifier):
     """Model bootstrapped EM: a network and soft labels that improve each other.
 
     Each round trains the network on soft labels, takes its predictions as true, estimates the
@@ -73,7 +73,7 @@ class MBEM(ClassifierEstimator):
             likewise.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
         history_: of the last round; n_iter_: its epochs; best_epoch_, rows_: see
-            `ClassifierEstimator`.
+            `NetworkClassifier`.
 
     References:
         Khetan, Lipton, Anandkumar (2018), algorithm 1.

@@ -18,7 +18,7 @@ def measured(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the median time of an epoch, that of the whole fit, and memory."""
     import keras
 
-    from neucrowd_tf.crowd_layers import CrowdLayer
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
     sizes = arguments.instances, arguments.features, arguments.annotators
     each = arguments.labels // arguments.instances

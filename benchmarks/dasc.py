@@ -18,7 +18,7 @@ from benchmarks.timing import Clock, accuracy_on_test, peak_memory_mb, prepared,
 
 def five_rounds(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the time of a whole fit on LabelMe, and of its rounds."""
-    from neucrowd_tf.crowd_layers import CrowdLayer
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
     labelme, model = prepared("labelme", "dasc_crowd_layer", arguments, rounds=arguments.rounds)
     with timed_calls(CrowdLayer, "fit") as clocks, Clock() as whole:

@@ -64,7 +64,7 @@ def fit(
     """Trains in this process, alone or with those at the other addresses; writes the weights."""
     import tensorflow as tf
 
-    from neucrowd_tf.crowd_layers import CrowdLayer
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -24,8 +24,8 @@ PROJECT = {
     "RESULTS.md": "results.md",
 }
 PACKAGES = (
-    "annotations", "aggregation", "certainty", "choice", "crowd_layers.parts",
-    "crowd_layers.losses", "datasets", "evaluation", "export", "io.labels",
+    "annotations", "aggregation", "certainty", "choice", "layers",
+    "crowd.losses", "datasets", "evaluation", "export", "io.labels",
     "labelling.belief", "labelling.plan", "persistence", "registry", "report.build",
     "training", "nn.losses", "nn.miners",
 )  # fmt: skip

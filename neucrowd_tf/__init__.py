@@ -7,12 +7,7 @@ methods that train networks import TensorFlow.
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
-import types
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from neucrowd_tf.stopping import end_at_signals
@@ -37,15 +32,15 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation import Wawa as Wawa
     from neucrowd_tf.aggregation import ZeroBasedSkill as ZeroBasedSkill
     from neucrowd_tf.annotations import Annotations as Annotations
-    from neucrowd_tf.crowd_layers import AnnoReg as AnnoReg
-    from neucrowd_tf.crowd_layers import CrowdLayer as CrowdLayer
-    from neucrowd_tf.crowd_layers import WeightedDoctorNet as WeightedDoctorNet
     from neucrowd_tf.crowding import CrowdInG as CrowdInG
     from neucrowd_tf.dasc import DASC as DASC
     from neucrowd_tf.datasets import CrowdDataset as CrowdDataset
     from neucrowd_tf.harness.plugins import load_dataset as load_dataset
     from neucrowd_tf.iced import ICED as ICED
     from neucrowd_tf.io.labels import read_annotations as read_annotations
+    from neucrowd_tf.methods.anno_reg import AnnoReg as AnnoReg
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer as CrowdLayer
+    from neucrowd_tf.methods.doctor_net import WeightedDoctorNet as WeightedDoctorNet
     from neucrowd_tf.neucrowd import NeuCrowd as NeuCrowd
     from neucrowd_tf.persistence import load as load
     from neucrowd_tf.rll import RLL as RLL
@@ -64,13 +59,15 @@ _MODULES = {
     " IterativeWeightedMajorityVote Kos Mace MajorityVote Mmsr ShrunkDawidSkene Wawa"
     " ZeroBasedSkill",
     "annotations": "Annotations",
-    "crowd_layers": "AnnoReg CrowdLayer WeightedDoctorNet",
     "crowding": "CrowdInG",
     "dasc": "DASC",
     "datasets": "CrowdDataset",
     "harness.plugins": "load_dataset",
     "iced": "ICED",
     "io.labels": "read_annotations",
+    "methods.anno_reg": "AnnoReg",
+    "methods.crowd_layer": "CrowdLayer",
+    "methods.doctor_net": "WeightedDoctorNet",
     "neucrowd": "NeuCrowd",
     "persistence": "load",
     "rll": "RLL",
@@ -78,33 +75,6 @@ _MODULES = {
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = ["__version__", *_MODULE_OF]
-
-
-class _AfterKeras(importlib.abc.MetaPathFinder):
-    """Registers this package's classes with Keras once Keras has been imported."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != "keras":
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def exec_module(module: types.ModuleType) -> None:
-                load(module)
-                importlib.import_module("neucrowd_tf.keras_objects")
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-if "keras" in sys.modules:
-    importlib.import_module("neucrowd_tf.keras_objects")
-else:
-    sys.meta_path.insert(0, _AfterKeras())
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,16 @@ from neucrowd_tf.io.files.json import write_json
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
+# Where classes of an earlier version are now; its files can be loaded, Keras' parts by their names.
+_MOVED = (
+    (r"^[\w.]+:SelfTrained\w+$", "neucrowd_tf.dasc.estimator:DASC"),
+    (r":(UnionNet|GeoCrowdNet)[ABFW]$", r":\1"),
+    (
+        r"^(?:neucrowd_tf\.crowd_layers|baselines)\.(anno_reg|annot_mix|ccc|coinnet|conal|crowd_layer"
+        r"|crowdar|doctor_net|geocrowdnet|madl|trace_reg|unionnet):",
+        r"neucrowd_tf.methods.\1:",
+    ),
+)
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -178,10 +188,11 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
 
 def _import_layers(path: Path) -> None:
     """Imports the modules of the layers in a Keras file: Keras finds only imported layers."""
+    importlib.import_module("neucrowd_tf.layers")
     with zipfile.ZipFile(path) as content:
         config = content.read("config.json").decode("utf-8")
     for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
-        if module.startswith(_PACKAGES):
+        if module.startswith(_PACKAGES[1:]):
             importlib.import_module(module)
 
 
@@ -198,6 +209,8 @@ def load(folder: str | os.PathLike[str]) -> Any:
         raise DataError(f"{source}: no saved estimator, estimator.json is missing. Check the path.")
     record = SavedEstimator.read(source / "estimator.json")
     name = str(record.content.get("class"))
+    for pattern, replacement in _MOVED:
+        name = re.sub(pattern, replacement, name)
     if record.format != FORMAT:
         raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
     try:

@@ -14,7 +14,7 @@ import importlib
 import importlib.resources
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -67,7 +67,7 @@ class Method:
         """
         presets = {**self.defaults, **self.presets.get(dataset or "", {})}
         presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
-        arguments = nest(self.factory, hparams, presets)
+        arguments = self._arguments(hparams, presets)
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
@@ -75,13 +75,42 @@ class Method:
             return estimator
         return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
 
+    def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
+        """Returns the factory's arguments, with options of networks in their configurations.
+
+        Where `estimator` names a method, what the factory does not declare belongs to that method,
+        and the argument becomes its estimator.
+        """
+        if not isinstance(self.defaults.get("estimator"), str):
+            return nest(self.factory, values, presets)
+        names = {*inspect.signature(self.factory).parameters, "ensemble"}
+        options, direct = _divided(values, names)
+        theirs, presets = _divided(presets, names)
+        name = direct.get("estimator", self.defaults["estimator"])
+        if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
+            raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
+        if isinstance(name, str):
+            inner = method(name, "estimator")
+            arguments = inner._arguments(options, {**inner.defaults, **theirs})
+            direct["estimator"] = inner.factory(**arguments)
+        elif options:
+            raise UsageError(f"{min(options)}: has no effect on estimator, which is an object")
+        return nest(self.factory, direct, presets)
+
     @property
     def parameter_names(self) -> list[str] | None:
-        """Hyper-parameters of the factory and its nested configurations; None if it takes any."""
+        """Hyper-parameters of the factory and its nested configurations; None if it takes any.
+
+        They include those of the method that the default of `estimator` names.
+        """
         parameters = inspect.signature(self.factory).parameters.values()
         if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             return None
         names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        if isinstance(name := self.defaults.get("estimator"), str):
+            theirs = method(name, "estimator").parameter_names or []
+            other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
+            names += [option for option in theirs if option not in other]
         return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
 
 
@@ -153,11 +182,13 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     path = importlib.resources.files(package).joinpath(INDEX)
     index: dict[Kind, dict[str, Entry]] = {}
     for kind, contents in json.loads(path.read_text(encoding="utf-8")).items():
-        entries = [
-            Entry(**{key: tuple(v) if isinstance(v, list) else v for key, v in content.items()})
-            for content in contents
-        ]
-        index[kind] = {entry.name: entry for entry in entries}
+        index[kind] = {}
+        for content in contents:
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in content.items()
+            }
+            index[kind][values["name"]] = Entry(**values)
     return index
 
 
@@ -167,6 +198,14 @@ _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
 _INDEXED: dict[str, None] = {"neucrowd_tf": None}  # packages whose indexes are read
+
+
+def _divided(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the options that have none of these names, and those that have."""
+    rest = {name: value for name, value in options.items() if name not in names}
+    return rest, {name: value for name, value in options.items() if name in names}
 
 
 def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
@@ -238,9 +277,9 @@ def registered(kind: Kind) -> dict[str, Any]:
 
 def entries(kind: Kind) -> dict[str, Any]:
     """Returns what is registered by name, or the index's `Entry` of what is not imported yet."""
-    indexed = {
-        name: entry for package in _INDEXED for name, entry in read_index(package)[kind].items()
-    }
+    indexed: dict[str, Any] = {}
+    for package in _INDEXED:
+        indexed |= read_index(package)[kind]
     return indexed | registered(kind)
 
 

@@ -23,7 +23,7 @@ LONGEST = tuple(
     for name in (
         *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_common"),
         *("harness/test_machines", "torture/test_torture", "test_frames", "harness/test_runner"),
-        *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd_layers/test_model"),
+        *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd/test_model"),
     )
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def blobs(
@@ -31,3 +32,17 @@ def blobs(
         dense[rng.random(shape) < missing] = -1
         dense[np.arange(rows), np.arange(rows) % annotators] = truth
     return x, dense, truth
+
+
+def softmax(x: NDArray[Any], axis: int = -1) -> NDArray[Any]:
+    """Returns the softmax along an axis."""
+    e = np.exp(x - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def randomised(layer: Any, seed: int = 1) -> Any:
+    """Returns a built Keras layer with weights from N(0, 1)."""
+    rng = np.random.default_rng(seed)
+    for weight in layer.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    return layer

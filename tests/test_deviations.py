@@ -13,13 +13,23 @@ PAGE = (ROOT / "docs" / "research" / "deviations.md").read_text(encoding="utf-8"
 SECTIONS = {
     "NeuCrowd": ("neucrowd", "nn"),
     "RLL": ("rll",),
-    "Crowd layers": ("crowd_layers",),
+    "Crowd layers": (
+        "crowd",
+        *(f"methods/{name}" for name in ("anno_reg", "crowd_layer", "doctor_net")),
+    ),
     "DASC": ("dasc",),
     "CrowdInG": ("crowding",),
     "ICED": ("iced",),
+    "Later methods": tuple(
+        f"methods/{name}"
+        for name in (
+            *("annot_mix", "ccc", "coinnet", "conal", "crowdar"),
+            *("geocrowdnet", "madl", "trace_reg", "unionnet"),
+        )
+    ),
     "Truth inference": ("aggregation", "annotations"),
 }
-PACKAGES = {package for packages in SECTIONS.values() for package in packages}
+PACKAGES = {package.split("/")[0] for packages in SECTIONS.values() for package in packages}
 
 
 def section(title: str) -> str:
@@ -36,7 +46,7 @@ def comments(package: str) -> list[str]:
     folder = ROOT / "neucrowd_tf" / package
     return [
         f"{path.relative_to(ROOT)}: {result}"
-        for path in sorted(folder.rglob("*.py"))
+        for path in sorted([*folder.rglob("*.py"), *folder.parent.glob(f"{folder.name}.py")])
         for result in COMMENT.findall(path.read_text(encoding="utf-8"))
     ]
 

@@ -25,9 +25,11 @@ FLOORS = (
     ("aggregation", "nn", "encoders"),
     ("certainty", "datasets", "labelling"),
     ("training",),
-    ("crowd_layers",),
-    ("two_stage", "rll", "neucrowd", "crowding", "dasc", "iced"),
-    ("evaluation", "export", "keras_objects"),
+    ("crowd",),
+    ("two_stage", "rll", "neucrowd", "dasc", "iced"),
+    ("methods",),
+    ("crowding", "layers"),
+    ("evaluation", "export"),
     ("choice", "report"),
     ("predict", "aggregate", "convert", "relabel", "gold", "merge"),
     ("harness",),
@@ -282,8 +284,6 @@ STATEMENTS = (
     "; neucrowd_tf.DawidSkene().fit_predict(neucrowd_tf.Annotations.from_frame(f))",
     "import numpy as np; from neucrowd_tf.two_stage.labels_first import TwoStageClassifier as T;"
     " x = np.arange(12.).reshape(6, 2); T().fit(x, [[0, 0]] * 3 + [[1, 1]] * 3).predict(x)",
-    "from neucrowd_tf.harness import plugins; plugins.register(('baselines', 'data'));"
-    " plugins.listing()",
 )
 
 

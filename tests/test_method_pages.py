@@ -58,7 +58,7 @@ def test_every_parameter_stands_in_its_list() -> None:
 
 
 def test_every_crowd_layer_with_arguments_has_a_list() -> None:
-    from neucrowd_tf.crowd_layers.annotator_estimator import AnnotatorEstimator
+    from neucrowd_tf.crowd.estimator import CrowdLayerBase
 
     plugins.register(("baselines",))
     text = (FOLDER.parent / "reference" / "parameters.md").read_text(encoding="utf-8")
@@ -66,7 +66,7 @@ def test_every_crowd_layer_with_arguments_has_a_list() -> None:
     layers = {
         method.factory
         for method in registry.methods()
-        if inspect.isclass(method.factory) and issubclass(method.factory, AnnotatorEstimator)
+        if inspect.isclass(method.factory) and issubclass(method.factory, CrowdLayerBase)
         if method.factory.__module__.startswith(("neucrowd_tf", "baselines"))
     }
     custom = {

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
@@ -291,7 +291,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         """Returns the game of this fit, which starts from DL-CL's network."""
         import keras
 
-        from neucrowd_tf.crowd_layers.layers import Standardise
+        from neucrowd_tf.crowd.bases import Standardise
         from neucrowd_tf.training.state import read_variables, write_variables
 
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowd.losses import at_labels
 from neucrowd_tf.crowding.networks import (
     Auxiliary,
     Discriminator,

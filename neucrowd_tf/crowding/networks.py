@@ -16,7 +16,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers.losses import cross_entropies
+from neucrowd_tf.crowd.losses import cross_entropies
 from neucrowd_tf.crowding.objectives import entropy
 
 

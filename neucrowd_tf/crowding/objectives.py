@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowd.losses import at_labels
 
 # Quantiles of the losses that a search for mu tries.
 CANDIDATES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -1,7 +1,6 @@
 """DASC: confidence and quotas of pseudo-annotations, their selection, and the self-training."""
 
-from neucrowd_tf.dasc import methods
 from neucrowd_tf.dasc.estimator import DASC
 from neucrowd_tf.dasc.quality import majority_classes, selection_quality
 
-__all__ = ["DASC", "majority_classes", "methods", "selection_quality"]
+__all__ = ["DASC", "majority_classes", "selection_quality"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.dasc.quality import selection_quality
@@ -22,7 +23,16 @@ from neucrowd_tf.dasc.selection import (
     SelectionName,
     pseudo_annotations,
 )
-from neucrowd_tf.declare import Constraint, estimator, fitted, none, one_of, whole
+from neucrowd_tf.declare import (
+    Constraint,
+    check_arguments,
+    declared,
+    estimator,
+    fitted,
+    none,
+    one_of,
+    whole,
+)
 from neucrowd_tf.training.estimator import CrowdEstimator, ReusesNetworks, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
@@ -67,8 +77,8 @@ class Rounds:
 
 
 @estimator
-class SelfTraining(ReusesNetworks, CrowdEstimator):
-    """Self-training over a crowd model, which a subclass makes in `_crowd_model`.
+class DASC(ReusesNetworks, CrowdEstimator):
+    """Distribution-aware self-training over any crowd model.
 
     Each round fits the model again on the observed and the selected pseudo-annotations, predicts
     the labels that annotators did not give, and selects some of them: with "dasc" the most
@@ -98,6 +108,20 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
     distributed: ClassVar[bool] = True
+    # What a registered variant's layer cannot be given: rounds have one rate and as many epochs
+    # each, and what chooses among them is fixed.
+    fixed: ClassVar[Collection[str]] = ("patience", "min_delta", "schedule", "validation_fraction")
+
+    estimator: Annotated[
+        Any,
+        none
+        | Constraint(
+            "an estimator with predict_annotators", lambda x: hasattr(x, "predict_annotators")
+        ),
+        "what is refitted each round: an estimator with `predict_annotators(features) -> [N, R,"
+        " C]` (CrowdLayer, Anno-Reg, Weighted Doctor Net, or another); it is cloned, and its seed"
+        " is set by `seed`. None is a `CrowdLayer()`.",
+    ] = dataclasses.field(default=None, kw_only=False)
 
     selection: Annotated[
         SelectionName,
@@ -138,7 +162,15 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
 
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""
-        raise NotImplementedError
+        if self.estimator is None:
+            return registry.method("crowd_layer").make()
+        return clone(self.estimator)
+
+    def _check_together(self) -> None:
+        model = self._crowd_model()
+        if isinstance(model, CrowdEstimator):
+            check_arguments(model)
+            model._check_together()
 
     def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators | None:
         """Returns what fills the empty cells in every round; None if each round's model does."""
@@ -336,35 +368,19 @@ class SelfTraining(ReusesNetworks, CrowdEstimator):
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
 
+    @classmethod
+    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
+        # An earlier version had the layer's arguments among those of self-training.
+        accepted = {field.name for field in declared(cls)}
+        if "estimator" not in params and (model := attributes.get("estimator_")) is not None:
+            params = {name: x for name, x in params.items() if name in accepted}
+            params["estimator"] = clone(model)
+        return super()._restore(params, attributes)
+
     def __getstate__(self) -> dict[str, Any]:
         """Copies leave out the rounds' models and networks, as saved estimators do."""
         left = ("_models", "_networks", "_network")
         return {name: value for name, value in super().__getstate__().items() if name not in left}
-
-
-@estimator
-class DASC(SelfTraining):
-    """Distribution-aware self-training over any crowd model; see `SelfTraining`.
-
-    References:
-        DASC, section 3.2.
-    """
-
-    estimator: Annotated[
-        Any,
-        none
-        | Constraint(
-            "an estimator with predict_annotators", lambda x: hasattr(x, "predict_annotators")
-        ),
-        "what is refitted each round: an estimator with `predict_annotators(features) -> [N, R,"
-        " C]` (CrowdLayer, Anno-Reg, Weighted Doctor Net, or another); it is cloned, and its seed"
-        " is set by `seed`. None is a `CrowdLayer()`.",
-    ] = dataclasses.field(default=None, kw_only=False)
-
-    def _crowd_model(self) -> Any:
-        from neucrowd_tf.crowd_layers import CrowdLayer
-
-        return CrowdLayer() if self.estimator is None else clone(self.estimator)
 
 
 def seeded(model: Any, seed: int) -> Any:

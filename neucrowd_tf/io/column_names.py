@@ -21,19 +21,28 @@ SECOND = {
     for role, names in {
         "task": "id index row key text textid sentence sentenceid tweet tweetid comment commentid"
         " post postid image imageid url urlid document documentid file fileid filename",
-        "worker": "user userid username author email name expert createdby session",
+        "worker": "user userid username author email emailaddress name expert createdby session"
+        " respondent respondentid responseid prolificid",
         "label": "class category value output winner verdict decision score result prediction"
         " sentiment tag",
     }.items()
 }
 _STATUS = re.compile(
-    r"(created|started|submitted|updated|finished)(at|on|time|date)?|(accept|submit|work|lead)"
-    r"time\w*|time|timestamp|date|datetime|duration|ip|userip|useragent|country|region|city|channel"
-    r"|trust|tainted|canary|golden|missed|confidence|(assignment|annotation|judge?ment"
-    r"|classification|row)id|status|assignmentstatus|workflow\w*|metadata|version|batch"
+    r"(created|start(ed)?|submitted|updated|finished|end(ed)?|complet(ed|ion)|recorded)(at|on|time"
+    r"|date)?|(accept|submit|work|lead)time\w*|time|timestamp|date|datetime|duration\w*|ip(address)?"
+    r"|userip|useragent|userlanguage|country|region|city|(distribution)?channel|progress|location\w*"
+    r"|recipient\w*|externalreference|trust|tainted|canary|golden|missed|confidence|(assignment"
+    r"|annotation|judge?ment|classification|row)id|status|assignmentstatus|workflow\w*|metadata|version|batch"
 )
 _GOLD = re.compile(
-    r"gold\w*|\w*_gold|(ground|gold)?_?truth|true_?label|majority|(hard|soft)_?label"
+    r"(\w+_)?(gold|(ground_?)?truth|true_?label|majority|(hard|soft)_?label|consensus|adjudicated)"
+    r"(_\w+)?|gold\w*|\w+_expert|final_label"
+)
+_ID = re.compile(r"(?i:(.*[\W_])?(id|ids|no|nr|index)|column \d+|unnamed: \d+)|.*[a-z]I[Dd]s?")
+_MODEL = re.compile(
+    r"(.*[\W_])?(judge|llm|(chat)?gpt|claude|gemini|gemma|llama|mistral|qwen|deepseek|model|ai|bot)"
+    r"\d*[a-z]?([\W_].*)?",
+    re.IGNORECASE,
 )
 
 
@@ -44,7 +53,17 @@ def is_status(column: str) -> bool:
 
 def is_gold(column: str) -> bool:
     """Whether a column's name says that it has true labels."""
-    return _GOLD.fullmatch(column.strip().lower().replace(" ", "_")) is not None
+    return _GOLD.fullmatch(re.sub(r"\W+", "_", column.strip().lower())) is not None
+
+
+def is_id(column: str) -> bool:
+    """Whether a column's name is that of an id or of the row's number, or is missing."""
+    return _ID.fullmatch(column.strip()) is not None
+
+
+def is_model(annotator: str) -> bool:
+    """Whether an annotator is named as a model."""
+    return _MODEL.fullmatch(annotator.strip()) is not None
 
 
 def is_second(column: str, role: str) -> bool:

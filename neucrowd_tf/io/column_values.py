@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+import shlex
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.table import Table
 
@@ -70,6 +72,31 @@ def is_constant(table: Table, item: Sequence[str], column: str) -> bool:
     texts, codes = table.codes(column)
     count = _count(items)
     return count < len(codes) and _count(items * len(texts) + codes) == count
+
+
+def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
+    """Whether a column says in other values what another says: each value there has one here.
+
+    Args:
+        table: the table.
+        column: the column that may be a second coding.
+        other: the other one.
+        shared: whether they have a value in common. Otherwise only the name tells.
+    """
+    (texts, codes), (others, other_codes) = table.codes(column), table.codes(other)
+    pairs = set(zip(codes.tolist(), other_codes.tolist(), strict=True))
+    if len(pairs) > len(others) or all(texts[code] == others[of] for code, of in pairs):
+        return False
+    named = re.match(re.escape(other) + r"[\W_]", column) is not None
+    return len(texts) > 1 and (named or (shared and len(pairs) == len(texts) <= len(table) / 3))
+
+
+def several_questions(table: Table, column: str) -> DataError:
+    """Returns the error of a table whose rows answer several questions, named in a column."""
+    counts = Counter(table[column])
+    shown = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
+    command = f"--question={shlex.quote(f'{column}={next(iter(counts))}')}"
+    return error("several_questions", table.path, tool="a table", questions=shown, command=command)
 
 
 def _count(keys: Any) -> int:

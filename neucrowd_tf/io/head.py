@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import re
 import zipfile
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
@@ -176,11 +177,7 @@ class Head:
 
 def _visible(names: Sequence[str]) -> tuple[str, ...]:
     """Returns the names of files that are not a system's own."""
-    return tuple(
-        name
-        for name in names
-        if not name.startswith("__MACOSX/") and not name.rpartition("/")[2].startswith(".")
-    )
+    return tuple(name for name in names if not re.search(r"^__MACOSX/|(^|/)\.[^/]*$", name))
 
 
 def _parsed(line: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error, unreadable
-from neucrowd_tf.io.column_names import SHOWN, few, is_missing
+from neucrowd_tf.io.column_names import SHOWN, few, is_missing, is_model
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.io.head import Head, unknown
@@ -120,9 +121,8 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     if head.is_json and (head.keys or nested):
         list(head.records())  # damaged JSON is an error of its own
         raise unknown(head)
-    for name in ("question", "first"):
-        if getattr(options, name):
-            raise UsageError(f"--{name}: {path} is no export. Remove it, or convert the export.")
+    if options.first:
+        raise UsageError(f"--first: {path} is no export. Remove it, or convert the export.")
     return columns_of(head.table(strict=False), options)
 
 
@@ -376,6 +376,9 @@ class _Values:
             yield f"Annotators: {few(self.annotators)}."
         if columns.unused:
             yield f"Unused columns: {few(columns.unused)}."
+        if models := list(filter(is_model, self.annotators if columns.counts is None else ())):
+            flag = f"--model_annotator={shlex.quote(','.join(models))}"
+            yield f"Annotators named as models: {few(models)} ({flag})."
         if columns.left_out:
             out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
             yield f"Left out: {out}."

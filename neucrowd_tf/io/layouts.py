@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.roles import Roles, decide
@@ -21,6 +22,7 @@ ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name t
 LAYOUTS = {
     "long": "long table",
     "wide": "wide table",
+    "respondents": "table with a row per annotator",
     "one_hot": "one-hot table",
     "votes": "table of vote counts",
     "pairs": "table with several annotators per row",
@@ -36,6 +38,7 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     """
     if not len(table):
         raise error("no_labels", table.path, problem="; there are no rows")
+    table = _without_extra_rows(table, options)
     roles = decide(table, options)
     check_header_again(table)
     words = {"task": ",".join(roles.task) or "the row's number"}
@@ -47,6 +50,9 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
         words["worker"] = ",".join(roles.worker)
     else:
         columns = _of_cells(table, roles)
+    if roles.layout == "respondents":
+        columns = dataclasses.replace(columns, items=columns.annotators, annotators=columns.items)
+        words = {"task": "the column", "worker": ",".join(roles.worker)}
     if roles.layout in ("long", "one_hot", "votes"):
         words["label"] = ",".join(roles.label)
     used = {*roles.task, *roles.worker, *roles.label}
@@ -60,10 +66,29 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     )
 
 
+def _without_extra_rows(table: Table, options: TableOptions) -> Table:
+    """Returns a table without Qualtrics' further headers, and with the rows of one question."""
+    columns, rows = table.columns, [*range(len(table))]
+    if any(text.startswith('{"ImportId"') for text in table.codes(columns[0])[0][:3]):
+        rows = rows[2:]
+    if options.question is not None:
+        column, _, value = options.question.partition("=")
+        if column not in columns or value not in table.distinct(column):
+            raise UsageError(f"--question: {table.path}: write it as column=value.")
+        cells, names = table[column], [name for name in columns if name != column]
+        rows, columns = [row for row in rows if cells[row] == value], tuple(names)
+    if len(rows) == len(table):
+        return table
+    held = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
+    lines = None if table.lines is None else [table.lines[row] for row in rows]
+    return dataclasses.replace(table, columns=columns, cells=held, lines=lines)
+
+
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     """Returns the labels, or counts of votes, of a table with several in a row."""
     width, counts = len(roles.label), None
-    items = table.joined(roles.task) if roles.task else [str(row) for row in range(len(table))]
+    ids = roles.worker if roles.layout == "respondents" else roles.task
+    items = table.joined(ids) if ids else [str(row) for row in range(len(table))]
     cells = _interleaved(table, roles.label)
     annotators: Sequence[str] = list(roles.label) * len(table)
 
@@ -88,7 +113,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
         counts=counts,
         annotators_in_columns=roles.layout in ("wide", "matrix"),
         coded=not table.header,
-        rows=() if roles.task else tuple(items),
+        rows=() if ids else tuple(items),
     )
 
 

@@ -9,34 +9,38 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import (
-    SHOWN,
-    few,
+    MISSING,
     flagged_columns,
     is_gold,
+    is_id,
     is_known,
     is_missing,
+    is_model,
     is_second,
     is_status,
     named_columns,
 )
 from neucrowd_tf.io.column_values import (
+    MOST_ANSWERS,
     answers_of,
     check_free_text,
     is_constant,
+    is_recoded,
     one_hot_groups,
+    several_questions,
     sums_of,
 )
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import ROLES, folded, roles_of
+from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
 VOTES = "votes_"
@@ -48,14 +52,15 @@ class Roles(NamedTuple):
     """Which columns have which role, and how the table is laid out.
 
     Attributes:
-        layout: "pairs" has columns `ScoreK` and `WorkerK`; the others are as their names say.
+        layout: "pairs" has columns `ScoreK` and `WorkerK`; "respondents" has a row per annotator
+            and a column per item; the others are as their names say.
         task: columns of items; () if items are numbered by their rows.
         worker: columns of annotators.
         label: columns of labels, counts or annotators.
         reason: why this is the column of labels, if neither a flag nor an alias says so.
     """
 
-    layout: Literal["long", "wide", "one_hot", "votes", "pairs", "matrix"]
+    layout: Literal["long", "wide", "respondents", "one_hot", "votes", "pairs", "matrix"]
     task: tuple[str, ...] = ()
     worker: tuple[str, ...] = ()
     label: tuple[str, ...] = ()
@@ -99,21 +104,26 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
+            if (judged := self._judged()) is not None:
+                return judged
             self._take_aliases()
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not self.held["worker"] and not self.held["label"]:
                 return self._votes(votes)
         item, annotator, label = (tuple(self.held[role]) for role in ROLES)
         if len(label) > 1:
-            layout: Any = "one_hot" if annotator else "wide"
-            if layout == "one_hot" and not item:
-                self._ask(["task"])
-            return Roles(layout, item, annotator, label)
+            if annotator and not item:
+                return self._respondents() or self._ask(["task"])
+            if annotator:
+                return Roles("one_hot", item, annotator, label)
+            self._check_questions(item)
+            return Roles("wide", item, (), label)
         if annotator:
-            return self._long()
-        if item and not label and (columns := self._wide(item)):
-            self._check_votes(["worker"])
-            return Roles("wide", item, (), columns)
+            return self._respondents() or self._long()
+        if item and not label:
+            self._check_questions(item)
+            if (wide := self._wide(item)) is not None:
+                return wide
         return self._ask([role for role in ROLES if not self.held[role]])
 
     def _take_aliases(self) -> None:
@@ -124,8 +134,14 @@ class _Decision:
                 continue
             named = [column for column in hits[role] if column in self.left]
             if len(named) > 1:
+                if role == "task" and not hits["worker"]:
+                    sizes = {column: len(self.table.distinct(column)) for column in named}
+                    self._check_questions(
+                        [c for c in named if c != min(sizes, key=sizes.__getitem__)]
+                    )
                 words = {"first": named[0], "second": named[1], "role": WORDS[role]}
-                command = self._command({role: HOLES[role]})
+                ids = [column for column in named if is_id(column)]
+                command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
                 raise self._error("two_columns", self._listed(role), command, **words)
             self.held[role] = named
 
@@ -144,6 +160,9 @@ class _Decision:
         item, annotator, label = (self.held[role] for role in ROLES)
         if item and self.left and not self.flags["label"]:
             answers, questions = answers_of(table, item, annotator, self.left + label)
+            apart = [column for column in questions if column not in label]
+            if label and apart:
+                raise several_questions(table, apart[0])
             if label:
                 self._check_label(label[0], answers, questions)
             elif len(answers) == 1:
@@ -205,31 +224,101 @@ class _Decision:
         item = item if unique or self.held["task"] else []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
-    def _wide(self, item: Sequence[str]) -> tuple[str, ...]:
-        """Returns the columns of annotators if the table is wide, otherwise none."""
-        columns = [column for column in self.left if not is_second(column, "task")]
-        ids = self.table.joined(item)
-        if len(set(ids)) < len(ids) or len(columns) < 2:
-            return ()
-        if any(is_second(column, role) for column in columns for role in ("worker", "label")):
-            return ()
-        return tuple(columns) if sorted(self._alike(columns)) == sorted(columns) else ()
+    def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:
+        """Returns the roles of unique items and columns of annotators, if all others are such."""
+        columns = [c for c in self.left if c not in item and not is_second(c, "task")]
+        people = not named and any(is_second(column, "worker") for column in columns)
+        unique = len(set(self.table.joined(item))) == len(self.table)
+        if people or not unique or self._groups(columns, named=named) != [columns]:
+            return None
+        self._check_votes(["worker"])
+        return Roles("wide", tuple(item), (), tuple(columns))
 
-    def _alike(self, columns: Sequence[str]) -> list[str]:
-        """Returns the columns that share a value with another, if they have few values in all."""
-        values = {
-            column: {
+    def _judged(self) -> Roles | None:
+        """Returns the roles of an id and columns with one set of values, whatever their names."""
+        hits = roles_of(self.table.columns)
+        ids = [c for c in self.left if is_id(c) and c not in hits["worker"]]
+        items = self.held["task"] or hits["task"] or [c for c in ids if not is_second(c, "worker")]
+        others = self.held["worker"] or self.held["label"] or self._times()
+        if others or len(items) != 1 or not all(map(is_model, hits["worker"])):
+            return None
+        roles = self._wide(items, named=True)
+        values = [
+            {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
+        ]
+        return roles if all(v <= max(values, key=len) for v in values) else None
+
+    def _times(self) -> list[str]:
+        """Returns the column of times that a form begins with, if each row has another."""
+        names = [c for c in self.table.columns if folded(c) in ("starttime", "startdate")]
+        names += [c for c in self.table.columns[:1] if folded(c) == "timestamp"]
+        return [c for c in names if len(self.table.distinct(c)) == len(self.table)]
+
+    def _groups(
+        self, columns: Sequence[str], *, named: bool = False, near: bool = False
+    ) -> list[list[str]]:
+        """Returns groups of columns that may be an annotator each: linked by values they share.
+
+        With `near`, neighbouring whole numbers link columns too, as a scale's items do.
+        Ids, names of other roles (unless `named`), second codings of another column and columns of
+        many values are in none.
+        """
+        values: dict[str, set[str]] = {}
+        for column in columns:
+            others = () if named else ("task", "label")
+            texts = {
                 re.sub(r"^(-?\d+)\.0+$", r"\1", text)
                 for text in self.table.distinct(column)
                 if not is_missing(text, self.options)
             }
-            for column in columns
-        }
-        small = {column: held for column, held in values.items() if 0 < len(held) <= MOST_WIDE}
-        users = Counter(text for held in small.values() for text in held)
-        shared = [c for c, held in small.items() if any(users[text] > 1 for text in held)]
-        total = {text for column in shared for text in small[column]}
-        return shared if len(total) <= MOST_WIDE else []
+            ids = is_id(column) or len(texts) == len(self.table) > 5
+            if ids or not 0 < len(texts) <= MOST_WIDE or any(is_second(column, r) for r in others):
+                continue
+            if near and plain_integers([*texts]):
+                texts |= {str(int(text) + step) for text in texts for step in (-1, 1)}
+            shared = {
+                other: not near and not texts.isdisjoint(held) for other, held in values.items()
+            }
+            if not any(is_recoded(self.table, column, *other) for other in shared.items()):
+                values[column] = texts
+        groups: list[list[str]] = []
+        for column, texts in values.items():
+            linked = [g for g in groups if any(texts & values[other] for other in g)]
+            joined = [other for group in linked for other in group]
+            groups = [*(g for g in groups if g not in linked), [*joined, column]]
+        order = list(columns).index
+        groups = [sorted(g, key=order) for g in groups if len(g) > 1]
+        return [g for g in groups if len(set().union(*map(values.get, g))) <= MOST_WIDE]  # type: ignore[arg-type]
+
+    def _respondents(self) -> Roles | None:
+        """Returns the roles of a row per annotator, if a flag names a column of such."""
+        worker, label = self.flags["worker"], self.flags["label"]
+        if self.held["task"] or not worker:
+            return None
+        groups = [label] if len(label) > 1 else self._groups(self.left, near=True)
+        if len(groups) > 1:
+            self._which_group(groups)
+        if not groups or len(set(self.table.joined(worker))) < len(self.table):
+            return None
+        return Roles("respondents", (), tuple(worker), tuple(groups[0]))
+
+    def _which_group(self, groups: Sequence[list[str]]) -> None:
+        """Raises DataError that asks for one of several groups of columns."""
+        problem = f"{len(groups)} groups of columns have different values"
+        columns = f"Groups: {'; '.join(as_list(group) for group in groups)}"
+        command = self._command({"label": as_list(groups[0])})
+        raise self._error("which_label", columns, command, problem=problem)
+
+    def _check_questions(self, item: Sequence[str]) -> None:
+        """Raises DataError if items repeat in a wide table, and a column tells their rows apart."""
+        table, sizes = self.table, {c: len(self.table.distinct(c)) for c in self.left}
+        if not item or len(set(table.joined(item))) == len(table):
+            return
+        answers = sum(self._groups([c for c in self.left if c not in item]), self.held["label"])
+        for column in sorted(set(self.left) - {*answers, *item}, key=sizes.__getitem__):
+            rows = len(set(table.joined([*item, column])))
+            if 2 <= sizes[column] <= min(MOST_ANSWERS, len(table) / 2) and rows == len(table):
+                raise several_questions(table, column)
 
     # ------------------------------------------------------------- no header
 
@@ -260,7 +349,7 @@ class _Decision:
 
     def _matrix(self) -> Roles:
         columns = list(self.table.columns)
-        if len(columns) not in (3, 4) and sorted(self._alike(columns)) == sorted(columns):
+        if len(columns) not in (3, 4) and self._groups(columns) == [columns]:
             return Roles("matrix", (), (), tuple(columns))
         shown = "Columns and their distinct values: " + self._counts(columns)
         roles = "item, annotator and label"
@@ -286,12 +375,22 @@ class _Decision:
         """Returns what the command has for each missing role: a column if one is left for it."""
         groups = one_hot_groups(self.table, self.left)
         filled: dict[str, str] = {}
-        if {"worker", "label"} <= set(missing) and len(alike := self._alike(self.left)) > 1:
-            likely = [c for c in self.left if c not in alike and is_second(c, "task")]
-            items = [c for c in likely if len(self.table.distinct(c)) == len(self.table)]
-            if "task" in missing and len(items) == 1:
-                filled["task"] = as_list(items)
-            return {**filled, "label": as_list(alike)}
+        alike = self._groups(self.left)
+        unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
+        likely = [c for c in self.left if is_second(c, "task") or is_id(c)]
+        items = [c for c in likely if c in unique and not is_second(c, "worker")]
+        items = [c for c in items if is_id(c)] or items
+        people = [c for c in unique if is_second(c, "worker") or c in self.held["worker"]]
+        times = self._times()
+        if "task" in missing and alike and (people or times) and (times or not items):
+            return {"worker": as_list((people or times)[:1])}
+        if "task" in missing and "worker" in missing and alike and likely and not items:
+            self._check_questions(likely[:1])
+        if {"worker", "label"} <= set(missing) and alike:
+            if len(alike) > 1:
+                self._which_group(alike)
+            task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
+            return {**task, "label": as_list(alike[0])}
         for role in missing:
             second = [column for column in self.left if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
@@ -300,7 +399,7 @@ class _Decision:
             filled["label"] = next(iter(groups))
         rest = [role for role in missing if role not in filled]
         left = [column for column in self.left if column not in filled.values()]
-        if len(rest) == 1 and len(left) == 1:
+        if len(rest) == 1 and len(left) == 1 and (rest != ["worker"] or left[0] not in unique):
             filled[rest[0]] = as_list(left)
         elif rest == ["task"] and left and all(folded(c).endswith(("id", "ids")) for c in left):
             filled["task"] = as_list(left)
@@ -332,12 +431,9 @@ class _Decision:
 
     def _counts(self, columns: Sequence[str], *, numbered: bool = False) -> str:
         titles = {name: str(at) for at, name in enumerate(self.table.columns, 1)}
-        return few(
-            [
-                f"{titles[name] if numbered else name} {len(self.table.distinct(name)):,}"
-                for name in columns
-            ],
-            2 * SHOWN,
+        return ", ".join(
+            f"{titles[name] if numbered else name} {len(self.table.distinct(name)):,}"
+            for name in columns
         )
 
     def _command(self, filled: Mapping[str, str], *further: str) -> str:

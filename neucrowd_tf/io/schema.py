@@ -105,7 +105,9 @@ class TableOptions:
         tuple[str, ...], "Columns of vote counts, one per class, separated by commas."
     ] = ()
     question: Annotated[
-        str | None, "Question of an annotation tool's export, if it has several."
+        str | None,
+        "Question of an annotation tool's export, if it has several. In a table `column=value`: its"
+        " rows with this value.",
     ] = None
     first: Annotated[bool, "Uses the first of several choices in an annotation tool's export."] = (
         False

@@ -2,7 +2,7 @@
 
 A network is a name ("dense"), a configuration (`{"name": "dense", "dropout": 0.0}`; "dense" needs
 no name), a Keras model, or a function that makes one. Keras' parts of them are in
-`crowd_layers.bases` and `nn.encoders`.
+`crowd.bases` and `nn.encoders`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from neucrowd_tf.crowd_layers.classifier import CLASS_WEIGHT, ClassifierEstimator, class_weight_of
-from neucrowd_tf.crowd_layers.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
+from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, NetworkClassifier, class_weight_of
+from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -25,7 +25,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 @estimator
-class DeepLabels(WeighsLabels, ClassifierEstimator):
+class DeepLabels(WeighsLabels, NetworkClassifier):
     """An aggregator's labels and a Keras classifier trained on them.
 
     Attributes:
@@ -34,7 +34,7 @@ class DeepLabels(WeighsLabels, ClassifierEstimator):
         confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
             known who voted.
         model_: Keras model from raw features to {"probabilities" `[None, C]`}.
-        history_, n_iter_, best_epoch_, rows_: see `ClassifierEstimator`.
+        history_, n_iter_, best_epoch_, rows_: see `NetworkClassifier`.
     """
 
     reads_datasets: ClassVar[bool] = True

@@ -10,8 +10,8 @@ from neucrowd_tf.crowding.variants import register
 from neucrowd_tf.declare import estimator, many, one_of
 
 if TYPE_CHECKING:
-    from neucrowd_tf.crowd_layers import CrowdLayer
     from neucrowd_tf.crowding.game import Game
+    from neucrowd_tf.methods.crowd_layer import CrowdLayer
     from neucrowd_tf.training.estimator import TrainingData
     from neucrowd_tf.training.run import Run
 

@@ -15,8 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers import CrowdLayer
-from neucrowd_tf.crowd_layers.losses import at_labels
+from neucrowd_tf.crowd.losses import at_labels
 from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game, Logged
 from neucrowd_tf.crowding.networks import (
     Auxiliary,
@@ -31,6 +30,7 @@ from neucrowd_tf.crowding.objectives import (
     printed_discriminator_losses,
     selection_counts,
 )
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.state import reset_optimizer
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.crowd_layers.doctor_net import WeightedDoctorNet
-from neucrowd_tf.crowd_layers.presets import PRESETS
+from neucrowd_tf.crowd.presets import PRESETS
 from neucrowd_tf.declare import estimator
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 

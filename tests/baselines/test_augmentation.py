@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from baselines.augmentation import DL_CL_PRESETS, DLCLInG, DLCLSelf, completed
 from baselines.crowd_gan_model import policy_loss
-from baselines.doctor_net import DoctorNet
 from baselines.graph_completion import GraphCompletion
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.doctor_net import DoctorNet
 from tests.crowds import blobs
 
 RNG = np.random.default_rng(0)

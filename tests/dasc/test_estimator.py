@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 
 import numpy as np
@@ -11,11 +10,12 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 
 from neucrowd_tf import registry
-from neucrowd_tf.crowd_layers import AnnoReg, CrowdLayer
 from neucrowd_tf.dasc import DASC
 from neucrowd_tf.dasc.estimator import latest_good
-from neucrowd_tf.dasc.methods import SELECTIONS, SelfTrainedAnnoReg
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.methods.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.registration import SELECTIONS
 from neucrowd_tf.persistence import load
 
 SMALL = {
@@ -131,29 +131,44 @@ def test_registered_names_and_parameters():
     layers = ("crowd_layer", "anno_reg", "wdn")
     assert {f"{selection}_{base}" for selection in SELECTIONS for base in layers} <= names
     new = registry.method("dasc_anno_reg").make(dataset="labelme", seed=4, trace_weight=0.1)
-    assert (new.quota, new.selection, new.seed, new.trace_weight) == (20_000, "dasc", 4, 0.1)
-    assert new._crowd_model().get_params()["trace_weight"] == 0.1
+    assert (new.quota, new.selection, new.seed) == (20_000, "dasc", 4)
+    assert new.estimator.trace_weight == 0.1 and new.estimator.epochs == 25
     assert type(pickle.loads(pickle.dumps(new))) is type(new)
-    assert registry.method("focal_self_wdn").make()._crowd_model().imbalance == "focal"
+    assert registry.method("focal_self_wdn").make().estimator.imbalance == "focal"
     with pytest.raises(TypeError, match="unexpected keyword argument 'tau'"):
         registry.method("dasc_wdn").make(tau=1)
+    for fixed in DASC.fixed:
+        with pytest.raises(UsageError, match=f"{fixed}: dasc_wdn does not take it"):
+            registry.method("dasc_wdn").make(**{fixed: 1})
+    assert (
+        registry.method("dasc_wdn")
+        .make(estimator="conal", embedding_size=3)
+        .estimator.embedding_size
+        == 3
+    )
+    assert registry.method("dasc_wdn").make(dataset="labelme", estimator=AnnoReg()).quota == 1_000
 
 
 @pytest.mark.slow
 def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
     features, _, annotations = crowd
-    plain = {**SMALL, "quota": 60, "rounds": 1, "seed": 3, "pick": "last"}
-    assert set(inspect.signature(SelfTrainedAnnoReg).parameters) == set(
-        SelfTrainedAnnoReg().get_params()
+    plain = registry.method("dasc_anno_reg").make(
+        base=SMALL["base"],
+        epochs=12,
+        batch_size=45,
+        learning_rate=1e-2,
+        quota=60,
+        rounds=1,
+        seed=3,
+        pick="last",
     )
     search = GridSearchCV(
-        SelfTrainedAnnoReg(**plain), {"trace_weight": [0.0, 0.1]}, cv=KFold(2), error_score="raise"
+        plain, {"estimator__trace_weight": [0.0, 0.1]}, cv=KFold(2), error_score="raise"
     ).fit(features, annotations)
     best = search.best_estimator_
-    assert clone(best).get_params() == best.get_params()
-    apart = DASC(
-        AnnoReg(**SMALL, trace_weight=best.trace_weight), quota=60, rounds=1, seed=3, pick="last"
-    )
+    assert repr(clone(best).get_params()) == repr(best.get_params())
+    weight = best.estimator.trace_weight
+    apart = DASC(AnnoReg(**SMALL, trace_weight=weight), quota=60, rounds=1, seed=3, pick="last")
     np.testing.assert_array_equal(
         best.predict_proba(features), apart.fit(features, annotations).predict_proba(features)
     )
@@ -162,7 +177,7 @@ def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
         load(tmp_path / "model").predict_proba(features), best.predict_proba(features), atol=1e-6
     )
     with pytest.raises(UsageError, match="trace_weight: expected a number from 0"):
-        SelfTrainedAnnoReg(trace_weight=-1.0).fit(features, annotations)
+        DASC(AnnoReg(trace_weight=-1.0)).fit(features, annotations)
 
 
 def test_a_lost_class_still_has_a_quota(crowd, centroids):

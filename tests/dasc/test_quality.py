@@ -9,7 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.dasc import majority_classes, selection_quality
-from neucrowd_tf.dasc.estimator import SelfTraining
+from neucrowd_tf.dasc.estimator import DASC
 from neucrowd_tf.datasets import CrowdDataset, Split
 
 
@@ -53,7 +53,7 @@ def test_rounds_are_scored_after_the_fit():
         best_round_=0,
         staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
     )
-    result = SelfTraining.evaluation(fitted, dataset)
+    result = DASC.evaluation(fitted, dataset)
     assert result["rounds"]["test_accuracy"] == [2 / 3, 1.0]
     assert (result["start_accuracy"], result["last_round_accuracy"]) == (2 / 3, 1.0)
     assert result["rounds"]["precision_majority"] == [None, 0.0]
@@ -61,6 +61,6 @@ def test_rounds_are_scored_after_the_fit():
     assert result["rounds"]["val_accuracy"] == [0.5, 0.6]
     assert result["best_round"] == 0
     assert result["rounds"]["annotations"] == [4, 6]
-    blind = SelfTraining.evaluation(fitted, dataset.replace(truth=None))
+    blind = DASC.evaluation(fitted, dataset.replace(truth=None))
     assert np.isnan(blind["rounds"]["precision_majority"][1])
     assert blind["last_round_accuracy"] == 1.0

@@ -209,9 +209,9 @@ ASKED = {
         "--label_column='A 1,A 2'",
         "missing_role",
     ),
-    "wide with an id": (
-        "id,A 1,A 2\nq,x,y\nr,y,y\n",
-        "--task_column=id --label_column='A 1,A 2'",
+    "wide with a text": (
+        "text,A 1,A 2\nq,x,y\nr,y,y\n",
+        "--task_column=text --label_column='A 1,A 2'",
         "missing_role",
     ),
 }

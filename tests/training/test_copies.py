@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd_layers import CrowdLayer
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network

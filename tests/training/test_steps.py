@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.crowd_layers import CrowdLayer
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.run import Run
 

@@ -38,7 +38,7 @@ def test_learns(crowd, aggregator, labels):
 def test_loss_by_hand():
     import keras
 
-    from neucrowd_tf.crowd_layers.target_model import TargetModel
+    from neucrowd_tf.crowd.model import TargetModel
 
     classifier = keras.Sequential(
         [keras.Input((1,)), keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")]

@@ -150,11 +150,10 @@ class Answers:
         Raises:
             DataError: there are no labels, or several questions and none is named.
         """
-        if not any(label for rows in self._answers.values() for *_, label in rows):
+        answered = {name for name, rows in self._answers.items() if any(r[-1] for r in rows)}
+        self._answers = {name: self._answers[name] for name in self._answers if name in answered}
+        if not answered:
             raise self.nothing()
-        self._answers = {
-            name: rows for name, rows in self._answers.items() if any(label for *_, label in rows)
-        }
         question, reason = self._question()
         items, annotators, places, labels = map(list, zip(*self._answers[question], strict=True))
         others = sum(len(rows) for name, rows in self._answers.items() if name != question)

@@ -1,0 +1,1 @@
+"""What crowd layers share: heads, models, losses, base classifiers and estimators."""

@@ -1,1 +1,0 @@
-"""Annotator heads as Keras layers, one a file."""

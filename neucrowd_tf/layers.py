@@ -1,0 +1,43 @@
+"""Every Keras object of this package; importing this module registers them all with Keras.
+
+`keras.models.load_model` finds a class by its registered name. Annotator heads and the loss of a
+matrix of labels with gaps are for Keras models of one's own, too.
+"""
+
+from neucrowd_tf.crowd.bases import Standardise
+from neucrowd_tf.crowd.head import AnnotatorHead, HeadsUniform
+from neucrowd_tf.crowd.losses import AnnotationLoss
+from neucrowd_tf.methods.anno_reg import ConfusionHead
+from neucrowd_tf.methods.annot_mix import AnnotMixHead
+from neucrowd_tf.methods.ccc import CoupledHead
+from neucrowd_tf.methods.conal import ConalHead
+from neucrowd_tf.methods.crowd_layer import CrowdConnection
+from neucrowd_tf.methods.crowdar import ReliabilityHead
+from neucrowd_tf.methods.doctor_net import AnnotatorAverage, DoctorHeads
+from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetHead
+from neucrowd_tf.methods.madl import MaDLHead
+from neucrowd_tf.methods.trace_reg import SoftplusConfusionHead
+from neucrowd_tf.methods.unionnet import UnionHead
+from neucrowd_tf.nn.losses import ClassCenters
+from neucrowd_tf.nn.optimizers import FusedAdam
+
+__all__ = [
+    "AnnotMixHead",
+    "AnnotationLoss",
+    "AnnotatorAverage",
+    "AnnotatorHead",
+    "ClassCenters",
+    "ConalHead",
+    "ConfusionHead",
+    "CoupledHead",
+    "CrowdConnection",
+    "DoctorHeads",
+    "FusedAdam",
+    "GeoCrowdNetHead",
+    "HeadsUniform",
+    "MaDLHead",
+    "ReliabilityHead",
+    "SoftplusConfusionHead",
+    "Standardise",
+    "UnionHead",
+]

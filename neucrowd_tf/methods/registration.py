@@ -1,0 +1,81 @@
+"""The names under which a crowd layer is registered: alone, against imbalance, and with DASC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from neucrowd_tf.crowd.presets import PRESETS, SPACE, STRONGER, Preset, schedule_presets
+from neucrowd_tf.dasc.estimator import DASC
+from neucrowd_tf.registry import register_method
+
+Factory = TypeVar("Factory", bound=Callable[..., Any])
+
+IMBALANCED = {
+    "resampling": "oversampled annotations of minority classes",
+    "reweighting": "annotations weighted by max N / N_c",
+    "focal": "focal loss",
+    "cb_focal": "class-balanced focal loss",
+}
+SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "dasc": ("distribution-aware self-training (DASC)", {"selection": "dasc"}),
+    "confidence": ("self-training by confidence", {"selection": "confidence"}),
+    "random": ("self-training on random pseudo-annotations", {"selection": "random"}),
+    "equal": ("self-training on as many of each class", {"selection": "equal"}),
+    "focal_self": (
+        "focal loss and self-training by confidence",
+        {"selection": "confidence", "imbalance": "focal"},
+    ),
+    "cb_focal_self": (
+        "class-balanced focal loss and self-training by confidence",
+        {"selection": "confidence", "imbalance": "cb_focal"},
+    ),
+}
+
+
+def registered(
+    name: str,
+    summary: str,
+    *,
+    title: str | None = None,
+    imbalanced: bool = False,
+    presets: Mapping[str, Preset] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Callable[[Factory], Factory]:
+    """Returns a decorator that registers a crowd layer under its names.
+
+    Args:
+        name: of the layer alone.
+        summary: one line for `--list`.
+        title: the layer's name in words; with it, `dasc_<name>` is DASC over the layer.
+        imbalanced: whether the layer is also registered as `<loss>_<name>` for each loss against
+            imbalance, and as `<selection>_<name>` for each selection of self-training.
+        presets: hyper-parameters by dataset; None takes those of layers without their own.
+        defaults: the arguments that make this name out of the class.
+    """
+    kind = name if name in PRESETS else "others"
+    common: dict[str, Any] = {"requires_identities": True, "space": SPACE}
+    alone = {**common, "presets": presets or PRESETS[kind], "stronger": STRONGER}
+    common["presets"] = schedule_presets(kind)
+    common["space"] = {**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)}
+
+    def decorate(factory: Factory) -> Factory:
+        register_method(name, summary=summary, defaults=defaults or {}, **alone)(factory)
+        for loss, addition in (IMBALANCED if imbalanced else {}).items():
+            register_method(
+                f"{loss}_{name}",
+                summary=f"{summary}; {addition}",
+                defaults={"imbalance": loss},
+                **alone,
+            )(factory)
+        for selection, (words, options) in (SELECTIONS if title else {}).items():
+            if imbalanced or selection == "dasc":
+                register_method(
+                    f"{selection}_{name}",
+                    summary=f"{title} with {words}",
+                    defaults={"estimator": name, **options},
+                    **common,
+                )(DASC)
+        return factory
+
+    return decorate

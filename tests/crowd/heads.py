@@ -1,0 +1,29 @@
+"""Heads of four annotators, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def _made(name: str, *arguments: Any, **options: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        from neucrowd_tf import layers as parts
+
+        return getattr(parts, name)(4, *arguments, **options)
+
+    return make
+
+
+HEADS = {
+    "MW": _made("CrowdConnection"),
+    "anno_reg": _made("ConfusionHead"),
+    "anno_reg_columns": _made("ConfusionHead", "column", 0.2, 1.5),
+    "trace_reg": _made("SoftplusConfusionHead"),
+    "doctors": _made("DoctorHeads", 3, l2=0.1),
+    "geocrowdnet_f": _made("GeoCrowdNetHead", "F"),
+    "geocrowdnet_w": _made("GeoCrowdNetHead", "W"),
+    "unionnet_a": _made("UnionHead", "A"),
+    "unionnet_b": _made("UnionHead", "B"),
+    "conal": _made("ConalHead", 2),
+}

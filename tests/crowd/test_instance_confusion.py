@@ -1,0 +1,66 @@
+"""annot-mix's and MaDL's heads: the prior by hand, a naive loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.methods.annot_mix import AnnotMixHead
+from neucrowd_tf.methods.madl import MaDLHead
+from tests.crowds import softmax
+
+RNG = np.random.default_rng(0)
+HEADS = {"annot_mix": AnnotMixHead, "madl": MaDLHead}
+
+
+@pytest.mark.parametrize("kind", ["annot_mix", "madl"])
+def test_before_training_annotators_are_right_with_the_prior(kind):
+    head = HEADS[kind](2, 3, 4, eta=0.7)
+    head([np.eye(3, dtype=np.float32), np.zeros((3, 5), np.float32)])
+    for weight in (head.output_layer.kernel,):
+        weight.assign(np.zeros(weight.shape))
+    answers = np.exp(head([np.eye(3, dtype=np.float32), np.zeros((3, 5), np.float32)]))
+    # A row is (.7, .15, .15): log(.7 * 2 / .3) above the others.
+    expected = np.where(np.eye(3) > 0, 0.7, 0.15)
+    for annotator in range(2):
+        np.testing.assert_allclose(answers[:, annotator], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["annot_mix", "madl"])
+def test_instance_confusion_against_loop(kind):
+    p = softmax(RNG.normal(size=(3, 2))).astype(np.float32)
+    h = RNG.normal(size=(3, 4)).astype(np.float32)
+    head = HEADS[kind](2, 2, 3)
+    head([p, h])
+    rng = np.random.default_rng(2)
+    for weight in head.trainable_weights:
+        weight.assign(rng.normal(size=weight.shape) * 0.3)
+    dense = lambda layer, x: x @ np.asarray(layer.kernel) + np.asarray(layer.bias)  # noqa: E731
+
+    def norm(layer, x):
+        # Moving mean 0 and variance 1.
+        return x / np.sqrt(1 + layer.epsilon) * np.asarray(layer.gamma) + np.asarray(layer.beta)
+
+    result = np.asarray(head([p, h], training=False))
+    for b in range(3):
+        for r in range(2):
+            x, a = dense(head.instances, h[b]), np.asarray(head.annotator)[r, 0]
+            if kind == "annot_mix":
+                joined = norm(head.normalised, dense(head.hidden, np.concatenate([x, a])))
+                joined = np.maximum(joined, 0)
+            else:
+                product = np.zeros(3)
+                for q in range(3):
+                    for e in range(3):
+                        for m in range(3):
+                            product[q] += (
+                                (x + a)[e] * (x + a)[m] * np.asarray(head.product)[q, e, m]
+                            )
+                joined = dense(head.first, np.concatenate([a, x, product]))
+                joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
+                joined = np.maximum(norm(head.norms[1], joined) + a, 0)
+            matrix = softmax(dense(head.output_layer, joined).reshape(2, 2))
+            np.testing.assert_allclose(np.exp(result[b, r]), p[b] @ matrix, rtol=1e-4)
+    np.testing.assert_allclose(np.exp(result).sum(axis=-1), 1.0, rtol=1e-5)
+    rows, who = np.array([2, 0], np.int32), np.array([1, 1], np.int32)
+    np.testing.assert_allclose(head([p, h], (rows, who)), result[rows, who], atol=1e-5)

@@ -1,0 +1,168 @@
+"""Heads and their loss in a Keras model of one's own, and what a .keras file keeps."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.crowd.heads import HEADS
+from tests.processes import python
+
+
+@pytest.fixture(scope="module")
+def parts():
+    from neucrowd_tf import layers as parts
+
+    return parts
+
+
+# One head with a penalty and one without; all of them with the slow tests.
+OFTEN = ("MW", "geocrowdnet_w")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in HEADS]
+)
+def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
+    import keras
+    import tensorflow as tf
+
+    keras.utils.set_random_seed(0)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=48)
+    x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
+    y = np.repeat(truth[:, None], 4, axis=1)
+    y[rng.random((48, 4)) < 0.4] = -1
+    inputs = keras.Input((3,))
+    hidden = keras.layers.Dense(8, activation="relu")(inputs)
+    classes = keras.layers.Dense(3, activation="softmax")(hidden)
+    taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
+    head = HEADS[name]()
+    loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)
+    model = keras.Model(inputs, head(taken))
+    model.compile(optimizer=keras.optimizers.Adam(0.03), loss=loss)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(24)
+    history = model.fit(data, epochs=4, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_allclose(again(x), model(x), atol=1e-6)
+    assert again.evaluate(data, verbose=0) == pytest.approx(model.evaluate(data, verbose=0))
+
+
+def test_loss_is_the_mean_of_what_there_is(parts):
+    loss = parts.AnnotationLoss()
+    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
+    labels = np.array([[0, 1], [-1, 1]])
+    expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
+    assert float(loss(labels, logits)) == pytest.approx(np.mean(expected), rel=1e-5)
+    weighted = (2 * (expected[0] + expected[1]) + expected[2]) / 5
+    assert float(loss(labels, logits, np.array([2.0, 1.0]))) == pytest.approx(weighted, rel=1e-5)
+    assert float(loss(np.full((2, 2), -1), logits)) == 0.0
+    assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none", None, "mean", "mean_with_sample_weight"])
+def test_reductions_of_the_loss(parts, reduction):
+    loss = parts.AnnotationLoss(reduction=reduction)
+    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
+    labels, weights = np.array([[0, 1], [-1, 1]]), np.array([2.0, 1.0])
+    each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
+    expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
+    np.testing.assert_allclose(loss(labels, logits, weights), expected, rtol=1e-5)
+
+
+def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
+    import types
+
+    import tensorflow as tf
+
+    logits, labels = np.zeros((2, 3, 4), np.float32), np.ones((2, 3), np.int32)
+    alone = float(parts.AnnotationLoss()(labels, logits))
+    two = types.SimpleNamespace(num_replicas_in_sync=2)
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: two)
+    assert float(parts.AnnotationLoss()(labels, logits)) == pytest.approx(alone / 2)
+    assert float(parts.AnnotationLoss(reduction="sum")(labels, logits)) == pytest.approx(6 * alone)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "name", ["anno_reg", "trace_reg", "doctors", "geocrowdnet_f", "geocrowdnet_w", "conal"]
+)
+def test_penalties_with_mixed_precision(parts, name):
+    import keras
+
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        inputs = keras.Input((3,))
+        hidden = keras.layers.Dense(8, activation="relu")(inputs)
+        classes = keras.layers.Dense(3, activation="softmax")(hidden)
+        head = HEADS[name]()
+        taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
+        model = keras.Model(inputs, head(taken))
+        model.compile(optimizer="sgd", loss=parts.AnnotationLoss(), run_eagerly=True)
+        rng = np.random.default_rng(0)
+        model.fit(rng.normal(size=(8, 3)), rng.integers(-1, 3, size=(8, 4)), verbose=0)
+        assert model.losses and all(loss.dtype == "float32" for loss in model.losses)
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
+LOAD = """
+import sys
+{imported}
+for path in sys.argv[1:]:
+    keras.models.load_model(path)
+"""
+
+
+@pytest.mark.slow
+def test_a_fresh_process_loads_every_head(repository, tmp_path):
+    import keras
+
+    from neucrowd_tf.methods.annot_mix import AnnotMixHead
+    from neucrowd_tf.methods.ccc import CoupledHead
+    from neucrowd_tf.methods.crowdar import ReliabilityHead
+    from neucrowd_tf.methods.madl import MaDLHead
+
+    others = {
+        "coupled": lambda: CoupledHead(4),
+        "annot_mix": lambda: AnnotMixHead(4, 3, 2),
+        "madl": lambda: MaDLHead(4, 3, 2),
+        "reliability": lambda: ReliabilityHead(4, 2),
+    }
+    paths = []
+    for name, make in {**HEADS, **others}.items():
+        inputs, second = keras.Input((3,)), keras.Input((3,))
+        both = name in others or name == "conal"
+        passed = [inputs, second] if both else inputs
+        paths.append(str(tmp_path / f"{name}.keras"))
+        keras.Model(passed, make()(passed)).save(paths[-1])
+    orders = {
+        "import keras, neucrowd_tf.layers": paths,
+        "import neucrowd_tf.layers, keras": paths[:1],
+    }
+    for imported, files in orders.items():
+        done = python(repository, "-c", LOAD.format(imported=imported), *files)
+        assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_every_registered_class_is_listed(parts, repository):
+    registered = re.compile(r"@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)")
+    files = (repository / "neucrowd_tf").rglob("*.py")
+    names = {name for path in files for name in registered.findall(path.read_text())}
+    assert names < set(parts.__all__), "list each Keras class in neucrowd_tf/layers.py"
+
+
+def test_standardise():
+    from neucrowd_tf.crowd.bases import Standardise
+
+    layer = Standardise(square_root=True)
+    layer.build((None, 2))
+    layer.mean.assign([1.0, 0.0])
+    layer.scale.assign([2.0, 1.0])
+    # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
+    np.testing.assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)

@@ -1,0 +1,84 @@
+"""The loss over annotations, focal and class-balanced weights, and oversampling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.crowd import imbalance
+
+
+@pytest.fixture(scope="module")
+def losses():
+    from neucrowd_tf.crowd import losses
+
+    return losses
+
+
+def test_by_hand(losses):
+    # softmax(0, ln 3) = (1/4, 3/4): class 1 costs -ln(3/4); with gamma 2 times (1/4)^2. No label
+    # costs nothing.
+    logits = np.array([[[0.0, math.log(3)], [5.0, 1.0]]], np.float32)
+    labels = np.array([[1, -1]], np.int32)
+    np.testing.assert_allclose(
+        losses.annotation_losses(labels, logits), [[-math.log(0.75), 0.0]], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        losses.annotation_losses(labels, logits, gamma=2.0),
+        [[-math.log(0.75) / 16, 0.0]],
+        atol=1e-6,
+    )
+
+
+def test_against_loop(losses):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4, 3, 5)).astype(np.float32)
+    labels = rng.integers(-1, 5, size=(4, 3)).astype(np.int32)
+    expected = np.zeros((4, 3))
+    for b in range(4):
+        for r in range(3):
+            if labels[b, r] >= 0:
+                p = np.exp(logits[b, r, labels[b, r]]) / np.exp(logits[b, r]).sum()
+                expected[b, r] = -((1 - p) ** 1.5) * np.log(p)
+    np.testing.assert_allclose(
+        losses.annotation_losses(labels, logits, gamma=1.5), expected, atol=1e-5
+    )
+
+
+def test_focal_gradient_is_finite_where_the_answer_is_certain(losses):
+    import tensorflow as tf
+
+    logits = tf.Variable([[[200.0, 0.0]]])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(losses.annotation_losses(tf.constant([[0]]), logits, gamma=0.5))
+    assert np.isfinite(tape.gradient(loss, logits).numpy()).all()
+
+
+def test_weights_by_hand(losses):
+    np.testing.assert_allclose(
+        imbalance.class_weights(np.array([10, 5, 0]), "reweighting"), [1.0, 2.0, 1.0]
+    )
+    # beta .5: (1 - .5) / (1 - .5^1) = 1 and .5 / (1 - .25) = 2/3; their mean is 5/6, so 1.2 and .8.
+    np.testing.assert_allclose(
+        imbalance.class_weights(np.array([1, 2]), "cb_focal", beta=0.5), [1.2, 0.8], atol=1e-6
+    )
+    np.testing.assert_array_equal(imbalance.class_weights(np.array([1, 2]), "focal"), [1.0, 1.0])
+
+
+def test_oversampling_balances_classes(losses):
+    labels = np.repeat([0, 1, 2], [17, 5, 1])
+    counts = np.bincount(labels, minlength=4)
+    copies = imbalance.resampled_multiplicities(
+        labels, imbalance.class_weights(counts, "resampling"), seed=3
+    )
+    assert np.bincount(labels, copies).tolist() == [17, 17, 17]
+    # 17 = 3 * 5 + 2: two of the five stand once more.
+    assert sorted(copies[labels == 1].tolist()) == [3, 3, 3, 4, 4]
+    assert not np.array_equal(
+        copies,
+        imbalance.resampled_multiplicities(
+            labels, imbalance.class_weights(counts, "resampling"), seed=4
+        ),
+    )

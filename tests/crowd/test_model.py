@@ -1,0 +1,221 @@
+"""Batches by index, image bases and augmentation."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from tests.processes import python
+
+
+def test_positions_cover_each_epoch():
+    from neucrowd_tf.crowd.model import InstanceModel, position_batches
+
+    make, steps = position_batches(10, 5)
+    assert steps == 2
+    batches = [b.numpy() for b in make(0).take(4)]
+    assert [len(b) for b in batches] == [5, 5, 5, 5]
+    np.testing.assert_array_equal(np.concatenate(batches), np.arange(20))
+    np.testing.assert_array_equal(next(iter(make(3))).numpy(), batches[3])
+    assert make(0) is make(0), "one pipeline for all rounds"
+    model = InstanceModel(np.zeros((10, 1), np.float32), [])
+    model.set_draw_seed(5)
+    rows = [model.draw(b).numpy() for b in batches]
+    first, second = np.concatenate(rows[:2]), np.concatenate(rows[2:])
+    assert sorted(first) == sorted(second) == list(range(10)) and first.tolist() != second.tolist()
+    model.set_draw_seed(6)
+    assert np.concatenate([model.draw(b).numpy() for b in batches[:2]]).tolist() != first.tolist()
+
+
+def test_uneven_batches_repeat_the_first_positions():
+    from neucrowd_tf.crowd.model import position_batches
+
+    make, steps = position_batches(10, 4)
+    # Three steps of four take twelve positions: the epoch's first two stand once more.
+    assert [b.numpy().tolist() for b in make(3).take(steps)] == [
+        [10, 11, 12, 13],
+        [14, 15, 16, 17],
+        [18, 19, 10, 11],
+    ]
+    make, steps = position_batches(10, 4, replicas=3)
+    assert steps == 3 and all(len(b) == 6 for b in make(0).take(3)), "replicas have equal shares"
+
+
+def test_loss_against_loop(crowd):
+    features, _, annotations = crowd
+    model = CrowdLayer(
+        {"hidden_units": (8,), "dropout": 0.0, "l2": 0.0}, epochs=1, imbalance="reweighting"
+    )
+    with model.reused():
+        model.fit(features, annotations)
+        rows = np.array([3, 50, 7])
+        trained = model.network.model
+        taken = np.asarray(trained.features)[rows]  # standardised, which happens once a fit
+        total, size = trained.batch_loss(rows, taken)
+    mean, scale = features.mean(axis=0), features.std(axis=0)
+    np.testing.assert_allclose(taken, ((features - mean) / scale)[rows], rtol=1e-3, atol=1e-5)
+    counts = np.bincount(annotations.labels)
+    answers, dense = model.predict_annotators(features), annotations.to_dense()
+    expected, weights = 0.0, 0.0
+    for i in rows:
+        for r in range(6):
+            if dense[i, r] >= 0:
+                weight = counts.max() / counts[dense[i, r]]
+                expected -= weight * np.log(answers[i, r, dense[i, r]])
+                weights += weight
+    assert float(total) == pytest.approx(expected, rel=1e-4)
+    assert float(size) == pytest.approx(weights, rel=1e-5)
+
+
+@pytest.fixture
+def wide():
+    """Three labels an instance by 150 annotators: few of the cells, all in one class or another."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(2, size=60)
+    features = rng.normal(size=(60, 3)).astype(np.float32)
+    features[np.arange(60), truth] += 3.0
+    dense = np.full((60, 150), -1)
+    for i in range(60):
+        who = rng.choice(150, size=3, replace=False)
+        dense[i, who] = np.where(rng.random(3) < 0.8, truth[i], 1 - truth[i])
+    return features, Annotations.from_dense(dense, num_classes=2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "imbalance"),
+    [
+        pytest.param(CrowdLayer, "resampling", marks=pytest.mark.ci),
+        pytest.param(WeightedDoctorNet, "cb_focal", marks=pytest.mark.ci),
+        pytest.param(AnnoReg, "cb_focal", marks=pytest.mark.slow),
+    ],
+)
+def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monkeypatch):
+    features, annotations = wide
+    model = kind(
+        base={"hidden_units": (6,), "dropout": 0.0}, epochs=3, batch_size=25, learning_rate=0.02
+    ).set_params(imbalance=imbalance)
+    with model.reused():
+        sparse = model.fit(features, annotations).predict_annotators(features)
+        assert model.network.model.few_cells
+    monkeypatch.setattr(kind, "_few_cells", staticmethod(lambda data: False))
+    with model.reused():
+        dense = model.fit(features, annotations).predict_annotators(features)
+        assert not model.network.model.few_cells
+    np.testing.assert_allclose(sparse, dense, atol=1e-5)
+
+
+@pytest.mark.ci
+def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
+    from neucrowd_tf.crowd.model import AnnotationModel
+
+    features, annotations = wide
+    piece, traced = np.arange(0, 60, 2), []
+    loss = AnnotationModel.batch_loss
+    monkeypatch.setattr(
+        AnnotationModel, "batch_loss", lambda *passed: traced.append(1) or loss(*passed)
+    )
+    fewer = annotations.select(np.arange(annotations.num_annotations) % 3 > 0)
+    model = CrowdLayer(base={"hidden_units": (6,)}, epochs=2, batch_size=25)
+    alone = model.fit(features, fewer).predict_proba(features)
+    with model.reused():
+        model.fit(features, annotations)
+        network = model.network
+        again = model.fit(features, fewer).predict_proba(features)
+        before = len(traced)
+        half = model.fit(features[piece], annotations[piece]).predict_proba(features)
+        assert model.network is network and len(traced) == before
+    np.testing.assert_array_equal(again, alone)
+    afresh = model.fit(features[piece], annotations[piece]).predict_proba(features)
+    np.testing.assert_array_equal(half, afresh)
+
+
+def test_augmentation_is_a_function_of_the_seed():
+    from neucrowd_tf.crowd.mixing import crop_and_flip
+
+    images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
+    one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
+    np.testing.assert_array_equal(one, np.asarray(crop_and_flip(images, [1, 2])))
+    assert one.shape == images.shape and not np.array_equal(one, two)
+    # Without room to shift, each image is itself or its mirror image.
+    for image, created in zip(
+        images, np.asarray(crop_and_flip(images, [1, 2], padding=0)), strict=True
+    ):
+        assert np.array_equal(created, image) or np.array_equal(created, image[:, ::-1])
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=24)
+    pixels = rng.integers(0, 60, size=(24, 16, 16, 3)).astype(np.float32)
+    pixels[truth == 1, 4:12] += 150
+    dense = np.where(rng.random((24, 3)) < 0.9, truth[:, None], 1 - truth[:, None])
+    return pixels, truth, Annotations.from_dense(dense, num_classes=2)
+
+
+@pytest.mark.ci
+def test_small_cnn(images):
+    pixels, truth, annotations = images
+    base = {"name": "small_cnn", "dropout": 0.0}
+    unfitted = CrowdLayer(base, epochs=8, batch_size=12, augment=True, learning_rate=1e-2)
+    model = clone(unfitted).fit(pixels, annotations)
+    assert model.predict_proba(pixels).shape == (24, 2)
+    assert model.predict_annotators(pixels).shape == (24, 3, 2)
+    assert (model.predict(pixels) == truth).mean() >= 0.75
+    again = unfitted.fit(pixels, annotations)
+    np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
+
+
+@pytest.mark.ci
+def test_resnet18_has_its_sizes():
+    from neucrowd_tf.crowd.bases import build_base
+    from neucrowd_tf.training.networks import ResNet18
+
+    model = build_base(ResNet18(), (32, 32, 3), 10)
+    convolutions = [layer for layer in model.layers if type(layer).__name__ == "Conv2D"]
+    # A stem, 16 in blocks and 3 on shortcuts; 11.17 million weights as in other implementations of
+    # this form.
+    assert len(convolutions) == 20 and model.count_params() == pytest.approx(11.18e6, rel=2e-3)
+
+
+MIRRORED = """
+import sys
+import keras, numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+sys.path.insert(0, {tests!r})
+from conftest import make_crowd
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.training.run import Run
+x, truth, annotations = make_crowd()
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+dense = {"hidden_units": (16,), "dropout": 0.0}
+def normalised(shape, classes):
+    layers = [keras.layers.Dense(8), keras.layers.BatchNormalization(), keras.layers.Dense(classes)]
+    return keras.Sequential([keras.Input(shape), *layers])
+for kind, base, optimizer in (
+    (CrowdLayer, dense, "adam"),
+    (WeightedDoctorNet, dense, "adam"),
+    (CrowdLayer, normalised, "sgd"),  # statistics of the whole batch
+):
+    model = kind(base=base, epochs=5, batch_size=40, learning_rate=1e-2, optimizer=optimizer)
+    one = model.fit(x, annotations).predict_proba(x)
+    two = model.fit(x, annotations, run=Run(strategy=strategy)).predict_proba(x)
+    np.testing.assert_allclose(one, two, atol=1e-5)
+print("mirrored works")
+"""
+
+
+@pytest.mark.slow
+def test_two_replicas_do_what_one_does(repository):
+    code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
+    done = python(repository, "-c", code)
+    assert "mirrored works" in done.stdout, done.stderr[-2000:]

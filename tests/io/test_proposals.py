@@ -1,0 +1,206 @@
+"""What is asked about tables of other shapes, and what the proposed command reads when pasted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.column_names import is_gold, is_id, is_model
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import TableOptions
+
+YES = ("yes", "no")
+
+
+def table(header: str, *columns: object, rows: int = 12) -> str:
+    """A table; a text with {} has the row's number, a tuple of values and a period cycles."""
+    lines = [header]
+    for row in range(rows):
+        cells = [
+            column.format(row)
+            if isinstance(column, str)
+            else column[0][row // column[1] % len(column[0])]  # type: ignore[index]
+            for column in columns
+        ]
+        lines.append(",".join(map(str, cells)))
+    return "\n".join(lines) + "\n"
+
+
+A, B, C, GOLD = (YES, 1), (YES, 2), (YES, 3), (YES, 4)
+QUALTRICS = (
+    "StartDate,Status,Progress,Finished,ResponseId,Q1,Q2,Q3\n"
+    "Start Date,Response Type,Progress,Finished,Response ID,one?,two?,three?\n"
+    + ",".join(f'"{{""ImportId"":""{name}""}}"' for name in "abcdefgh")
+    + "\n2024-01-01,0,100,1,R_1,1,2,1\n2024-01-02,0,100,1,R_2,2,2,1\n2024-01-03,0,100,1,R_3,1,2,2\n"
+)
+PIVOT = "\n".join(
+    f"{i},{q},{v[i % 2]},{v[i // 2 % 2]}"
+    for i in range(6)
+    for q, v in (("tox", "tn"), ("mood", "+-"))
+)
+# By what is tried: the table, what is proposed, and the line after pasting it.
+PASTED = {
+    "a form": (
+        "Timestamp,Email Address,Rate 1,Rate 2,Rate 3\n"
+        "9:00,a@x,3,4,1\n9:10,b@x,3,5,1\n9:20,c@x,2,4,2\n",
+        "--worker_column='Email Address'",
+        "9 labels of 3 items by 3 annotators; item the column, annotator Email Address",
+    ),
+    "a form without names": (
+        table("Timestamp,T 1,T 2", "9:{}", A, B),
+        "--worker_column=Timestamp",
+        "24 labels of 2 items by 12 annotators",
+    ),
+    "a form with an ID": (
+        table("ID,Start time,Completion time,Email,T 1,T 2", "{}", "9:{}", "10:{}", "u{}@x", A, B),
+        "--worker_column=Email",
+        "24 labels of 2 items by 12 annotators",
+    ),
+    "a form with two codings": (
+        table(
+            "Timestamp,Username,T,U,T_code,U_code", "9:{}", "u{}", A, B, ((0, 1), 1), ((0, 1), 2)
+        ),
+        "--worker_column=Username",
+        "24 labels of 2 items by 12 annotators",
+    ),
+    "Qualtrics": (
+        QUALTRICS,
+        "--worker_column=ResponseId",
+        "9 labels of 3 items by 3 annotators; item the column, annotator ResponseId",
+    ),
+    "a row per annotator": (
+        table("worker_id,q1,q2,age", "w{}", A, B, "{}"),
+        "--worker_column=worker_id",
+        "24 labels of 2 items by 12 annotators",
+    ),
+    "a pivot": (
+        f"item,question,ann,bob\n{PIVOT}\n",
+        "--question=question=tox",
+        "12 labels of 6 items by 2 annotators; item item",
+    ),
+    "a pivot of ids": (
+        f"id,aspect,ann,bob\n{PIVOT}\n",
+        "--question=aspect=tox",
+        "12 labels of 6 items by 2 annotators; item id",
+    ),
+    "questions of a long table": (
+        "item,worker,aspect,label\n"
+        + "".join(f"{i},w{k},{q},{i + k & 1}\n" for i in range(6) for k in (0, 1) for q in "ab"),
+        "--question=aspect=a",
+        "12 labels of 6 items by 2 annotators",
+    ),
+    "true labels": (
+        table("text,ann,bob,cy,ann-expert,truth_label", "t{}", A, B, C, GOLD, GOLD),
+        "--task_column=text --label_column=ann,bob,cy",
+        "36 labels of 12 items by 3 annotators",
+    ),
+    "a second coding in other values": (
+        table("item,ann,bob,ann_code,bob_code", "{}", A, B, ((0, 1), 1), ((0, 1), 2)),
+        "--label_column=ann,bob",
+        "24 labels of 12 items by 2 annotators",
+    ),
+    "a second coding from 0": (
+        table("id,ann,bob,other", "{}", ((1, 2, 3), 1), ((1, 2, 3), 2), ((0, 1, 2), 1)),
+        "--task_column=id --label_column=ann,bob",
+        "24 labels of 12 items by 2 annotators",
+    ),
+    "a second coding in two values": (
+        table("text,ann,bob,ann_high", "t{}", ((0, 1, 2), 1), ((0, 1, 2), 2), ((0, 1, 1), 1)),
+        "--task_column=text --label_column=ann,bob",
+        "24 labels of 12 items by 2 annotators",
+    ),
+    "ids and row numbers": (
+        table(",item,page_id,ann,bob", "{}", "i{}", ((0, 1), 3), ((0, 1), 1), ((0, 1), 2)),
+        "--label_column=ann,bob",
+        "24 labels of 12 items by 2 annotators; item item",
+    ),
+    "a judge beside a text": (
+        table("id,prompt,expert,gpt4,why", "{}", "p{}", A, B, "w{}"),
+        "--task_column=id --label_column=expert,gpt4",
+        "24 labels of 12 items by 2 annotators",
+    ),
+}
+
+
+def read(folder: Path, text: str, **flags: str) -> tuple[str, str]:
+    path = folder / "a.csv"
+    path.write_text(text)
+    return tuple(read_annotations(path, TableOptions.of(**flags), report=lambda line: None).lines)[
+        :2
+    ]
+
+
+def message(folder: Path, text: str, **flags: str) -> str:
+    with pytest.raises(DataError) as caught:
+        read(folder, text, **flags)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("case", PASTED)
+def test_a_proposed_command_reads_the_table(case: str, tmp_path: Path) -> None:
+    text, command, line = PASTED[case]
+    shown = message(tmp_path, text)
+    assert re.search(rf"{re.escape(command)}(\. \[|\n|$)", shown), shown
+    flags = dict(word[2:].split("=", 1) for word in shlex.split(command))
+    assert line in read(tmp_path, text, **flags)[0]
+
+
+# Tables of judges, and their annotators and the models among them.
+JUDGED = {
+    "a person and a judge": (table("id,human,judge", "{}", A, B), "human, judge", "judge"),
+    "with true labels": (table("id,human,judge,gold", "{}", A, B, C), "human, judge", "judge"),
+    "a label and a judge": (
+        table("id,label,llm_judge", "{}", A, B),
+        "label, llm_judge",
+        "llm_judge",
+    ),
+    "verdicts": (table("qid,verdict,gpt-4o", "{}", A, B), "verdict, gpt-4o", "gpt-4o"),
+    "times": (table("id,timestamp,expert,claude", "{}", "{}", A, B), "expert, claude", "claude"),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
+    text, annotators, models = JUDGED[case]
+    first, second = read(tmp_path, text)
+    assert "wide table, 24 labels of 12 items by 2 annotators" in first
+    assert f"Annotators: {annotators}." in second
+    assert f"Annotators named as models: {models} (--model_annotator={models})." in second
+
+
+def test_what_looks_like_a_table_of_judges_is_asked_about(tmp_path: Path) -> None:
+    codes = table("id,annotator,answer_x", "{}", ((0, 1, 2), 1), ((0, 1), 2))
+    assert "[missing_role]" in message(tmp_path, codes)
+    votes = table("id,total,good,bad", "{}", ((3, 2), 1), ((1, 2), 1), ((2, 0), 1))
+    assert "[vote_counts]" in message(tmp_path, votes)
+
+
+def test_questions_are_never_pooled(tmp_path: Path) -> None:
+    text = f"item,question,ann,bob\n{PIVOT}\n"
+    named = {"task_column": "item", "label_column": "ann,bob"}
+    assert "[several_questions]" in message(tmp_path, text, **named)
+    two = table("Timestamp,Username,T,U,V,W", "9:{}", "u{}", A, B, (("a", "b"), 1), (("a", "b"), 2))
+    shown = message(tmp_path, two, worker_column="Username")
+    assert "Groups: T,U; V,W. [which_label]" in shown
+    assert "--worker_column=Username --label_column=T,U" in shown
+    chosen = read(tmp_path, two, worker_column="Username", label_column="V,W")
+    assert "24 labels of 2 items by 12 annotators" in chosen[0]
+
+
+def test_names_that_are_no_ids_and_no_models() -> None:
+    assert not any(map(is_id, ("david", "Khalid", "ids2", "note", "A 1")))
+    assert all(map(is_id, ("id", "page_id", "docID", "Ticket No", "column 1", "Unnamed: 0")))
+    assert not any(map(is_model, ("A2AI9K", "Claudette", "remodel", "ann", "maid", "jai")))
+    assert all(map(is_model, ("gpt-4o", "gpt4", "model sentiment-v2", "llm_judge", "judge1", "AI")))
+    assert not any(map(is_gold, ("marigold", "truthful", "expert", "expert 2")))
+    assert all(map(is_gold, ("ground_truth_label", "x-expert", "Gold Standard", "majority_vote")))
+
+
+def test_no_candidate_is_hidden(tmp_path: Path) -> None:
+    names = [f"f{at}" for at in range(40)]
+    shown = message(tmp_path, table(",".join(names), *["v{}"] * 39, A))
+    assert all(f" {name} " in shown for name in names)

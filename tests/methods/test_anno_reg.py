@@ -1,0 +1,50 @@
+"""Anno-Reg as an estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.methods.anno_reg import AnnoReg, ConfusionHead
+from tests.crowds import softmax
+
+SMALL = {
+    "base": {"hidden_units": (16,), "dropout": 0.2},
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+}
+
+
+@pytest.mark.slow
+def test_trace_weight_is_in_the_loss(crowd):
+    features, _, annotations = crowd
+    strong = AnnoReg(**{**SMALL, "epochs": 8}, trace_weight=5.0).fit(features, annotations)
+    free = AnnoReg(**{**SMALL, "epochs": 8}, trace_weight=0.0).fit(features, annotations)
+    assert (
+        np.trace(strong.confusion_matrices_.mean(axis=0))
+        < np.trace(free.confusion_matrices_.mean(axis=0)) - 0.1
+    )
+    with pytest.raises(ValueError, match="trace_weight: expected a number from 0"):
+        AnnoReg(trace_weight=-1.0).fit(features, annotations)
+
+
+def test_anno_reg_rows_are_distributions():
+    rng = np.random.default_rng(2)
+    p = softmax(rng.normal(size=(6, 3))).astype(np.float32)
+    head = ConfusionHead(2, trace_weight=0.5)
+    head(p)
+    head.matrix.assign(rng.normal(size=(2, 3, 3)))
+    matrices = softmax(np.asarray(head.matrix))
+    expected = np.stack([p @ matrices[r] for r in range(2)], axis=1)
+    np.testing.assert_allclose(softmax(np.asarray(head(p))), expected, atol=1e-5)
+    np.testing.assert_allclose(expected.sum(-1), 1.0, atol=1e-6)
+    assert float(head.penalty(p)) == pytest.approx(
+        0.5 * np.mean([np.trace(m) for m in matrices]), abs=1e-5
+    )
+
+
+def test_anno_reg_column_is_eq_10():
+    head = ConfusionHead(1, "column", trace_weight=0.0, initial=0.0)
+    # W = 0: each column is uniform over the 2 true classes, so p W = (.5, .5) whatever p is.
+    np.testing.assert_allclose(head(np.array([[0.9, 0.1]], np.float32)), [[[0.5, 0.5]]], atol=1e-6)

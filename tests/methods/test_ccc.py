@@ -1,0 +1,134 @@
+"""Coupled Confusion Correction: the meta set, groups and the correction by hand, the meta gradient
+against finite differences.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.ccc import (
+    CoupledHead,
+    CoupledModel,
+    correction,
+    distilled,
+    expertise_groups,
+)
+from tests.crowds import softmax
+
+
+def test_meta_set_by_hand():
+    crowd = Annotations.from_dense(
+        np.array([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]]), num_classes=3
+    )
+    p = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.5, 0.5, 0], [0.1, 0.9, 0], [0.6, 0.4, 0]])
+    # Somebody said 0 of instances 0, 1 and 4: 0 and 1 are the surest (once each); 1 of 1, 2 and 3:
+    # 3 and 2. Nobody said 2.
+    rows, labels = distilled(p, crowd, 6)
+    assert rows.tolist() == [0, 1, 3, 2]
+    assert labels.tolist() == [0, 0, 1, 1]
+    assert distilled(p, crowd, 1)[0].tolist() == [0, 3]  # at least one each
+
+
+def test_groups_are_those_of_like_matrices():
+    fair, spam = np.eye(3), np.full((3, 3), 1 / 3)
+    groups = expertise_groups(np.array([fair, spam, fair + 0.01, spam - 0.01]), 2, 0)
+    assert groups[0] == groups[2] != groups[1] == groups[3]
+    alike = expertise_groups(np.stack([fair] * 4), 30, 0)  # as few as there are matrices
+    assert alike.tolist() == [0, 0, 0, 0]
+
+
+def test_correction_by_hand():
+    gain = np.array([[[0.0, -2.0], [1.0, 0.5]]], np.float32)
+    matrices = np.array([[[3.0, 0.0], [0.0, 1.0]], [[4.0, 0.0], [0.0, 1.0]]], np.float32)
+    # The largest gain is 2, the largest entry 4: .5 * 4 / 2 = 1 times the gain.
+    np.testing.assert_allclose(correction(gain, matrices, 0.5), gain)
+    np.testing.assert_allclose(correction(1000 * gain, matrices, 0.5), gain)
+    np.testing.assert_array_equal(correction(0 * gain, matrices, 0.5), 0 * gain)
+
+
+def meta_loss(weights, matrices, added, groups, x, dense, meta, rate):
+    """A plain step of one linear classifier on the corrected matrices, then its loss on the meta
+    set; the gradient is worked out by the chain rule, label by label.
+    """
+    p, gradient, count = softmax(x @ weights), np.zeros_like(weights), (dense >= 0).sum()
+    for n in range(len(x)):
+        for k in range(dense.shape[1]):
+            if dense[n, k] < 0:
+                continue
+            matrix = matrices[k] + added[groups[k]]
+            answers = softmax(p[n] @ matrix)
+            by_p = matrix @ (answers - np.eye(2)[dense[n, k]])
+            by_logits = (np.diag(p[n]) - np.outer(p[n], p[n])) @ by_p
+            gradient += np.outer(x[n], by_logits) / count
+    chosen = softmax(x[meta[0]] @ (weights - rate * gradient))[np.arange(len(meta[0])), meta[1]]
+    return -np.log(chosen).mean()
+
+
+def test_corrections_against_finite_differences():
+    import keras
+    import tensorflow as tf
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 2)).astype(np.float32)
+    dense = rng.integers(-1, 2, size=(6, 3))
+    dense[:, 0] = rng.integers(2, size=6)
+    members = [
+        keras.Sequential(
+            [keras.Input((2,)), keras.layers.Dense(2, activation="softmax", use_bias=False)]
+        )
+        for _ in range(2)
+    ]
+    inputs = keras.Input((2,))
+    network = keras.Model(inputs, [member(inputs) for member in members])
+    head = CoupledHead(3)
+    head.build([(None, 2), (None, 2)])
+    for weight in head.weights:
+        weight.assign(rng.normal(size=(3, 2, 2)))
+    model = CoupledModel(network, head, x, members=members, groups=2, rate=0.5, meta_batch=9)
+    model.compile(optimizer=keras.optimizers.SGD(0.7))
+    model.set_annotations(Annotations.from_dense(dense, num_classes=2), np.ones((dense >= 0).sum()))
+    meta = [(np.array([0, 3]), np.array([0, 1])), (np.array([5, 1, 2]), np.array([1, 0, 0]))]
+    groups = [np.array([0, 1, 0]), np.array([1, 1, 0])]
+    model.start_correcting(meta, groups)
+    model._step_seed = tf.constant([0, 0])
+    result = model.corrections(tf.constant(x), model.gathered(tf.range(6))[1:]).numpy()
+    for index, member in enumerate(members):
+        matrices = np.asarray(head.matrices[index], np.float64)
+        slope = np.zeros((2, 2, 2))
+        for place in np.ndindex(2, 2, 2):
+            values = []
+            for step in (1e-5, -1e-5):
+                added = np.zeros((2, 2, 2))
+                added[place] = step
+                weights = np.asarray(member.get_weights()[0], np.float64)
+                values.append(
+                    meta_loss(
+                        *(weights, matrices, added, groups[index], x, dense, meta[index], 0.7)
+                    )
+                )
+            slope[place] = (values[0] - values[1]) / 2e-5
+        # Downhill, the largest entry half of the largest of the matrices'; alike in a group.
+        expected = -slope * 0.5 * matrices.max() / np.abs(slope).max()
+        np.testing.assert_allclose(result[index], expected[groups[index]], rtol=1e-3, atol=1e-4)
+
+
+def test_head_against_loop():
+    rng = np.random.default_rng(1)
+    p, q = (softmax(rng.normal(size=(4, 3))).astype(np.float32) for _ in range(2))
+    head = CoupledHead(2)
+    result = np.exp(head([p, q]))
+    # The identity at first: both members' softmax of what they say.
+    np.testing.assert_allclose(result[:, 0], (softmax(p) + softmax(q)) / 2, rtol=1e-5)
+    for weight in head.weights:
+        weight.assign(rng.normal(size=(2, 3, 3)))
+    first, second = (np.asarray(weight) for weight in head.weights)
+    result = np.exp(head([p, q]))
+    for b in range(4):
+        for r in range(2):
+            expected = (softmax(p[b] @ first[r]) + softmax(q[b] @ second[r])) / 2
+            np.testing.assert_allclose(result[b, r], expected, rtol=1e-5)
+    assert result.sum(axis=-1) == pytest.approx(np.ones((4, 2)), abs=1e-5)
+    rows, who = np.array([3, 0], np.int32), np.array([1, 0], np.int32)
+    np.testing.assert_allclose(np.exp(head([p, q], (rows, who))), result[rows, who], rtol=1e-5)

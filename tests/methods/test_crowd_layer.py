@@ -1,0 +1,209 @@
+"""CrowdLayer as an estimator: it learns, repeats, reuses, saves and says what is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layer import CrowdConnection, CrowdLayer
+from tests.crowds import softmax
+
+SMALL = {
+    "base": {"hidden_units": (16,), "dropout": 0.2},
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+}
+
+
+@pytest.fixture(scope="module")
+def fitted(crowd):
+    features, _, annotations = crowd
+    return CrowdLayer(**SMALL, seed=1).fit(features, annotations)
+
+
+def test_learns_classes_and_annotators(fitted, crowd):
+    features, truth, _ = crowd
+    assert (fitted.predict(features) == truth).mean() > 0.95
+    matrices = fitted.confusion_matrices_
+    assert matrices.shape == (6, 3, 3)
+    np.testing.assert_allclose(matrices.sum(axis=2), 1.0, atol=1e-5)
+    assert matrices[0, 0].argmax() == 1 and matrices[0, 1].argmax() == 0, (
+        "annotator 0 swaps the first two classes"
+    )
+    assert (matrices[1:].argmax(axis=2) == np.arange(3)).all()
+
+
+def test_annotators_probabilities(fitted, crowd):
+    features, truth, _ = crowd
+    answers = fitted.predict_annotators(features)
+    assert answers.shape == (120, 6, 3) and answers.dtype == np.float32
+    np.testing.assert_allclose(answers.sum(axis=2), 1.0, atol=1e-5)
+    assert (answers[truth == 0, 0].argmax(axis=1) == 1).mean() > 0.9
+
+
+@pytest.mark.ci
+def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
+    features, _, annotations = crowd
+    other = CrowdLayer(**SMALL, seed=5)
+    with other.reused():
+        dense = annotations.to_dense()
+        other.fit(features, Annotations.from_dense(np.where(dense == 2, 0, dense), num_classes=3))
+        network = other.network
+        other.set_params(seed=1).fit(features, annotations)
+        assert other.network is network, "compiled once"
+    np.testing.assert_array_equal(other.predict_proba(features), fitted.predict_proba(features))
+    assert not np.array_equal(
+        CrowdLayer(**SMALL, seed=2).fit(features, annotations).predict_proba(features),
+        fitted.predict_proba(features),
+    )
+
+
+@pytest.mark.parametrize("imbalance", ["focal", pytest.param("cb_focal", marks=pytest.mark.slow)])
+def test_imbalance_losses_learn(crowd, imbalance):
+    features, truth, annotations = crowd
+    keep = np.flatnonzero(truth != 2).tolist() + np.flatnonzero(truth == 2)[:8].tolist()
+    model = CrowdLayer(**{**SMALL, "epochs": 15}, imbalance=imbalance).fit(
+        features[keep], annotations[np.array(keep)]
+    )
+    assert (model.predict(features) == truth).mean() > 0.85
+    assert {f"{imbalance}_crowd_layer", "crowd_layer"} <= {m.name for m in registry.methods()}
+
+
+@pytest.mark.ci
+def test_user_bases(crowd):
+    import keras
+
+    features, truth, annotations = crowd
+    logits = keras.Sequential(
+        [keras.Input((5,)), keras.layers.Dense(12, activation="tanh"), keras.layers.Dense(3)]
+    )
+    before = [w.copy() for w in logits.get_weights()]
+    model = CrowdLayer(**{**SMALL, "epochs": 15, "base": logits}).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.9
+    np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
+    for old, new in zip(before, logits.get_weights(), strict=True):
+        np.testing.assert_array_equal(
+            old, new, err_msg="the user's model is copied, not trained itself"
+        )
+    maker = CrowdLayer(
+        lambda shape, classes: keras.Sequential(
+            [keras.Input(shape), keras.layers.Dense(classes, activation="softmax")]
+        ),
+        epochs=1,
+    )
+    assert maker.fit(features, annotations).predict_proba(features).shape == (120, 3)
+
+
+@pytest.mark.ci
+def test_pretrained_base_starts_from_its_weights(crowd):
+    import keras
+
+    features, truth, annotations = crowd
+    frozen = {"epochs": 1, "learning_rate": 1e-9, "standardise": False}
+    base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="softmax")])
+    kernel = np.zeros((5, 3), np.float32)
+    kernel[[0, 1, 2], [0, 1, 2]] = 3.0
+    base.set_weights([kernel, np.zeros(3)])
+    model = CrowdLayer(base, pretrained=True, **frozen).fit(features, annotations)
+    assert (model.predict(features) == truth).mean() > 0.9
+
+
+@pytest.mark.ci
+def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
+    import keras
+
+    class Bare(keras.layers.Layer):
+        """A user's layer that keeps no initialiser, so that its weights cannot be drawn anew."""
+
+        def build(self, shape):
+            self.kernel = self.add_weight(
+                shape=(shape[-1], 6), initializer="glorot_uniform", name="kernel"
+            )
+
+        def call(self, x):
+            return keras.ops.relu(x @ self.kernel)
+
+        def compute_output_shape(self, shape):
+            return (shape[0], 6)
+
+    features, _, annotations = crowd
+    base = keras.Sequential([keras.Input((5,)), Bare(), keras.layers.Dense(3)])
+    model = CrowdLayer(base, epochs=3, learning_rate=1e-2)
+    once = model.fit(features, annotations).predict_proba(features)
+    with model.reused():
+        for _ in range(2):
+            np.testing.assert_allclose(
+                model.fit(features, annotations).predict_proba(features), once, atol=1e-6
+            )
+
+
+@pytest.mark.parametrize("width", [2, 4])
+def test_wrong_width_is_one_error(crowd, width):
+    import keras
+
+    features, _, annotations = crowd
+    base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(width, activation="softmax")])
+    with pytest.raises(
+        DataError, match=rf"base: expected output of shape \[None, 3\].*received \(None, {width}\)"
+    ):
+        CrowdLayer(base).fit(features, annotations)
+    other = keras.Sequential([keras.Input((9,)), keras.layers.Dense(3, activation="softmax")])
+    with pytest.raises(
+        DataError, match=r"base: expected a classifier of features of shape \[None, 5\]"
+    ):
+        CrowdLayer(other).fit(features, annotations)
+    with pytest.raises(DataError, match="expected a last layer with softmax"):
+        CrowdLayer(
+            keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])
+        ).fit(features, annotations)
+
+
+def test_idle_annotator_and_unused_class_are_finite(crowd):
+    features, _, annotations = crowd
+    dense = annotations.to_dense()
+    dense[:, 3] = -1
+    wider = Annotations.from_dense(dense, num_classes=4)
+    rows = wider.annotated
+    model = CrowdLayer(**{**SMALL, "epochs": 3}).fit(features[rows], wider[np.flatnonzero(rows)])
+    assert np.isfinite(model.predict_proba(features)).all()
+    assert model.predict_proba(features).shape == (120, 4)
+    assert np.isfinite(model.confusion_matrices_).all()
+    # Nothing was learnt of annotator 3, so he answers as the classifier's probabilities suggest.
+    corner = np.exp(np.eye(4)) / np.exp(np.eye(4)).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.confusion_matrices_[3], corner, atol=1e-5)
+
+
+def test_bad_arguments(crowd):
+    features, _, annotations = crowd
+    for arguments, message in (
+        ({"base": "vgg"}, "base: expected 'dense' or 'small_cnn' or 'resnet18', a configuration"),
+        ({"imbalance": "smote"}, "imbalance: expected 'none', 'resampling'"),
+        ({"base": {"dropout": 1.0}}, "dropout: expected a number from 0 and below 1"),
+        ({"base": {"activation": "bump"}}, "activation: expected the name of a Keras activation"),
+        ({"patience": 2}, "patience: without monitor"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            CrowdLayer(**arguments).fit(features, annotations)
+    with pytest.raises(DataError, match=r"small_cnn.*expected images"):
+        CrowdLayer("small_cnn").fit(features, annotations)
+    with pytest.raises(DataError, match="augment: expected images"):
+        CrowdLayer(augment=True).fit(features, annotations)
+
+
+def test_matrix_by_hand():
+    head = CrowdConnection(1)
+    head.build((None, 2))
+    head.matrix.assign([[[1.0, 2.0], [3.0, 4.0]]])
+    # p W = (.25 * 1 + .75 * 3, .25 * 2 + .75 * 4) = (2.5, 3.5)
+    np.testing.assert_allclose(
+        head(np.array([[0.25, 0.75]], np.float32)), [[[2.5, 3.5]]], atol=1e-6
+    )
+
+
+def test_identity_at_first():
+    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    np.testing.assert_allclose(CrowdConnection(4)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6)

@@ -1,0 +1,49 @@
+"""UnionNet: a naive loop, and its loss by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.layers import AnnotationLoss
+from neucrowd_tf.methods.unionnet import UnionHead
+from tests.crowds import randomised, softmax
+
+
+@pytest.mark.parametrize("variant", ["A", "B"])
+def test_union_against_loop(variant):
+    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
+    head = UnionHead(2, variant)
+    head(p)
+    randomised(head)
+    matrix = np.asarray(head.matrix)
+    union = np.zeros((5, 2, 3))
+    for b in range(5):
+        for r in range(2):
+            for y in range(3):
+                if variant == "A":
+                    union[b, r, y] = np.exp(sum(p[b, c] * matrix[r, c, y] for c in range(3)))
+                else:
+                    union[b, r, y] = sum(
+                        p[b, c] * np.exp(matrix[r, c, y]) / np.exp(matrix[:, c]).sum()
+                        for c in range(3)
+                    )
+    union /= union.sum(axis=(1, 2), keepdims=True)
+    np.testing.assert_allclose(np.exp(head(p)), union, rtol=1e-4)
+    np.testing.assert_allclose(np.exp(head(p)).sum(axis=(1, 2)), 1.0, rtol=1e-5)
+
+
+def test_union_loss_by_hand():
+    # One annotator, two classes, T = 0: every entry of the union is 1/2.
+    loss = AnnotationLoss(log_probabilities=True)
+    head = UnionHead(1, "B")
+    head.build((None, 2))
+    head.matrix.assign(np.zeros((1, 2, 2)))
+    outputs = head(np.array([[0.9, 0.1]], np.float32))
+    assert float(loss(np.array([[1]]), outputs)) == pytest.approx(np.log(2.0), rel=1e-6)
+    # Two annotators: 1/4 each, log 4; what is missing costs nothing.
+    head = UnionHead(2, "B")
+    head.build((None, 2))
+    head.matrix.assign(np.zeros((2, 2, 2)))
+    outputs = head(np.array([[0.9, 0.1]], np.float32))
+    assert float(loss(np.array([[1, -1]]), outputs)) == pytest.approx(np.log(4.0), rel=1e-6)
