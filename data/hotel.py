@@ -1,11 +1,14 @@
-"""Hotel reviews (NeuCrowd, section 4.1): 300 features, votes of seven annotators.
+"""NeuCrowd's data sets in the authors' layout: Hotel, and their own files of Syn1 (section 4.1).
 
-The annotators' identities are not published.
+A file has a majority label, the number of positive votes of seven annotators, whose identities are
+not published, and the features; the files of Syn1 have the true labels too.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,8 +21,12 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
 from neucrowd_tf.training.estimator import check_features
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 ANNOTATORS = 7
-LABEL, VOTES = "mv_fluency", "votes"
+VOTES, TRUTH = "votes", "ground_truth"
+FILES = ("train.csv", "valid.csv", "test.csv")
 
 SOURCE = catalogue.source("hotel")
 
@@ -35,8 +42,10 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     Raises:
         DataError: files that are missing or not of the published layout.
     """
-    folder = locate("hotel", list(SOURCE.files), data_dir, SOURCE)
-    (crowd, train), (_, validation), (_, test) = (_read(folder / name) for name in SOURCE.files)
+    folder = locate("hotel", FILES, data_dir, SOURCE)
+    (crowd, train, _), (_, validation, _), (_, test, _) = (
+        _read(folder / name, "mv_fluency") for name in FILES
+    )
     return CrowdDataset(
         name="hotel",
         features=train.features,
@@ -49,19 +58,49 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     )
 
 
-def _read(path: Path) -> tuple[Annotations, Split]:
-    """Returns the votes, and the features with the majority labels.
+@register_dataset(
+    "neucrowd_syn",
+    summary="the authors' files of Syn1, where --data_dir has them: votes of 7 annotators, no"
+    " identities",
+)
+def load_syn(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
+    """Loads the authors' split of Syn1; `seed` changes nothing.
 
-    A file has the label, the number of positive votes, then the features.
+    Test labels are the truth, validation labels majority votes.
+
+    Raises:
+        DataError: files that are missing or not of the published layout.
     """
-    frame = read_csv(path, [LABEL, VOTES])
-    positive, labels = frame[VOTES].to_numpy(), frame[LABEL].to_numpy()
-    features = check_features(frame.drop(columns=[LABEL, VOTES]), str(path))
+    folder = locate("neucrowd_syn", FILES, data_dir)
+    (crowd, train, truth), (_, validation, _), (_, test, test_truth) = (
+        _read(folder / name, "label", TRUTH) for name in FILES
+    )
+    return CrowdDataset(
+        name="neucrowd_syn",
+        features=train.features,
+        annotations=crowd,
+        truth=truth,
+        validation=validation,
+        test=dataclasses.replace(test, labels=test_truth),
+        card=catalogue.card("neucrowd_syn"),
+        validation_is_truth=False,
+    )
+
+
+def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, NDArray[np.int64]]:
+    """Returns the votes, the features with the majority labels, and the column `truth`."""
+    columns = [label, VOTES, *([truth] if truth else [])]
+    frame = read_csv(path, columns)
+    positive, labels = frame[VOTES].to_numpy(), frame[label].to_numpy()
+    true = frame[truth or label].to_numpy()
+    features = check_features(frame.drop(columns=columns), str(path))
     possible = np.isin(positive, np.arange(ANNOTATORS + 1))
     check_each(path, positive, possible, f"0 to {ANNOTATORS} {VOTES}")
     majority = 2 * positive > ANNOTATORS
-    check_each(path, labels, labels == majority, f"the majority of the {VOTES} as {LABEL}")
+    check_each(path, labels, labels == majority, f"the majority of the {VOTES} as {label}")
+    check_each(path, true, np.isin(true, (0, 1)), f"0 or 1 as {truth or label}")
     votes = np.stack([ANNOTATORS - positive, positive], axis=1).astype(np.int64)
     names = np.array([f"{path.stem}-{row}" for row in range(len(frame))], dtype=object)
     crowd = Annotations.from_votes(votes, instance_names=names, class_names=[0, 1])
-    return crowd, Split(features, labels.astype(np.int64), names, crowd)
+    split = Split(features, labels.astype(np.int64), names, crowd)
+    return crowd, split, true.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Writes BUILD.md's index of equations from docstrings' References."""
+"""Writes BUILD.md's index of equations from docstrings' References and the single-file examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ WANTED = {
 # "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".
 _NAMED = re.compile(
     r"\b(equations?|eqs?\.|definitions?|algorithms?|sections?) "
-    r"((?:\(?[\dIVX]+(?:[.-][\dA-Z]+)*\)?(?:, | and | to |, and )?)+)"
+    r"((?:\(?[\dIVX]+(?:[.-][\dA-Z]+)*\)?(?:, | and | to |, and )?)+)",
+    re.IGNORECASE,
 )
 _KIND = {"eq": "eq.", "de": "definition", "al": "algorithm", "se": "section"}
 
@@ -65,9 +66,16 @@ def references(docstring: str) -> set[tuple[str, str]]:
         paper = next((name for name in WANTED if re.search(rf"\b{name}\b", piece)), None)
         if paper is None:
             continue
-        for kind, numbers in _NAMED.findall(piece):
-            result |= {(paper, f"{_KIND[kind[:2]]} {number}") for number in _spread(numbers)}
+        result |= _named(paper, piece)
     return result
+
+
+def _named(paper: str, text: str) -> set[tuple[str, str]]:
+    return {
+        (paper, f"{_KIND[kind[:2].lower()]} {number}")
+        for kind, numbers in _NAMED.findall(text)
+        for number in _spread(numbers)
+    }
 
 
 def _spread(text: str) -> list[str]:
@@ -96,13 +104,37 @@ def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     return {key: [place[2:] for place in sorted(result)] for key, result in places.items()}
 
 
+def counterparts() -> dict[tuple[str, str], list[str]]:
+    """Returns for each (paper, equation) the functions of the paper's example.
+
+    They are those whose docstrings name it, or else those under a heading that does.
+    """
+    named: dict[tuple[str, str], list[str]] = {}
+    under: dict[tuple[str, str], list[str]] = {}
+    for paper in WANTED:
+        heading: set[tuple[str, str]] = set()
+        text = (ROOT / "examples" / f"{paper.lower()}.py").read_text(encoding="utf-8")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                heading = _named(paper, str(node.value.value).strip().split("\n")[0])
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                for key in _named(paper, ast.get_docstring(node) or ""):
+                    named.setdefault(key, []).append(node.name)
+                for key in heading:
+                    under.setdefault(key, []).append(node.name)
+    return under | named
+
+
 def table() -> str:
     """Returns the index in Markdown, a row an equation."""
-    rows = ["| paper | equation | what it is | where |", "|---|---|---|---|"]
+    rows = ["| paper | equation | what it is | where | in one file |", "|---|---|---|---|---|"]
+    files = counterparts()
     for (paper, equation), places in index().items():
         shown = "<br>".join(f"[`{path}:{name}`]({path})" for path, name, _ in places)
         subject = places[0][2].replace("|", "\\|") if places else ""
-        rows.append(f"| {paper} | {equation} | {subject} | {shown} |")
+        example = f"examples/{paper.lower()}.py"
+        one = "<br>".join(f"[`{name}`]({example})" for name in files.get((paper, equation), ()))
+        rows.append(f"| {paper} | {equation} | {subject} | {shown} | {one} |")
     return "\n".join(rows) + "\n"
 
 

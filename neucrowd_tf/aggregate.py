@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from neucrowd_tf.certainty.inference import Inference
     from neucrowd_tf.certainty.models import ModelAnnotator
 
+LABELS: tuple[str, ...] = ("task", "label", "probability", "num_labels", "num_tied")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flags(LabelFlags):
@@ -56,11 +58,19 @@ class Flags(LabelFlags):
     method: Annotated[
         str | None, "Truth-inference method. Default: consensus; by parts dawid_skene."
     ] = None
-    output: Annotated[Path, "CSV to write: task,label,probability,num_labels. `-` prints."] = STDOUT
+    output: Annotated[
+        Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."
+    ] = STDOUT
     annotators: Annotated[
         Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
     ] = None
     seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
+    ties: Annotated[
+        Literal["random", "first", "prior"] | None,
+        "What decides between equally probable classes: `random` (with --seed), `first` in the"
+        " order of the classes, or `prior`, the class with most votes. Default: first; for"
+        " majority_vote random.",
+    ] = None
     engine: Annotated[
         Literal["local", "dask"] | None,
         "Reads the labels by parts: in threads of this machine, or in Dask workers.",
@@ -110,12 +120,12 @@ def aggregate(flags: Flags) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed)
+            inference = infer(crowd, method, gold, flags.seed, flags.ties)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    header, rows = ["task", "label", "probability", "num_labels"], label_rows(inference)
+    rows, header = label_rows(inference), LABELS
     if reading.pairs is not None:
-        header = ["task", "class", *header[1:]]
+        header = ("task", "class", *header[1:])
         cells = map(text_cell, crowd.instance_names.tolist())
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
@@ -142,7 +152,7 @@ def _warning(message: Warning | str, method: str) -> str:
 
 def _aggregate_by_parts(flags: Flags) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
-    for name in ("annotators", "gold"):
+    for name in ("annotators", "gold", "ties"):
         if getattr(flags, name) is not None:
             raise UsageError(
                 f"--{name}: not available for labels that are read by parts (--engine, a folder or"
@@ -199,15 +209,16 @@ def _engine(flags: Flags) -> Engine:
 
 
 def label_rows(inference: Inference) -> Iterator[list[str]]:
-    """Yields `task,label,probability,num_labels` of each item that has a label or a gold label."""
+    """Yields a row of `LABELS` for each item that has a label or a gold label."""
     crowd, labels, probas = inference.crowd, inference.labels, inference.probas
     names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts = inference.certainty.votes.sum(axis=1)
+    counts, tied = inference.certainty.votes.sum(axis=1), inference.certainty.num_tied
     for row, task in enumerate(crowd.instance_names.tolist()):
         if counts[row] or inference.gold[row] >= 0:
             label = int(labels[row])
             probability = number_cell(float(probas[row, label]))
-            yield [text_cell(task), names[label], probability, str(int(counts[row]))]
+            numbers = str(int(counts[row])), str(int(tied[row]))
+            yield [text_cell(task), names[label], probability, *numbers]
 
 
 def annotators_csv(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.labelling.belief import Belief
     from neucrowd_tf.labelling.plan import Request
 
-HEADER = ("task", "worker", "priority", "gain", "reason")
+HEADER = ("task", "worker", "priority", "gain", "reason")  # and cost and text, if there are any
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 
@@ -46,7 +46,9 @@ class Flags(LabelFlags):
 
     run: Annotated[Path | None, "Run with --dataset=table, whose labels are used."] = None
     budget: Annotated[int, whole(1), "Number of labels to ask for; with --cost, their price."]
-    output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT
+    output: Annotated[
+        Path, f"CSV to write: {','.join(HEADER)}, and cost and text if there are any. `-` prints."
+    ] = STDOUT
     probabilities: Annotated[
         Path | None, "CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
     ] = None
@@ -83,7 +85,8 @@ def relabel(flags: Flags) -> list[str]:
     from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
     from neucrowd_tf.labelling.plan import REACHED, make_plan
 
-    crowd = read_annotations(path, options).annotations
+    reading = read_annotations(path, options)
+    crowd = reading.annotations
     if not crowd.has_identities:
         raise DataError(
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
@@ -114,8 +117,16 @@ def relabel(flags: Flags) -> list[str]:
         costs=costs,
         least_gain=flags.least_gain / REACHED[0],
     )
-    header = HEADER if costs is None else (*HEADER, "cost")
-    write_outputs({flags.output: to_csv(header, _rows(crowd, belief, plan, costs))})
+    further: dict[str, list[str]] = {}
+    if costs is not None:
+        further["cost"] = [number_cell(float(costs[one.annotator])) for one in plan]
+    if reading.texts:
+        names = list(map(str, crowd.instance_names.tolist()))
+        texts = [reading.texts.get(names[one.task], "") for one in plan]
+        further["text"] = [text_cell(" ".join(text.split())) for text in texts]
+    columns = zip(*further.values(), strict=True) if further else [()] * len(plan)
+    rows = ([*row, *more] for row, more in zip(_rows(crowd, belief, plan), columns, strict=True))
+    write_outputs({flags.output: to_csv((*HEADER, *further), rows)})
     now = _accuracy(inference, belief, evidence)
     return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
 
@@ -177,10 +188,8 @@ def _source(flags: Flags) -> tuple[Path, TableOptions, tuple[str, ...]]:
     return Path(path), options, flags.model_annotator or tuple(map(str, models))
 
 
-def _rows(
-    crowd: Annotations, belief: Belief, plan: Sequence[Request], costs: NDArray[np.float64] | None
-) -> Iterator[list[str]]:
-    """Yields a row of `HEADER` per request, and its cost."""
+def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterator[list[str]]:
+    """Yields a row of `HEADER` per request."""
     from neucrowd_tf.labelling.plan import REACHED, reason
 
     tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
@@ -192,7 +201,6 @@ def _rows(
             str(priority),
             number_cell(REACHED[0] * request.gain),
             text_cell(reason(crowd, belief, votes, request)),
-            *(() if costs is None else (number_cell(float(costs[request.annotator])),)),
         ]
 
 

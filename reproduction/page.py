@@ -1,36 +1,31 @@
-"""Writes RESULTS.md and docs/results/ from claims.toml and the tables in a results folder.
+"""Writes RESULTS.md, docs/results/ and the claims of docs/methods/ from the tables in `results/`.
 
-RESULTS.md has a row per claim and counts of the published values; docs/results/ has a page per
-paper with its tables; the paper's page in docs/methods/ has its claims. Run
-`python -m reproduction.page results RESULTS.md`.
+Run `python -m reproduction.page results RESULTS.md`.
 """
 
 from __future__ import annotations
 
-import posixpath
+import csv
 import re
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.json import read_json
-from reproduction import claims
+from reproduction import claims, forest
 from reproduction.catalogue import SUITES
+from reproduction.claims import Claim
 from reproduction.suite import Suite
-from reproduction.table import ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA, REPRODUCED
+from reproduction.table import ABSENT_DATA, PRIVATE_DATA, rows_shown
+from reproduction.verdicts import NO, UNCLEAR, YES
 
-# Columns of the summary, and what is not one of them.
-STATUSES = (REPRODUCED, ABOVE, BELOW, PRIVATE_DATA, PUBLIC_DATA)
-OTHER = "not run"
-_LINK = re.compile(r"\]\((?!\w+:|#)([^)]+)\)")
-# Where NOTES.md wants the claims and the counts.
-CLAIMS, COUNTS = "<!-- claims -->", "<!-- counts -->"
+TEMPLATE = Path(__file__).with_name("results_page.md")
+# Places in the template and in pages of methods.
+CLAIMS, COUNTS, ANSWER = "<!-- claims -->", "<!-- counts -->", "<!-- answer -->"
 _PLACE = re.compile(f"(?<={CLAIMS}\n).*?(?=<!-- end of claims -->)", re.DOTALL)
 PAPERS = {
     "neucrowd": "NeuCrowd",
@@ -40,52 +35,86 @@ PAPERS = {
     "iced": "ICED",
     "others": "Truth inference, later methods and datasets",
 }
-# A word for each verdict of claims.toml.
-WORDS = {claims.READING: "reading", "cannot be told": "unclear", "not shown": "unseen"}
-Records = list[tuple[Suite, Mapping[str, Any]]]
+# The words of a published value, in the order of the summary's columns.
+STATUSES = (YES, f"{NO}, above", f"{NO}, below", UNCLEAR, PRIVATE_DATA, ABSENT_DATA)
+OTHER = "not run"
+Rows = list[dict[str, str]]
 
 
-def summary(records: Iterable[tuple[Suite, Mapping[str, Any]]]) -> list[str]:
-    """Returns a table of how the published values of each paper ended."""
+def rows_of(results: Path, suite: Suite) -> Rows:
+    """Returns the rows of a suite's CSV; none without it, or if it is another kind of table."""
+    path = results / f"{suite.name}.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return rows if rows and {"published", "verdict", "metric"} <= set(rows[0]) else []
+
+
+def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
+    """Returns a table of how the published values of each paper's own tables ended."""
     papers: dict[str, Counter[str]] = {}
-    for suite, record in records:
-        counts = papers.setdefault(PAPERS[_paper(suite)], Counter())
-        for status, count in record["outcomes"].items():
-            counts[status if status in STATUSES else OTHER] += count
-    columns = [
-        status for status in (*STATUSES, OTHER) if any(counts[status] for counts in papers.values())
-    ]
-    rows = [
+    for suite, rows in tables:
+        if suite.printed is None:
+            counts = papers.setdefault(PAPERS[_paper(suite)], Counter())
+            for row in rows:
+                if row["published"]:
+                    word = row["verdict"].removesuffix(", provisional")
+                    counts[word if word in STATUSES else OTHER] += 1
+    columns = [x for x in (*STATUSES, OTHER) if any(counts[x] for counts in papers.values())]
+    lines = [
         [paper, str(counts.total()), *(str(counts[status]) for status in columns)]
         for paper, counts in papers.items()
         if counts.total()
     ]
-    return aligned([["paper", "values", *columns], *rows], "md", "")
+    return aligned([["paper", "values", *columns], *lines], "md", "")
 
 
-def at_a_glance(rows: Iterable[claims.Claim]) -> list[str]:
-    """Returns a table per paper with a row per claim; the verdict is one word."""
-    rows, lines = list(rows), []
-    papers = dict.fromkeys(claim.paper for claim in rows)
-    for paper in sorted(papers, key=[*PAPERS.values(), *papers].index):
-        table = [["claim", "where", "published", "ours", "seeds", "verdict"]]
-        for claim in rows:
-            if claim.paper == paper:
-                verdict = claim.verdict.partition(",")[0]
-                shown = WORDS.get(verdict, verdict)
-                table.append([claim.claim, claim.where, *claims.figures(claim), shown])
-        lines += [f"### {paper}", "", *aligned(table, "md", ""), ""]
+def answer(rows: Iterable[Claim]) -> list[str]:
+    """Returns how many of the main claims of each paper hold, a line a paper."""
+    lines = []
+    for paper, main in _by_paper(row for row in rows if row.headline).items():
+        words = Counter(_word(claim) for claim in main)
+        parts = [f"{words[word]} {word}" for word in (YES, NO, UNCLEAR) if words[word]]
+        absent = len(main) - sum(words[word] for word in (YES, NO, UNCLEAR))
+        parts += [f"{absent} on private data"] * bool(absent)
+        lines.append(f"- **{paper}**: of {len(main)} main claims {', '.join(parts)}.")
     return lines
+
+
+def table_of(rows: Iterable[Claim]) -> list[str]:
+    """Returns a table with a row per claim, the verdict first."""
+    table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
+    for claim in rows:
+        published, ours, seeds = claims.figures(claim)
+        ours += f" ({seeds})" if seeds else ""
+        what = f"{claim.claim} ({claim.where})"
+        table.append([claim.verdict, what, published, ours, claim.source])
+    return aligned(table, "md", "")
+
+
+def at_a_glance(rows: Iterable[Claim]) -> list[str]:
+    """Returns a table per paper of its main claims."""
+    lines = []
+    for paper, main in _by_paper(row for row in rows if row.headline).items():
+        lines += [f"### {paper}", "", *table_of(main), ""]
+    return lines
+
+
+def _word(claim: Claim) -> str:
+    return claim.verdict.partition(",")[0]
+
+
+def _by_paper(rows: Iterable[Claim]) -> dict[str, list[Claim]]:
+    papers: dict[str, list[Claim]] = {}
+    for claim in rows:
+        papers.setdefault(claim.paper, []).append(claim)
+    return {name: papers[name] for name in sorted(papers, key=[*PAPERS.values(), *papers].index)}
 
 
 def _paper(suite: Suite) -> str:
     name = suite.name.partition("_")[0]
     return name if name in PAPERS else "others"
-
-
-def _short(revision: str) -> str:
-    name, plus, changes = revision.partition("+")
-    return name[:12] + plus + changes
 
 
 def _wrapped(text: str) -> Iterator[str]:
@@ -97,50 +126,11 @@ def _wrapped(text: str) -> Iterator[str]:
             yield from textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _section(suite: Suite, record: Mapping[str, Any], results: Path) -> list[str]:
-    """Returns the section of one suite."""
-    lines = [*_wrapped((results / f"{suite.name}.md").read_text(encoding="utf-8").rstrip()), ""]
-    lines += [*_wrapped(_seeds(suite, results)), ""] if suite.cases else []
-    runs = [f"`{_short(name)}` ({count})" for name, count in record.get("revisions", {}).items()]
-    lines += [*_wrapped(f"Commits of the runs: {', '.join(runs)}."), ""] if runs else []
-    failures = [f"- {line}" for line in record.get("failures", [])]
-    if failures:
-        rest = ["- ..."] * (len(failures) > 10)
-        lines += [f"{len(failures)} failed:", "", *failures[:10], *rest, ""]
-    pictures, tables = (_files(results, suite, ending) for ending in ("png", "csv"))
-    lines += [f"![{suite.title}]({name})\n" for name in pictures]
-    links = ", ".join(f"[{name}]({name})" for name in tables)
-    return lines + ([*_wrapped(f"As CSV: {links}."), ""] if links else [])
-
-
-def _seeds(suite: Suite, results: Path) -> str:
-    """Returns a sentence on a table's seeds, and on whether it is older than its suite."""
-    seeds = sorted(claims.seed_rows(results, suite.name)["seed"].unique())
-    shown = f"Seeds {seeds[0]} to {seeds[-1]}." if seeds else "Values by seed are not stored."
-    planned = min(case.first_seed for case in suite.cases)
-    if planned >= claims.NEW_SEEDS and not (seeds and seeds[0] >= claims.NEW_SEEDS):
-        shown += f" The table is from older seeds; the suite now has those from {planned} on."
-    return shown
-
-
-def _files(results: Path, suite: Suite, ending: str) -> list[str]:
-    """Returns the names of a suite's files, not of suites whose names begin like it."""
-    return [
-        path.name
-        for path in sorted(results.glob(f"{suite.name}*.{ending}"))
-        if path.stem == suite.name or path.stem.startswith(f"{suite.name}_")
-    ]
-
-
-def _records(results: Path) -> Records:
-    records = [
-        (suite, read_json(results / f"{suite.name}.json"))
-        for suite in SUITES
-        if (results / f"{suite.name}.json").exists()
-    ]
-    if not records:
+def _tables(results: Path) -> list[tuple[Suite, Rows]]:
+    tables = [(suite, rows) for suite in SUITES if (rows := rows_of(results, suite))]
+    if not tables:
         raise DataError(f"{results}: expected tables that --suite wrote, received none")
-    return records
+    return tables
 
 
 def page(results: Path) -> str:
@@ -149,66 +139,114 @@ def page(results: Path) -> str:
     Raises:
         DataError: a folder without tables.
     """
-    records = _records(results)
-    notes = results / "NOTES.md"
-    text = notes.read_text(encoding="utf-8") if notes.exists() else f"{CLAIMS}\n\n{COUNTS}\n"
-    text = text.replace(CLAIMS, "\n".join(at_a_glance(claims.read())))
-    text = text.replace(COUNTS, "\n".join(summary(records)))
-    lines = ["# Results", "", _moved(text.strip(), "results", ""), ""]
-    missing = [suite for suite in SUITES if not (results / f"{suite.name}.json").exists()]
-    if missing:
-        lines += ["## Suites that have not been run", ""]
-        lines += [f"- `--suite={suite.name}`: {suite.title}" for suite in missing] + [""]
-    return "\n".join(lines)
+    tables, rows = _tables(results), claims.read()
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for place, lines in (
+        (ANSWER, answer(rows)),
+        (CLAIMS, at_a_glance(rows)),
+        (COUNTS, summary(tables)),
+    ):
+        text = text.replace(place, "\n".join(lines).strip())
+    return f"# Results\n\n{text.strip()}\n"
 
 
 def paper_pages(results: Path) -> dict[str, str]:
-    """Returns the pages of docs/results/ by name: every table of a paper, with its conditions."""
-    records, rows = _records(results), claims.read()
-    pages = {}
-    for name, title in PAPERS.items():
-        suites = [(suite, record) for suite, record in records if _paper(suite) == name]
-        if not suites:
-            continue
-        lines = [f"# Results: {title}", ""]
+    """Returns the pages of docs/results/ by name: claims, our choices, tables, further studies."""
+    tables, rows = _tables(results), claims.read()
+    return {
+        f"{name}.md": _paper_page(title, results, rows, [x for x in tables if _paper(x[0]) == name])
+        for name, title in PAPERS.items()
+    }
+
+
+def _paper_page(
+    title: str, results: Path, rows: Iterable[Claim], tables: list[tuple[Suite, Rows]]
+) -> str:
+    lines = [f"# Results: {title}", ""]
+    mine = [claim for claim in rows if claim.paper == title]
+    own = [claim for claim in mine if claim.own]
+    published = [(suite, _published(table)) for suite, table in tables]
+    published = [(suite, table) for suite, table in published if table]
+    if mine:
         lines += [
-            "This page has every table of the paper and of our own studies, with the command that",
-            "makes each. [Results](../../RESULTS.md) has the summary and explains the verdicts.",
+            "This page has every claim of the paper, our own choices, and the paper's tables.",
+            "[Results](../../RESULTS.md) explains the verdicts.",
             "",
+            *["## Claims of the paper", ""],
+            *table_of(claim for claim in mine if not claim.own),
+            *["", "## Choices of ours", ""],
+            *table_of(claim for claim in own if claim.suite),
+            *["", "## Conditions and readings", ""],
         ]
-        noted = [claim for claim in rows if claim.paper == title and claim.note]
-        lines += ["## Notes on the claims", ""] if noted else []
-        for claim in noted:
-            lines += _wrapped(f"**{claim.claim}** ({claim.where}): {claim.note}")
-            lines.append("")
-        for suite, record in suites:
-            section = "\n".join(_section(suite, record, results))
-            lines.append(_moved(section, "results", "docs/results"))
-        pages[f"{name}.md"] = "\n".join(lines)
-    return pages
+        for claim in mine:
+            if claim.note:
+                lines += [*_wrapped(f"- **{claim.claim}** ({claim.where}): {claim.note}")]
+        lines.append("")
+    else:
+        lines += ["This page lists studies that no paper of the five makes.", ""]
+    for suite, table in published:
+        if suite.printed is None:
+            lines += [*_section(suite, table), ""]
+    lines += ["## Files", "", "Tables, one line each; the command makes the file.", ""]
+    for suite, _ in tables:
+        lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
+    pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
+    lines += ["", *(f"![{path.stem}](../../results/{path.name})\n" for path in pictures)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _published(rows: Rows) -> Rows:
+    """Returns the rows with a published value and one of ours."""
+    return [row for row in rows if row["published"] and row["mean"]]
+
+
+def _section(suite: Suite, rows: Rows) -> list[str]:
+    """Returns a paper's own table, of the values that we have too."""
+    plain = [{**row, "gain": ""} for row in rows]
+    shown = rows_shown(suite, plain)
+    kept = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
+    table = [[line[i] for i in kept] for line in shown]
+    return [f"## {suite.title}", "", f"`{suite.command}`", "", *aligned(table, "md", "")]
+
+
+def _pictures(results: Path, suite: Suite) -> list[Path]:
+    """Returns a suite's pictures, not those of suites whose names begin like it."""
+    return [
+        path
+        for path in sorted(results.glob(f"{suite.name}*.png"))
+        if path.stem == suite.name or path.stem.startswith(f"{suite.name}_")
+    ]
 
 
 def method_page(text: str, title: str) -> str:
-    """Returns a page of docs/methods/ with the claims of its paper that have values."""
-    rows = [claim for claim in claims.read() if claim.paper == title]
-    table = at_a_glance(claim for claim in rows if not claim.verdict.startswith(claims.READING))
-    return _PLACE.sub(lambda _: "\n".join(table[2:-1]) + "\n", text)
+    """Returns a page of docs/methods/ with the main claims of its paper."""
+    rows = [claim for claim in claims.read() if claim.paper == title and claim.headline]
+    return _PLACE.sub(lambda _: "\n".join(table_of(rows)) + "\n", text)
 
 
-def _moved(text: str, old: str, new: str) -> str:
-    """Returns a page of the folder `old` with its links relative to the folder `new`."""
-
-    def link(match: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(old, match[1]))
-        return f"]({posixpath.relpath(target, new or '.')})"
-
-    return _LINK.sub(link, text)
+def readme(results: Path) -> str:
+    """Returns results/README.md: a line for each file."""
+    titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
+    lines = [
+        "# Results as files",
+        "",
+        "Each CSV has a table or a figure; `<table>_seeds.csv` has its values by seed, and",
+        "`<table>.json` the command and the commits of its runs.",
+        "",
+    ]
+    for path in sorted(results.glob("*.csv")):
+        if not path.stem.endswith("_seeds"):
+            suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
+            lines.append(f"- [{path.name}]({path.name})" + (f": {titles[suite]}" if suite else ""))
+    return "\n".join(lines) + "\n"
 
 
 def main(results: Path, target: Path) -> None:
     """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
     docs = target.parent / "docs"
     write_text(target, page(results))
+    forest.draw(claims.read(), results / "claims.png")
+    write_text(results / "README.md", readme(results))
     for name, text in paper_pages(results).items():
         write_text(docs / "results" / name, text)
     for name, title in PAPERS.items():

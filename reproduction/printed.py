@@ -1,6 +1,6 @@
 """The papers' published values, each once.
 
-`TABLES[table][(dataset, method)]` maps a metric to (mean, standard deviation or None).
+`TABLES[table][(dataset, method)]` maps a metric to a `Figure`.
 
 Datasets and methods have this project's names; a dataset that nobody published keeps the paper's.
 Settings of a table (k, d) precede the method as "k=3/". Accuracies are shares, not per cent.
@@ -11,8 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
-Figure = tuple[float, float | None]
+
+class Figure(NamedTuple):
+    """A published value: the mean of `runs` runs, with their deviation where it is published."""
+
+    mean: float
+    deviation: float | None = None
+    runs: int = 1
+
+
 Table = dict[tuple[str, str], dict[str, Figure]]
 # Datasets that the papers describe and nobody published.
 PRIVATE = frozenset({"pre_k", "oral", "class", "emotion"})
@@ -31,21 +40,21 @@ def _lines(file: str) -> Iterator[tuple[list[str], str, list[str]]]:
             yield heading, name, cells
 
 
-def _figure(cell: str) -> Figure:
+def _figure(cell: str, runs: int) -> Figure:
     if "/" not in cell:
-        return float(cell), None
+        return Figure(float(cell), None, runs)
     mean, deviation = cell.split("/")
-    return float(mean) / 100, float(deviation) / 100
+    return Figure(float(mean) / 100, float(deviation) / 100, runs)
 
 
 def _tables() -> dict[str, Table]:
     tables: dict[str, Table] = {}
-    for (name, datasets, metrics), method, cells in _lines("printed_tables.txt"):
+    for (name, datasets, metrics, runs), method, cells in _lines("printed_tables.txt"):
         table = tables.setdefault(name, {})
         columns = product(datasets.split(), metrics.split())
         for (dataset, metric), cell in zip(columns, cells, strict=True):
             if cell != "-":
-                table.setdefault((dataset, method), {})[metric] = _figure(cell)
+                table.setdefault((dataset, method), {})[metric] = _figure(cell, int(runs))
     return tables
 
 

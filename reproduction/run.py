@@ -129,7 +129,8 @@ def run_suite(
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
     if options.rows or options.table:
-        shown = rows_shown(asked, cells(asked, options.output_dir, only_rows=True))
+        table = cells(asked, options.output_dir, only_rows=True)
+        shown = rows_shown(asked, [cell.row() for cell in table])
         text = "\n".join(aligned(shown, options.table, ""))
         say(text)
         if options.table == "tex":
@@ -149,7 +150,8 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         write_csv(folder / f"{suite.name}.csv", table)
         write_seeds(folder / f"{suite.name}_seeds.csv", table)
         draw(suite, table, folder / f"{suite.name}.png")
-    write_text(folder / f"{suite.name}.md", markdown(suite, table, suite.command))
+    rows = [cell.row() for cell in table]
+    write_text(folder / f"{suite.name}.md", markdown(suite, rows, suite.command))
     if suite.analysis:
         try:
             suite.analysis(suite, options)
@@ -160,7 +162,6 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         "title": suite.title,
         "command": suite.command,
         "failures": listed,
-        "outcomes": Counter(cell.status for cell in table if cell.paper is not None),
         "revisions": dict(sorted(revisions.items())),
     }
     write_json(folder / f"{suite.name}.json", record)

@@ -1,11 +1,11 @@
-"""From finished runs to a table: the paper's figure, ours with its interval, and what that says."""
+"""From finished runs to a table: the published value, ours with its interval, and the verdict."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,23 +19,27 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
-from reproduction.printed import ELSEWHERE, PRIVATE
+from reproduction.printed import ELSEWHERE, PRIVATE, Figure
 from reproduction.suite import Case, Suite
 from reproduction.verdicts import prediction_interval, value_verdict
 
 COLUMNS = (
-    *("dataset", "method", "metric", "paper", "mean", "sd", "low", "high", "runs", "difference"),
-    *("status", "one_run_low", "one_run_high", "worst", "verdict"),
+    *("dataset", "method", "metric", "published", "mean", "sd", "runs"),
+    *("predicted_low", "predicted_high", "worst", "verdict"),
     *("gain", "gain_low", "gain_high", "gain_instances_low", "gain_instances_high"),
 )
 SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
 # Metrics whose smallest value is the worst; of others no worst seed is shown.
 HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
-REPRODUCED, ABOVE, BELOW = "reproduced within the interval", "above", "below"
-PRIVATE_DATA = "not reproduced: private data"
-PUBLIC_DATA = "not reproduced: public data, not in data_dir"
-NO_FIGURE, NOT_RUN = "the paper prints none", "not run"
+# Beginnings of further metrics that are shares.
+_SHARES = ("label_", "unsafe_", "safe_", "train_", "validation_", "majority_")
+PRIVATE_DATA, ABSENT_DATA, NOT_RUN = "private data", "data not available", "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric lies within 0 and 1."""
+    return metric in HIGHER or metric.startswith(_SHARES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Cell:
     dataset: str
     method: str
     metric: str
-    paper: float | None
+    published: Figure | None
     values: tuple[float, ...]
     folds: int | None = None
     reason: str = ""
@@ -60,7 +64,7 @@ class Cell:
 
     @property
     def interval(self) -> tuple[float, float, float]:
-        """Mean and 95 % interval of ours; NaN without runs."""
+        """Mean of ours and its 95% interval; NaN without runs."""
         if not self.values:
             return math.nan, math.nan, math.nan
         interval = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
@@ -75,10 +79,11 @@ class Cell:
         return tuple(seeds.mean())
 
     @property
-    def one_run(self) -> Interval:
-        """The 95% prediction interval of one more seed."""
+    def predicted(self) -> Interval:
+        """The 95% prediction interval of the mean of as many runs as the paper averaged."""
         values = pd.Series(self.by_seed, dtype=float)
-        return prediction_interval(float(values.mean()), float(values.std()), len(values))
+        ours = float(values.mean()), float(values.std()), len(values)
+        return predicted(*ours, self.published, self.metric)
 
     @property
     def worst(self) -> float | None:
@@ -87,42 +92,25 @@ class Cell:
 
     @property
     def verdict(self) -> str:
-        """What `one_run` says of the published value as that of a single run; "" without both."""
-        if not self.by_seed or self.paper is None:
-            return ""
-        return value_verdict(self.paper, self.one_run, len(self.by_seed))
-
-    @property
-    def status(self) -> str:
-        """What the comparison with the paper's figure says."""
+        """What our runs say of the published value, or why nothing was run."""
         if not self.values:
             if self.dataset in PRIVATE:
                 return PRIVATE_DATA
-            return PUBLIC_DATA if self.dataset in ELSEWHERE else (self.reason or NOT_RUN)
-        if self.paper is None:
-            return NO_FIGURE
-        mean, low, high = self.interval
-        if low <= self.paper <= high:
-            return REPRODUCED
-        # Equal runs (a method without randomness) have no width; half of the last printed digit is
-        # then the tolerance.
-        if abs(mean - self.paper) <= 5e-4:
-            return REPRODUCED
-        return ABOVE if mean > self.paper else BELOW
+            return ABSENT_DATA if self.dataset in ELSEWHERE else (self.reason or NOT_RUN)
+        if self.published is None:
+            return ""
+        return value_verdict(self.published.mean, self.predicted, len(self.by_seed))
 
     def row(self) -> dict[str, str]:
         """Returns the cell as a row of the suite's CSV."""
-        mean, low, high = self.interval
+        values = pd.Series(self.values, dtype=float)
         gain, wider = self.gain or NO_INTERVAL, self.gain_instances or NO_INTERVAL
         numbers = {
-            "paper": self.paper,
-            "mean": mean,
-            "sd": float(pd.Series(self.values, dtype=float).std()),
-            "low": low,
-            "high": high,
-            "difference": None if self.paper is None else mean - self.paper,
-            "one_run_low": self.one_run.low,
-            "one_run_high": self.one_run.high,
+            "published": None if self.published is None else self.published.mean,
+            "mean": float(values.mean()),
+            "sd": float(values.std()),
+            "predicted_low": self.predicted.low,
+            "predicted_high": self.predicted.high,
             "worst": self.worst,
             "gain": gain.estimate,
             "gain_low": gain.low,
@@ -131,8 +119,23 @@ class Cell:
             "gain_instances_high": wider.high,
         }
         shown = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
-        texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "status")}
-        return texts | shown | {"runs": str(len(self.values)), "verdict": self.verdict}
+        texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
+        return texts | shown | {"runs": str(len(self.values))}
+
+
+def predicted(
+    mean: float, deviation: float, runs: int, published: Figure | None, metric: str
+) -> Interval:
+    """Returns the prediction interval for a published value's runs; for one run without it."""
+    theirs = published or Figure(mean)
+    return prediction_interval(
+        mean,
+        deviation,
+        runs,
+        averaged=theirs.runs,
+        published_deviation=theirs.deviation,
+        share=is_share(metric),
+    )
 
 
 def _gain(
@@ -197,18 +200,18 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
             gains = _gain(suite, root, case, dataset, method)
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
-                paper = suite.figures.get((dataset, name), {}).get(metric, (None,))[0]
+                published = suite.figures.get((dataset, name), {}).get(metric)
                 ours, places = tuple(v for v, _ in values.values()), tuple(values)
                 how = case.folds, reason, *gains, places
-                table.append(Cell(dataset, name, metric, paper, ours, *how))
+                table.append(Cell(dataset, name, metric, published, ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
-    for (dataset, name), printed in () if only_rows else suite.figures.items():
+    for (dataset, name), figures in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
             reason = "" if dataset in PRIVATE | ELSEWHERE else NO_IDENTITIES
             table += [
-                Cell(dataset, name, metric, value, (), None, reason)
-                for metric, (value, _) in printed.items()
+                Cell(dataset, name, metric, figure, (), None, reason)
+                for metric, figure in figures.items()
             ]
     return table
 
@@ -230,46 +233,49 @@ def write_seeds(path: Path, table: Iterable[Cell]) -> None:
     write_text(path, to_csv(SEED_COLUMNS, rows))
 
 
-def markdown(suite: Suite, table: list[Cell], command: str) -> str:
-    """Returns a suite's table as Markdown: one row a dataset and method, one column a metric."""
+def markdown(suite: Suite, rows: Sequence[Mapping[str, str]], command: str) -> str:
+    """Returns a suite's table as Markdown: one row a dataset and method, one column a metric.
+
+    Args:
+        suite: the table's.
+        rows: of its CSV.
+        command: that makes it.
+    """
     lines = [f"## {suite.title}", "", f"`{command}`", ""]
     lines += [*textwrap.wrap(suite.note, 100, break_long_words=False), ""] if suite.note else []
-    return "\n".join([*lines, *aligned(rows_shown(suite, table), "md", ""), ""] if table else lines)
+    return "\n".join([*lines, *aligned(rows_shown(suite, rows), "md", ""), ""] if rows else lines)
 
 
-def rows_shown(suite: Suite, table: list[Cell]) -> list[list[str]]:
-    """Returns the head and the rows of a suite's table as it is shown."""
-    printed = {cell.metric for cell in table if cell.paper is not None}
+def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str]]:
+    """Returns the head and the rows of a suite's table, by the rows of its CSV, as it is shown."""
+    rows = list(rows)
+    compared = {row["metric"] for row in rows if row["published"]}
     head = ["dataset", "method"]
     for metric in suite.metrics:
-        ours = f"{metric}, ours [95 % interval] (runs)"
-        one_run = "one run of ours [95% prediction interval] (worst seed)"
-        compared = [f"{metric}, paper", ours, "outcome", one_run, "verdict"]
-        head += compared if metric in printed else [ours]
+        ours = f"{metric}, ours [95% prediction interval] (runs)"
+        head += [f"{metric}, published", ours, "verdict"] if metric in compared else [ours]
     if suite.baseline:
-        head.append(
-            f"{suite.metrics[0]}, gain over {_over(suite)} [95 % interval over seeds] {{over"
-            " seeds and instances}"
-        )
-    lines = [head]
-    rows: dict[tuple[str, str], dict[str, Cell]] = {}
-    for cell in table:
-        rows.setdefault((cell.dataset, cell.method), {})[cell.metric] = cell
-    for (dataset, method), cells_ in rows.items():
+        head.append(f"gain over {_over(suite)} [95% interval]")
+    lines: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    for row in rows:
+        lines.setdefault((row["dataset"], row["method"]), {})[row["metric"]] = row
+    shown = [head]
+    for (dataset, method), by_metric in lines.items():
         items = [dataset, method]
         for metric in suite.metrics:
-            cell = cells_.get(metric) or Cell(dataset, method, metric, None, ())
-            if metric in printed:
-                paper = "" if cell.paper is None else f"{cell.paper:.3f}"
-                items += [paper, _ours(cell), "" if cell.status == NO_FIGURE else cell.status]
-                items += [_one_run(cell), cell.verdict]
+            row = by_metric.get(metric, {})
+            ours = _shown(row, "mean", "predicted_low", "predicted_high")
+            ours += f" ({row['runs']})" if ours else ""
+            published = row.get("published", "")
+            verdict = row.get("verdict", "")
+            if metric in compared:
+                items += [f"{float(published):.3f}" if published else "", ours, verdict]
             else:
-                items.append(_ours(cell) or cell.reason)
+                items.append(ours or verdict)
         if suite.baseline:
-            first = cells_.get(suite.metrics[0])
-            items.append("" if first is None else _shown_gain(first))
-        lines.append(items)
-    return lines
+            items.append(_shown_gain(by_metric.get(suite.metrics[0], {})))
+        shown.append(items)
+    return shown
 
 
 def _over(suite: Suite) -> str:
@@ -278,30 +284,27 @@ def _over(suite: Suite) -> str:
     return f"its own layer ({', '.join(others)}, otherwise {first})" if others else first
 
 
-def _ours(cell: Cell) -> str:
-    mean, low, high = cell.interval
-    return f"{mean:.3f}{_between(low, high)} ({len(cell.values)})" if cell.values else ""
+def _shown_gain(row: Mapping[str, str]) -> str:
+    """Returns the gain with the wider of its two intervals."""
+    low, high = (
+        reach([float(row[name]) for name in names if row.get(name)], default=math.nan)
+        for reach, names in (
+            (min, ("gain_low", "gain_instances_low")),
+            (max, ("gain_high", "gain_instances_high")),
+        )
+    )
+    bounds = {} if math.isnan(low) else {"gain_low": str(low), "gain_high": str(high)}
+    return _shown({**row, **bounds}, "gain", "gain_low", "gain_high", sign="+")
 
 
-def _one_run(cell: Cell) -> str:
-    one, worst = cell.one_run, cell.worst
-    if math.isnan(one.low):
+def _shown(row: Mapping[str, str], mean: str, low: str, high: str, sign: str = "") -> str:
+    """Returns "0.850 [0.830, 0.870]"; no interval where one run has none, nothing without runs."""
+    if not row.get(mean):
         return ""
-    shown = _between(one.low, one.high).strip()
-    return shown if worst is None else f"{shown} ({worst:.3f})"
-
-
-def _shown_gain(cell: Cell) -> str:
-    gain, wider = cell.gain, cell.gain_instances
-    if gain is None:
-        return ""
-    shown = f"{gain.estimate:+.3f}{_between(gain.low, gain.high, '+')}"
-    return shown if wider is None else f"{shown} {{{wider.low:+.3f}, {wider.high:+.3f}}}"
-
-
-def _between(low: float, high: float, sign: str = "") -> str:
-    """Returns an interval; nothing where one run has none."""
-    return "" if math.isnan(low) else f" [{low:{sign}.3f}, {high:{sign}.3f}]"
+    shown = f"{float(row[mean]):{sign}.3f}"
+    if not row.get(low) or not row.get(high):
+        return shown
+    return f"{shown} [{float(row[low]):{sign}.3f}, {float(row[high]):{sign}.3f}]"
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
@@ -322,9 +325,10 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
             axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
             errors = [[mean - low], [high - mean]]
             axis.errorbar(mean, place, xerr=errors, fmt="o", capsize=2, color="tab:blue")
-            if cell.paper is not None:
-                axis.plot(cell.paper, place, "x", color="tab:red")
+            if cell.published is not None:
+                axis.plot(cell.published.mean, place, "x", color="tab:red")
         axis.set_yticks(range(len(rows[name])), [cell.method for cell in rows[name]], fontsize=7)
 
-    title = textwrap.fill(f"{suite.title} (ours with 95 % interval; x: paper)", 55 * len(rows) or 1)
+    title = f"{suite.title} (ours with 95% interval; x: published)"
+    title = textwrap.fill(title, 55 * len(rows) or 1)
     return panels.draw_panels(path, list(rows), draw_rows, title, height=height)

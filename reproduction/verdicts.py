@@ -1,37 +1,99 @@
-"""What the interval of one more run of ours says of a published single run."""
+"""What our runs say of a published value or a claimed gain: one rule, one scale of words.
+
+Place comes first, then width. A value outside the interval is "no", however wide the interval is;
+one inside is "yes", or "unclear" where the interval is too wide to say anything. A gain is "yes" if
+its interval lies above 0, "no" if it lies below 0 or below the claimed gain, otherwise "unclear".
+What follows the word is a remark.
+"""
 
 from __future__ import annotations
 
 import math
 
 from scipy import stats
+from scipy.special import expit, logit
 
 from neucrowd_tf.evaluation.intervals import Interval
 
-# A verdict needs this many seeds, and an interval at most this wide to either side.
-SEEDS, WIDEST = 10, 0.03
-FEWER = ", fewer than ten seeds"
-UNTOLD, NO_FIGURE = "cannot be told", "measured"
+# A verdict from fewer seeds is provisional; a value's interval says nothing if it is wider than
+# this to either side; the gain that a claim without a number must exclude to be "no".
+SEEDS, WIDEST, LEAST_GAIN = 10, 0.03, 0.01
+YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
+FEWER = ", provisional"
 
 
-def prediction_interval(mean: float, deviation: float, runs: int) -> Interval:
-    """Returns the 95% interval of one more run: mean +- t sd sqrt(1 + 1/n); NaN for one run."""
+def prediction_interval(
+    mean: float,
+    deviation: float,
+    runs: int,
+    *,
+    averaged: int = 1,
+    published_deviation: float | None = None,
+    share: bool = True,
+) -> Interval:
+    """Returns the 95% interval of the mean of as many further runs as a paper averaged.
+
+    Its variance is that of our mean plus that of theirs. Seeds of simulated data draw other test
+    instances too; those of a published test set are the same in the paper and here.
+
+    Args:
+        mean, deviation, runs: our values, by seed.
+        averaged: the runs behind the published value.
+        published_deviation: of these, None for ours.
+        share: whether values lie within 0 and 1; the interval is then one of the log odds.
+
+    Returns:
+        an interval whose bounds are NaN for one run.
+    """
     if runs < 2:
         return Interval(mean, math.nan, math.nan)
-    half = float(stats.t.ppf(0.975, runs - 1)) * deviation * math.sqrt(1 + 1 / runs)
-    return Interval(mean, mean - half, mean + half)
+    ours, freedom = deviation**2 / runs, float(runs - 1)
+    theirs = (deviation if published_deviation is None else published_deviation) ** 2 / averaged
+    if published_deviation is not None and averaged > 1 and ours + theirs > 0:
+        parts = ours**2 / (runs - 1) + theirs**2 / (averaged - 1)
+        freedom = (ours + theirs) ** 2 / parts
+    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
+    if not share or not 0 < mean < 1:
+        return Interval(mean, mean - half, mean + half)
+    centre, step = logit(mean), half / (mean * (1 - mean))
+    return Interval(mean, float(expit(centre - step)), float(expit(centre + step)))
 
 
-def value_verdict(printed: float | None, interval: Interval, runs: int) -> str:
-    """Returns what the prediction interval of one run says of a printed single run."""
-    if printed is None:
-        return NO_FIGURE
+def value_verdict(published: float | None, interval: Interval, runs: int) -> str:
+    """Returns what the interval says of a published value."""
+    if published is None or math.isnan(interval.estimate):
+        return MEASURED
     few = "" if runs >= SEEDS else FEWER
-    if math.isnan(interval.low) or (interval.high - interval.low) / 2 > WIDEST:
-        return UNTOLD + few
-    # Equal runs have no width; half of the last printed digit is then the tolerance.
+    if math.isnan(interval.low):
+        return UNCLEAR + few
+    # Equal runs have no width; half of the last published digit is then the tolerance.
     low = min(interval.low, interval.estimate - 5e-4)
     high = max(interval.high, interval.estimate + 5e-4)
-    if low <= printed <= high:
-        return "within" + few
-    return ("above" if interval.estimate > printed else "below") + few
+    if not low <= published <= high:
+        return NO + (", above" if interval.estimate > published else ", below") + few
+    return (UNCLEAR if (high - low) / 2 > WIDEST else YES) + few
+
+
+def gain_verdict(
+    interval: Interval, runs: int, published: float | None = None, margin: float = 0.0
+) -> str:
+    """Returns what the interval of a mean gain says of a claimed gain.
+
+    Args:
+        interval: of the gain.
+        runs: pairs of runs.
+        published: the claimed gain; None where the claim is an order.
+        margin: the loss that the claim allows ("as accurate as").
+    """
+    few = "" if runs >= SEEDS else FEWER
+    if math.isnan(interval.low):
+        return UNCLEAR + few
+    low, high = interval.low + margin, interval.high + margin
+    if high < 0:
+        return NO + ", reversed" + few
+    if low <= 0:
+        claimed = LEAST_GAIN if published is None or published <= 0 else published
+        return (NO if high < claimed else UNCLEAR) + few
+    if published is None or low <= published <= high:
+        return YES + few
+    return YES + (", smaller" if high < published else ", larger") + few

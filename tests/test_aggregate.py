@@ -45,7 +45,7 @@ def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     for more, model in (([], Consensus()), (["--method=dawid_skene"], DawidSkene())):
         assert main([*flags, *more]) == 0
         frame = pd.read_csv(output, dtype={"task": str})
-        assert list(frame.columns) == ["task", "label", "probability", "num_labels"]
+        assert list(frame.columns) == ["task", "label", "probability", "num_labels", "num_tied"]
         assert frame["task"].tolist() == ["a", "b", "c", "007"]
         assert frame["label"].tolist() == crowd.class_names[model.fit(crowd).labels_].tolist()
         assert frame["num_labels"].tolist() == [3, 3, 3, 2]
@@ -215,3 +215,70 @@ def test_a_quick_start(
     assert done.stdout.startswith(b"task,label,probability")
     main([f"--annotations={labels_csv}"])
     assert capsys.readouterr().out.encode() == done.stdout
+
+
+TIE = "task,worker,label\nt1,a,cat\nt1,b,dog\nt2,a,cat\nt2,b,cat\nt3,a,dog\nt3,b,cat\n"
+
+
+@pytest.mark.parametrize("method", ["majority_vote", "consensus", "glad", "dawid_skene"])
+def test_three_way_ties(tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\nt,u,x\nt,v,y\nt,w,z\n")
+    assert main([f"--annotations={path}", f"--method={method}"]) == 0
+    printed = capsys.readouterr()
+    *_, probability, labels, tied = printed.out.splitlines()[1].split(",")
+    assert float(probability) <= 1 / 3 + 1e-9 and (labels, tied) == ("3", "3")
+    assert "ties of equally probable classes: 1 of 1 labels" in printed.err
+
+
+def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, gold = tmp_path / "a.csv", tmp_path / "g.csv"
+    path.write_text(TIE)
+    flags = [f"--annotations={path}", "--method=majority_vote"]
+
+    def labels(*more: str) -> list[list[str]]:
+        assert main([*flags, *more]) == 0
+        return [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+
+    chosen = set()
+    for seed in range(6):
+        rows = labels(f"--seed={seed}")
+        assert [row[4] for row in rows] == ["2", "1", "2"]
+        assert [row[2] for row in (rows[0], rows[2])] == ["0.5", "0.5"]
+        assert float(rows[1][2]) > 0.5
+        chosen.add(rows[0][1])
+    assert chosen == {"cat", "dog"}
+    for rule in ("first", "prior"):  # cat is the first class and has most votes
+        assert [row[1] for row in labels(f"--ties={rule}")] == ["cat"] * 3
+    assert labels("--ties=first", "--classes=dog,cat")[0][1] == "dog"
+    assert labels("--ties=prior", "--classes=dog,cat")[0][1] == "cat"
+    gold.write_text("task,label\nt1,dog\n")  # a gold label is no tie
+    rows = labels("--ties=first", f"--gold={gold}")
+    assert [row[1:3] + row[4:] for row in rows[:1]] == [["dog", "1", "1"]]
+    assert rows[2][4] == "2"
+    assert main([*flags, "--ties=first", "--engine=local", f"--output={tmp_path / 'o'}"]) == 2
+    assert "--ties: not available" in capsys.readouterr().err
+
+
+def test_ties_of_votes_alone_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text("item,votes_x,votes_y,votes_z\na,2,2,0\nb,1,1,1\nc,3,0,0\nd,2,1,1\n")
+    assert main([f"--annotations={path}", "--method=majority_vote"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [row[4] for row in rows] == ["2", "3", "1", "1"]
+    assert float(rows[0][2]) <= 1 / 2 and float(rows[1][2]) <= 1 / 3
+
+
+def test_ties_of_a_real_crowd_are_coin_flips(data_dir: Path) -> None:
+    """RTE has 65 ties by majority vote, of which the drawn label is right in 33."""
+    folder = data_dir / "truth_inference" / "rte"
+    labels, truth = pd.read_csv(folder / "label.csv"), pd.read_csv(folder / "truth.csv")
+    crowd = Annotations.from_arrays(*(labels[name].tolist() for name in labels))
+    result = infer(crowd, "majority_vote")
+    tied = result.certainty.num_tied > 1
+    assert tied.sum() == 65
+    assert result.probas[tied].max(axis=1) == pytest.approx(np.full(65, 0.5))
+    assert (result.probas.argmax(axis=1) == result.labels).all()
+    known = truth.set_index(truth.columns[0])[truth.columns[1]]
+    right = crowd.class_names[result.labels] == known[crowd.instance_names].to_numpy()
+    assert right[tied].mean() == pytest.approx(33 / 65)

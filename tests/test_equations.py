@@ -27,6 +27,13 @@ def test_every_equation_of_the_papers_has_its_function(equations: ModuleType) ->
     assert not missing, f"no docstring's References name {', '.join(missing)}"
 
 
+def test_every_equation_of_the_papers_is_in_the_papers_example(equations: ModuleType) -> None:
+    others = {("DASC", f"eq. {number}") for number in (5, 6, 7, 10, 11)}  # of two more base models
+    wanted = equations.index().keys() - others
+    missing = [" ".join(key) for key in wanted - equations.counterparts().keys()]
+    assert not missing, f"no function of an example names {', '.join(sorted(missing))}"
+
+
 def test_the_page_is_what_the_docstrings_say(equations: ModuleType) -> None:
     text = (ROOT / "BUILD.md").read_text(encoding="utf-8")
     assert equations.page(text) == text, "run python docs/equations.py"

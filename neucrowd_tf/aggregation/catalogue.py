@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.base import Aggregator, Ties
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.consensus import Consensus
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
@@ -47,8 +47,13 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
 }
 
 
-def make_aggregator(name: str, seed: int = 0) -> Aggregator:
+def make_aggregator(name: str, seed: int = 0, ties: Ties | None = None) -> Aggregator:
     """Returns the truth-inference method of that name, unfitted.
+
+    Args:
+        name: of `AGGREGATORS`.
+        seed: see `Aggregator`.
+        ties: see `Aggregator`; None is the method's default.
 
     Raises:
         UsageError: no method has that name.
@@ -56,4 +61,4 @@ def make_aggregator(name: str, seed: int = 0) -> Aggregator:
     if name not in AGGREGATORS:
         names = ", ".join(AGGREGATORS)
         raise UsageError(f"method: expected one of {names}, received {name!r}")
-    return AGGREGATORS[name](seed=seed)
+    return AGGREGATORS[name](seed=seed, **({} if ties is None else {"ties": ties}))

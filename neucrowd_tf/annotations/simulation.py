@@ -13,6 +13,8 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
 
 from neucrowd_tf.annotations.codes import Names
 from neucrowd_tf.annotations.core import Annotations
@@ -20,7 +22,7 @@ from neucrowd_tf.errors import DataError
 
 # One stream of random numbers for each kind of draw, so that none repeats another's under the same
 # seed.
-_SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE = range(1, 8)
+_SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE, _DIFFICULTY = range(1, 9)
 
 
 _MASS = 10.0  # of the Dirichlet distribution of a confusion matrix's row
@@ -55,7 +57,7 @@ def from_skills(skills: ArrayLike) -> NDArray[np.float64]:
 
 
 def mislabelling_annotators(
-    num_annotators: int, num_classes: int, seed: int
+    num_annotators: int, num_classes: int, seed: int, *, mean_rate: float | None = None
 ) -> NDArray[np.float64]:
     """Draws annotators who mislabel every instance with the same probability.
 
@@ -65,6 +67,8 @@ def mislabelling_annotators(
     Args:
         num_annotators, num_classes: R and C.
         seed: of the draw.
+        mean_rate: the mean of the annotators' probabilities, to which all are moved by one step on
+            the probit scale; None leaves them as drawn.
 
     Returns:
         `[R, C, C]`.
@@ -77,6 +81,9 @@ def mislabelling_annotators(
     mean, deviation, low, high = np.array([0.1, 0.1, 0.01, 0.5])
     distribution = tfp.distributions.TruncatedNormal(mean, deviation, low, high)
     rates = np.asarray(distribution.sample(num_annotators, seed=[seed % 2**31, 0x51A]))
+    if mean_rate is not None:
+        probits = ndtri(rates)
+        rates = ndtr(probits + brentq(lambda step: ndtr(probits + step).mean() - mean_rate, -9, 9))
     return from_skills(np.repeat(1.0 - rates[:, None], num_classes, axis=1))
 
 
@@ -201,6 +208,7 @@ def simulate(
     seed: int,
     *,
     rates: ArrayLike = 1.0,
+    dependence: float = 0.0,
     instance_names: Names | None = None,
     class_names: Names | None = None,
 ) -> Annotations:
@@ -211,13 +219,18 @@ def simulate(
         confusions: `[R, C, C]`, axes (annotator, true class, observed class), rows sum to 1.
         seed: of the assignment and of the labels.
         rates: of labelling an instance, see `assignment`.
+        dependence: the correlation, from 0 to less than 1, of the normal scores behind the labels
+            of one instance. A hard instance is mislabelled by many annotators; each annotator's
+            confusion matrix stays as it is.
         instance_names: `[N]`, as for `Annotations`.
         class_names: `[C]`.
 
     Raises:
-        DataError: truth that is not class codes of these matrices, or rows that are no
-            distributions.
+        DataError: truth that is not class codes of these matrices, rows that are no
+            distributions, or a dependence outside its bounds.
     """
+    if not 0 <= dependence < 1:
+        raise DataError(f"dependence: expected 0 to less than 1, received {dependence}")
     codes, matrices = np.asarray(truth), np.asarray(confusions, dtype=np.float64)
     square = matrices.ndim == 3 and matrices.shape[1] == matrices.shape[2]
     if not square or not np.allclose(matrices.sum(axis=2), 1.0) or (matrices < 0).any():
@@ -235,6 +248,8 @@ def simulate(
     # A label is the number of cumulative probabilities at or below a uniform draw.
     cumulative = np.cumsum(matrices, axis=2)[:, :, :-1]
     draws = _generator(seed, _LABEL).random(len(instances))
+    if dependence:
+        draws = _dependent(draws, instances, len(codes), seed, dependence)
     labels = (draws[:, None] >= cumulative[annotators, codes[instances]]).sum(axis=1)
     return Annotations(
         instances,
@@ -246,6 +261,22 @@ def simulate(
         instance_names=instance_names,
         class_names=class_names,
     )
+
+
+def _dependent(
+    uniforms: NDArray[np.float64],
+    instances: NDArray[np.int64],
+    num_instances: int,
+    seed: int,
+    dependence: float,
+) -> NDArray[np.float64]:
+    """Returns uniform numbers `[A]` that share a normal difficulty within each instance."""
+    import tensorflow_probability as tfp
+
+    normal = tfp.distributions.Normal(np.float64(0), np.float64(1))
+    difficulty = np.asarray(normal.sample(num_instances, seed=[seed % 2**31, _DIFFICULTY]))
+    scores = np.sqrt(1 - dependence) * normal.quantile(uniforms)
+    return np.asarray(normal.cdf(scores + np.sqrt(dependence) * difficulty[instances]))
 
 
 def remove_annotations(

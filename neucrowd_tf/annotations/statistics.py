@@ -8,7 +8,7 @@ Everything is computed from the vote counts `[N, C]` or from the sparse triples;
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,10 @@ from neucrowd_tf.annotations.codes import vote_matrix
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
-COEFFICIENTS = ("observed", "fleiss", "krippendorff", "gwet")
+EQUAL = 1e-9  # probabilities that differ by less tie
+NEARLY = 0.95  # of the largest probability: so much ties if the votes tie
+COEFFICIENTS = ("percent", "fleiss", "krippendorff", "gwet")
+Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:
@@ -65,6 +68,22 @@ def majority_shares(annotations: Annotations | ArrayLike) -> NDArray[np.float64]
     top = counts == counts.max(axis=1, keepdims=True, initial=0)
     top &= counts.sum(axis=1, keepdims=True) > 0
     return top / np.maximum(top.sum(axis=1, keepdims=True), 1)
+
+
+def top_classes(probas: NDArray[Any], votes: NDArray[Any] | None = None) -> NDArray[np.bool_]:
+    """Returns `[N, C]` which classes are the most probable ones of their row, several if they tie.
+
+    Args:
+        probas: `[N, C]`.
+        votes: `[N, C]`; classes that have the most votes also tie if they are nearly as probable,
+            because methods that draw random numbers leave small differences between them.
+    """
+    top = probas.max(axis=1, keepdims=True)
+    tied = probas >= top - EQUAL
+    if votes is not None:
+        most = (votes == votes.max(axis=1, keepdims=True)) & (votes > 0)
+        tied |= most & (probas >= NEARLY * top) & (most & tied).any(axis=1, keepdims=True)
+    return np.asarray(tied)
 
 
 def class_shares(
@@ -116,67 +135,135 @@ def chance_corrected(observed: ArrayLike, chance: ArrayLike) -> NDArray[np.float
     return np.asarray((np.asarray(observed, np.float64) - expected) / possible)
 
 
-def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
-    """Returns Fleiss' kappa: agreement beyond what the classes' frequencies give by chance.
-
-    With `n_ic` votes for class c on instance i and `n_i = sum_c n_ic`: `P_i = (sum_c n_ic^2 - n_i)
-    / (n_i (n_i - 1))`, its mean is the observed agreement P, `p_c` is class c's share of all votes,
-    `P_e = sum_c p_c^2`, and `kappa = (P - P_e) / (1 - P_e)`. The number of votes may vary by
-    instance; instances with fewer than two say nothing about agreement and are left out.
+def agreement_weights(
+    size: int, scale: Scale = "nominal", values: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Returns `[C, C]` how much two labels agree: 1 for equal ones, 0 for the most distant.
 
     Args:
-        annotations: annotations, or vote counts `[N, C]`.
-
-    Returns:
-        kappa, at most 1; NaN when no instance has two votes or all votes are for one class.
+        size: number of classes, in their order.
+        scale: "nominal" (0 or 1), "ordinal" (by the number of pairs of classes between two) or
+            "interval" (by the squared distance of `values`).
+        values: `[C]` the numbers that classes stand for; by default their places.
 
     References:
-        Fleiss (1971), Measuring nominal scale agreement among many raters; NeuCrowd, table 1.
+        Gwet (2014), Handbook of inter-rater reliability, chapter 3.
     """
-    counts = _counts(annotations)
-    votes = counts.sum(axis=1)
-    counts, votes = counts[votes >= 2], votes[votes >= 2]
-    if not len(votes):
-        return float("nan")
-    observed = float((((counts**2).sum(axis=1) - votes) / (votes * (votes - 1))).mean())
-    shares = counts.sum(axis=0) / votes.sum()
-    return float(chance_corrected(observed, (shares**2).sum()))
+    if scale == "nominal":
+        return np.eye(size)
+    places = np.arange(size)
+    between = np.abs(places[:, None] - places) + 1.0
+    distance = between * (between - 1) / 2
+    if scale == "interval":
+        numbers = np.asarray(places if values is None else values, dtype=np.float64)
+        distance = (numbers[:, None] - numbers) ** 2
+    return np.asarray(1.0 - distance / max(float(distance.max(initial=0)), 1e-12))
 
 
-def agreement_coefficients(votes: ArrayLike, weights: ArrayLike) -> dict[str, float]:
-    """Returns observed agreement and three coefficients of vote counts.
+def _alpha(counts: NDArray[np.float64], scale: Scale, values: ArrayLike | None) -> float:
+    """Returns Krippendorff's alpha of `[N, C]` counts, each row with two labels or more."""
+    used, size = counts.sum(axis=0), counts.sum(axis=1)
+    if scale == "ordinal":  # by the labels between two classes, which Gwet's weights do not count
+        middles = used.cumsum() - used / 2
+        distances = (middles[:, None] - middles) ** 2
+    else:
+        distances = 1.0 - agreement_weights(len(used), scale, values)
+    observed = (((counts @ distances) * counts).sum(axis=1) / (size - 1)).sum()
+    expected = used @ distances @ used / (size.sum() - 1)
+    return float(1.0 - observed / expected) if expected > 0 else float("nan")
+
+
+def agreement_coefficients(
+    votes: ArrayLike, scale: Scale = "nominal", values: ArrayLike | None = None
+) -> dict[str, float]:
+    """Returns percent agreement and three coefficients of vote counts.
+
+    With `n_ic` votes for class c on instance i and `n_i = sum_c n_ic`, the pairs of labels on i
+    agree by `P_i = sum_cd w_cd n_ic (n_id - [c = d]) / (n_i (n_i - 1))` with the weights w of
+    `agreement_weights`. Their mean over instances with two labels or more is the observed agreement
+    P; `p_c` is the mean of `n_ic / n_i` over all instances with labels. Fleiss' kappa and Gwet's AC
+    are `(P - P_e) / (1 - P_e)`, with `P_e = sum_cd w_cd p_c p_d` (Fleiss) or `P_e = sum_cd w_cd
+    sum_c p_c (1 - p_c) / (C (C - 1))` (Gwet). Krippendorff's alpha has his own distances of classes
+    and counts instances by their labels.
 
     Args:
         votes: `[N, C]`; instances may have different numbers of labels.
-        weights: `[C, C]` how much two labels agree, such as the identity.
+        scale: see `agreement_weights`.
+        values: see `agreement_weights`.
 
     Returns:
-        `observed`, `fleiss`, `krippendorff` and `gwet` (AC1 if only equal labels agree, otherwise
-        AC2), each at most 1; NaN if no instance has two labels.
+        `percent` (the share of equal pairs of labels, whatever the scale), `fleiss`, `krippendorff`
+        and `gwet` (AC1 on the nominal scale, otherwise AC2), each at most 1. All are NaN if no
+        instance has two labels. If all labels are of one class, kappa and alpha are too; AC is if
+        there is no other class.
+
+    Example:
+        >>> agreement_coefficients([[2, 0], [0, 2], [1, 1]])["fleiss"] > 0.3
+        True
 
     References:
-        Gwet (2014), Handbook of inter-rater reliability, chapters 4 to 6; Krippendorff (2011),
-        Computing Krippendorff's alpha-reliability, section C.
+        Fleiss (1971), Measuring nominal scale agreement among many raters; Gwet (2014), Handbook of
+        inter-rater reliability, chapters 3 to 6; Krippendorff (2011), Computing Krippendorff's
+        alpha-reliability.
     """
-    counts, alike = np.asarray(votes, dtype=np.float64), np.asarray(weights, dtype=np.float64)
+    counts = np.asarray(votes, dtype=np.float64)
     counts = counts[counts.sum(axis=1) > 0]
     total = counts.sum(axis=1)
-    several = total >= 2
-    if not several.any():
+    several = counts[total >= 2]
+    if not len(several):
         return dict.fromkeys(COEFFICIENTS, float("nan"))
-    pairs = (counts * (counts @ alike - 1.0)).sum(axis=1)[several]
-    size = total[several]
-    observed = float((pairs / (size * (size - 1))).mean())
+    weights, classes = agreement_weights(counts.shape[1], scale, values), counts.shape[1]
+    size = several.sum(axis=1)
+    observed = ((several * (several @ weights - 1.0)).sum(axis=1) / (size * (size - 1))).mean()
     shares = (counts / total[:, None]).mean(axis=0)
-    classes = len(alike)
-    gwet = alike.sum() / (classes * max(classes - 1, 1)) * (shares * (1 - shares)).sum()
-    # Krippendorff's: instances count by their labels, and a pair is drawn without replacement.
-    once = 1.0 / size.sum()
-    paired = (1 - once) * once * float((pairs / (size - 1)).sum()) + once
-    used = counts[several].sum(axis=0) / size.sum()
-    chance = [shares @ alike @ shares, used @ alike @ used, gwet]
-    corrected = chance_corrected([observed, paired, observed], chance).tolist()
-    return dict(zip(COEFFICIENTS, [observed, *corrected], strict=True))
+    gwet = np.nan  # of a single class
+    if classes > 1:
+        gwet = weights.sum() / (classes * (classes - 1)) * (shares * (1 - shares)).sum()
+    kappa, ac = chance_corrected(observed, [shares @ weights @ shares, gwet]).tolist()
+    percent = float(np.nanmean(item_agreement(several)))
+    alpha = _alpha(several, scale, values)
+    return dict(zip(COEFFICIENTS, (percent, kappa, alpha, ac), strict=True))
+
+
+def fleiss_kappa(annotations: Annotations | ArrayLike) -> float:
+    """Returns Fleiss' kappa of annotations or vote counts `[N, C]`.
+
+    The definition for different numbers of labels is that of `agreement_coefficients`.
+
+    References:
+        NeuCrowd, table 1.
+    """
+    return agreement_coefficients(_counts(annotations))["fleiss"]
+
+
+def item_agreement(votes: ArrayLike) -> NDArray[np.float64]:
+    """Returns `[N]` the share of equal pairs among an instance's labels; NaN for fewer than two."""
+    counts = np.asarray(votes, dtype=np.float64)
+    size = counts.sum(axis=1)
+    equal = (counts * (counts - 1)).sum(axis=1)
+    return np.divide(equal, size * (size - 1), out=np.full(len(size), np.nan), where=size > 1)
+
+
+def class_agreement(votes: ArrayLike) -> list[dict[str, float]]:
+    """Returns for each class the nominal coefficients of "this class or another one".
+
+    Here `percent` is the specific agreement: of a label of the class, the share of the instance's
+    other labels that are of the class too; NaN without such labels.
+
+    Args:
+        votes: `[N, C]` vote counts.
+
+    References:
+        Fleiss (1971), Measuring nominal scale agreement among many raters, section 4.
+    """
+    counts = np.asarray(votes, dtype=np.float64)
+    size, result = counts.sum(axis=1), []
+    for own in counts.T:
+        met = float((own * (size - 1)).sum())
+        same = float((own * (own - 1)).sum()) / met if met else float("nan")
+        pair = np.stack([own, size - own], axis=1)
+        result.append(agreement_coefficients(pair) | {"percent": same})
+    return result
 
 
 def annotator_accuracy(
@@ -255,6 +342,7 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
     counts = _counts(annotations)
     per_instance = counts.sum(axis=1)
     total, annotators = int(per_instance.sum()), annotations.num_annotators
+    agreement = agreement_coefficients(counts)
     described: dict[str, Any] = {
         "num_instances": annotations.num_instances,
         "num_annotators": annotators,
@@ -264,8 +352,8 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
         "sparsity": sparsity(annotations),
         "annotations_per_instance": _mean(per_instance),
         "annotations_per_annotator": total / annotators if annotators else float("nan"),
-        "kappa": fleiss_kappa(counts),
-        "alpha": agreement_coefficients(counts, np.eye(counts.shape[1]))["krippendorff"],
+        "kappa": agreement["fleiss"],
+        "alpha": agreement["krippendorff"],
         "class_shares": class_shares(counts).tolist(),
         "imbalance_ratio": imbalance_ratio(counts.sum(axis=0)),
     }

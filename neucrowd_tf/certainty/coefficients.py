@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.annotations.statistics import agreement_coefficients
+from neucrowd_tf.annotations.statistics import COEFFICIENTS, Scale, agreement_coefficients
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    Array = NDArray[np.float64]
-
-Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 RESAMPLES = 400
 
 
-def agreement_weights(size: int, scale: Scale, values: ArrayLike | None = None) -> Array:
-    """Returns `[C, C]` how much two labels agree: 1 for equal ones, 0 for the most distant.
-
-    Args:
-        size: number of classes, in their order.
-        scale: "nominal" (0 or 1), "ordinal" (by the number of pairs of classes between two) or
-            "interval" (by the squared distance of `values`).
-        values: `[C]` the numbers that classes stand for; by default their places.
-
-    References:
-        Gwet (2014), Handbook of inter-rater reliability, chapter 3.
-    """
-    if scale == "nominal":
-        return np.eye(size)
-    places = np.arange(size)
-    between = np.abs(places[:, None] - places) + 1.0
-    distance = between * (between - 1) / 2
-    if scale == "interval":
-        numbers = np.asarray(places if values is None else values, dtype=np.float64)
-        distance = (numbers[:, None] - numbers) ** 2
-    return np.asarray(1.0 - distance / max(float(distance.max()), 1e-12))
+def titles(scale: Scale) -> dict[str, str]:
+    """Returns the names of the coefficients on a scale, as a report prints them."""
+    gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
+    alpha = "Krippendorff's alpha"
+    names = ("percent agreement", "Fleiss' kappa", alpha, gwet)
+    return dict(zip(COEFFICIENTS, names, strict=True))
 
 
 def agreement_intervals(
@@ -49,8 +31,7 @@ def agreement_intervals(
 
     Args:
         votes: `[N, C]` vote counts.
-        scale: see `agreement_weights`.
-        values: see `agreement_weights`.
+        scale, values: see `neucrowd_tf.annotations.statistics.agreement_weights`.
         seed: of the resamples.
 
     Raises:
@@ -62,9 +43,8 @@ def agreement_intervals(
     """
     counts: NDArray[Any] = np.asarray(votes)
     counts = counts[counts.sum(axis=1) >= 1]
-    weights = agreement_weights(counts.shape[1], scale, values)
-    estimate = agreement_coefficients(counts, weights)
-    if np.isnan(estimate["observed"]):
+    estimate = agreement_coefficients(counts, scale, values)
+    if np.isnan(estimate["percent"]):
         raise DataError("agreement: no item has two labels. Agreement needs items that share some.")
     rng = np.random.default_rng(seed)
     # Items with equal votes are drawn together: the number of different rows is small.
@@ -72,6 +52,7 @@ def agreement_intervals(
     drawn: dict[str, list[float]] = {name: [] for name in estimate}
     for _ in range(RESAMPLES):
         again = rng.multinomial(len(counts), times / len(counts))
-        for name, value in agreement_coefficients(np.repeat(rows, again, axis=0), weights).items():
+        sample = np.repeat(rows, again, axis=0)
+        for name, value in agreement_coefficients(sample, scale, values).items():
             drawn[name].append(value)
     return {name: Estimate.of(value, drawn[name]) for name, value in estimate.items()}

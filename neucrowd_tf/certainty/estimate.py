@@ -21,7 +21,10 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of(cls, value: float, draws: ArrayLike, level: float = LEVEL) -> Self:
-        """Returns a value with the interval of its draws, which holds the value."""
+        """Returns a value with the interval of its draws, which holds the value.
+
+        Draws that are NaN do not count; without others the interval is NaN.
+        """
         values, ends = np.asarray(draws, np.float64), [(1 - level) / 2, (1 + level) / 2]
         if np.isnan(values).all():  # NumPy warns
             return cls(value, float("nan"), float("nan"))

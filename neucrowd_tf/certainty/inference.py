@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, Ties, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.certainty.estimate import Estimate
@@ -66,6 +66,12 @@ class Inference:
             return ["All labels are of one class: how often they are right cannot be estimated."]
         accuracy = self.certainty.accuracy()
         lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
+        tied = (self.certainty.num_tied > 1) & self.crowd.annotated
+        if tied.any():
+            lines.append(
+                f"ties of equally probable classes: {int(tied.sum()):,} of {len(self.labels):,}"
+                " labels (aggregate --ties)."
+            )
         if self.certainty.notes:
             lines.append(
                 "This crowd is unlike the crowds that the probabilities were calibrated on:"
@@ -95,7 +101,11 @@ def shown(estimate: Estimate) -> str:
 
 
 def infer(
-    crowd: Annotations, method: str = METHOD, gold: GoldLabels = None, seed: int = 0
+    crowd: Annotations,
+    method: str = METHOD,
+    gold: GoldLabels = None,
+    seed: int = 0,
+    ties: Ties | None = None,
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
@@ -107,10 +117,11 @@ def infer(
         method: a name of `neucrowd_tf.aggregation.catalogue`.
         gold: see `neucrowd_tf.aggregation.base.gold_codes`.
         seed: of the method.
+        ties: the method's rule for ties; None is its default.
     """
     codes = gold_codes(gold, crowd)
     votes, calibration = crowd.vote_counts(), Calibration.learned(method)
-    model = make_aggregator(method, seed).fit(crowd)
+    model = make_aggregator(method, seed, ties).fit(crowd)
     agreement = estimates = None
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
@@ -119,7 +130,7 @@ def infer(
         agreement = gold_agreement(posteriors, votes, codes)
         estimates = gold_estimates(crowd, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
-        model = make_aggregator(method, seed).fit(crowd, codes)
+        model = make_aggregator(method, seed, ties).fit(crowd, codes)
     certainty = calibration.apply(decided(model), votes, codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     if method not in (METHOD, "majority_vote"):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, logit
 
-from neucrowd_tf.annotations.statistics import agreement_coefficients
+from neucrowd_tf.annotations.statistics import EQUAL, agreement_coefficients, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ class Calibration:
             votes: `[N, C]` vote counts.
             gold: `[N]` class codes, -1 if unknown.
         """
-        rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0))
+        tied = top_classes(probas, votes).sum(axis=1) > 1  # how often these are right is known
+        rows = np.flatnonzero((gold >= 0) & (votes.sum(axis=1) > 0) & ~tied)
         if not len(rows):
             return self
         right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
@@ -185,15 +186,28 @@ class Certainty:
         root = np.linalg.cholesky(self.calibration.covariance)
         return np.asarray(self.calibration.shift + normal @ root.T)
 
+    @functools.cached_property
+    def tied(self) -> NDArray[np.bool_]:
+        """`[N, C]` see `top_classes`; with gold labels none ties."""
+        certain = np.arange(self.posteriors.shape[1]) == self.gold[:, None]
+        return np.where(self.gold[:, None] >= 0, certain, top_classes(self.posteriors, self.votes))
+
+    @functools.cached_property
+    def num_tied(self) -> NDArray[np.int64]:
+        """`[N]` how many classes tie for the label; 1 without a tie."""
+        return np.asarray(self.tied.sum(axis=1))
+
     def right(self, shift: Array | None = None) -> Array:
         """Returns `[N]` the probability that each inferred label is right.
+
+        It is at most 1 / k if k classes tie for the label.
 
         Args:
             shift: `[2]`; by default the crowd's expected one.
         """
         a, b = self.calibration.shift if shift is None else shift
         size = self.posteriors.shape[1]
-        chances = np.maximum(expit(self.logits + a + b * self.logits), 1.0 / size)
+        chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, 1.0 / self.num_tied)
         return np.asarray(np.where(self.gold >= 0, 1.0, chances))
 
     @functools.cached_property
@@ -204,18 +218,21 @@ class Certainty:
     def spread(self, right: Array) -> Array:
         """Returns `[N, C]` probabilities in which the inferred label has `right` `[N]`.
 
-        The other classes share the rest in proportion to their posteriors, but none gets more
-        than the label.
+        Classes that tie with the label get as much, but for the last digits. The others share the
+        rest in proportion to their posteriors, but none gets more than the label.
         """
         if self.posteriors.shape[1] < 2:
             return np.ones_like(self.posteriors)
         rows, labels = np.arange(len(right)), self.posteriors.argmax(axis=1)
-        others = np.maximum(self.posteriors, 1e-9)
-        others[rows, labels] = 0.0
-        others *= ((1.0 - right) / others.sum(axis=1))[:, None]
+        others, tied, left = np.maximum(self.posteriors, 1e-9), self.tied, ~self.tied
+        others[tied] = 0.0
+        rest = np.maximum(1.0 - self.num_tied * right, 0.0)
+        others *= (rest / np.maximum(others.sum(axis=1), 1e-12))[:, None]
         excess = others.max(axis=1) > right
         if excess.any():  # an even spread keeps the label on top
-            others[excess] = ((1.0 - right[excess]) / (others.shape[1] - 1))[:, None]
+            others[excess] = (rest / np.maximum(left.sum(axis=1), 1))[excess, None]
+        most = (right * (1 - EQUAL))[:, None]  # so that the label is the most probable class
+        others = np.where(tied, most, np.minimum(others, most))
         others[rows, labels] = right
         certain = np.flatnonzero(self.gold >= 0)
         others[certain] = 0.0
@@ -259,7 +276,7 @@ def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:
     counts = counts[counts > 0]
     if not len(counts):
         return ["no item has a label"]
-    alpha = agreement_coefficients(votes, np.eye(votes.shape[1]))["krippendorff"]
+    alpha = agreement_coefficients(votes)["krippendorff"]
     measured = {
         "items": (len(counts), "{:,.0f} items with labels"),
         "classes": (votes.shape[1], "{:,.0f} classes"),

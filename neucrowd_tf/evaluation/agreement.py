@@ -1,17 +1,21 @@
-"""The agreement of each pair of annotators that shares many instances."""
+"""Agreement as tables: in all, by class, by instance and of each pair of annotators."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
+from neucrowd_tf.io.tables.writing import cell, to_csv
+from neucrowd_tf.io.values import numbers_of
 
 MANY_SHARED = 20
-MOST_ANNOTATORS = 400  # whose pairs are compared: those with the most labels
+MOST_ANNOTATORS = 1000  # whose pairs are compared: those with the most labels
 
 
 class Pair(NamedTuple):
@@ -63,3 +67,64 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
     result = [Pair(*row) for row in zip(*(c.tolist() for c in columns_of), strict=True)]
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
+
+
+def class_numbers(annotations: Annotations) -> list[float] | None:
+    """Returns the numbers `[C]` that classes are, or None if one is not a number."""
+    return numbers_of(list(map(str, annotations.class_names.tolist())))
+
+
+def people_only(annotations: Annotations, models: Collection[str]) -> Annotations:
+    """Returns the annotations without those of models, which are named."""
+    if not models:
+        return annotations
+    of_people = ~np.isin(annotations.annotator_names.astype(str), list(models))
+    return annotations.select(of_people[annotations.annotators])
+
+
+def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal") -> dict[str, str]:
+    """Returns the agreement of a crowd as CSV files by name.
+
+    `coefficients.csv` has the coefficients with 80% intervals, `classes.csv` those of each class
+    against all others, `items.csv` the share of equal pairs of labels of each item, and `pairs.csv`
+    Cohen's kappa of all annotators that share items (not for vote counts).
+
+    Args:
+        annotations: of N instances.
+        scale: of the classes in their order, for the coefficients.
+
+    Raises:
+        DataError: no instance has two labels.
+    """
+    votes, names = annotations.vote_counts(), titles(scale)
+    measured = agreement_intervals(votes, scale, class_numbers(annotations))
+    by_class, items = statistics.class_agreement(votes), statistics.item_agreement(votes)
+    tables: dict[str, tuple[tuple[str, ...], Iterable[Sequence[Any]]]] = {
+        "coefficients.csv": (
+            ("coefficient", "scale", "value", "low", "high"),
+            [(title, scale, *map(float, measured[name])) for name, title in names.items()],
+        ),
+        "classes.csv": (
+            ("class", "num_labels", *statistics.COEFFICIENTS),
+            zip(
+                annotations.class_names.tolist(),
+                votes.sum(axis=0).tolist(),
+                *([row[name] for row in by_class] for name in statistics.COEFFICIENTS),
+                strict=True,
+            ),
+        ),
+        "items.csv": (
+            ("task", "num_labels", "percent"),
+            zip(
+                annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items, strict=True
+            ),
+        ),
+    }
+    if annotations.has_identities:
+        people = annotations.annotator_names.tolist()
+        rows = ((people[p.first], people[p.second], *p[2:]) for p in pairs(annotations, 1))
+        tables["pairs.csv"] = (("annotator_1", "annotator_2", "items", "percent", "kappa"), rows)
+    return {
+        name: to_csv(header, (map(cell, row) for row in rows))
+        for name, (header, rows) in tables.items()
+    }

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
@@ -18,7 +19,7 @@ from neucrowd_tf.evaluation.without_truth import joint_probas
 from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 
 HEADER = (
-    *("task", "label", "probability", "num_labels", "votes"),
+    *("task", "label", "probability", "num_labels", "num_tied", "votes"),
     *("model_label", "model_probability", "model_held_out"),
 )
 
@@ -34,12 +35,14 @@ class InferredLabels:
         probas: `[N, C]` of crowd and model together.
         model: `[N, C]` the model's.
         held_out: `[N]` whether the model predicted the instance without having seen its labels.
+        num_tied: `[N]` how many classes tie for the label; 1 without a tie.
     """
 
     crowd: Annotations
     probas: NDArray[np.float64]
     model: NDArray[np.float64]
     held_out: NDArray[np.bool_]
+    num_tied: NDArray[np.int64]
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -61,6 +64,7 @@ class InferredLabels:
                 names[best[row]],
                 float(self.probas[row, best[row]]),
                 int(votes[row].sum()),
+                int(self.num_tied[row]),
                 "; ".join(f"{names[c]}: {votes[row, c]}" for c in order),
                 names[model[row]],
                 float(self.model[row, model[row]]),
@@ -126,11 +130,14 @@ def infer_labels(
     model, held_out = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
     held_out |= ~crowd.annotated
-    probas = inferred(crowd, gold).probas.copy()
+    consensus = inferred(crowd, gold).certainty
+    probas, num_tied = consensus.probas.copy(), consensus.num_tied.copy()
     rows = np.flatnonzero(held_out)
     if len(rows):
         certainty = certainty_without_gold(crowd, gold)
         probas[rows] = joint_probas(certainty, rows, model[rows])
+        num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
     if gold is not None:
         probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
-    return InferredLabels(crowd, probas, model, held_out)
+        num_tied[gold >= 0] = 1
+    return InferredLabels(crowd, probas, model, held_out, num_tied)

@@ -46,7 +46,7 @@ def score_test(
 
     Predictions are scored by the truth; else by the crowd's posterior and gold labels; else, if
     only vote counts are available, by majority votes. Where test rows have several labels, the
-    distances to their shares are added.
+    distances to their shares are added, and beside the truth the accuracy by majority votes.
 
     Args:
         dataset: with test rows.
@@ -59,6 +59,9 @@ def score_test(
     if dataset.test_is_truth or crowd is None or not crowd.has_identities:
         basis = "truth" if dataset.test_is_truth else "majority vote"
         scored = score_split(test, probabilities, dataset.class_names) | soft
+        if dataset.test_is_truth and crowd is not None and crowd.annotated.all():
+            majority = majority_labels(crowd.vote_counts(), "random", 0)
+            scored["majority_accuracy"] = float((probabilities.argmax(axis=1) == majority).mean())
         return test.labels, {"test": scored, "test_labels": basis}
     rows, whole = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
     places = whole.num_instances - len(test) + rows  # test rows come last

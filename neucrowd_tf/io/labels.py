@@ -51,7 +51,7 @@ class Reading:
         annotations: the labels.
         lines: what was read; a command prints it before anything else.
         gold: labels that the file's tool marks as true, by item.
-        texts: what was labelled, by item, if the file has it.
+        texts: what was labelled, by the name of the instance, if the file has it.
         pairs: the item and the class of each instance, if cells had several labels.
     """
 
@@ -283,7 +283,11 @@ class _Values:
     def _reading(self, crowd: Annotations, counts: NDArray[Any]) -> Reading:
         columns = self.columns
         lines = [self.summary, " ".join(self._classes_line(crowd, counts)), *columns.notes]
-        return Reading(crowd, tuple(lines), columns.gold, columns.texts, self.pairs)
+        texts = columns.texts
+        if self.pairs is not None:
+            named = zip(self.items, self.pairs, strict=True)
+            texts = {name: texts[item] for name, (item, _) in named if item in texts}
+        return Reading(crowd, tuple(lines), columns.gold, texts, self.pairs)
 
     def _of_counts(
         self, classes: list[str], labels: NDArray[np.int64], items: list[str] | None, unmatched: str

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
     from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
+FIGURES = (
+    *("hardness_correlation", "selected_loss_ratio", "selected_oracle_share"),
+    "anchor_spread",
+)
+
 
 @estimator
 class NeuCrowd(TupletEstimator):
@@ -69,9 +74,10 @@ class NeuCrowd(TupletEstimator):
     safety_margin: Annotated[float, number(), "delta of definition 3."] = 0.0
     anchor: Annotated[
         str,
-        one_of("mean", "sum", "scaled", "none"),
-        'the robust anchor: "mean" (assurance-weighted mean), "sum" (definition 4 as published),'
-        ' "scaled" (the sum over the number of tuplets, as released) or "none" (-RA).',
+        one_of("mean", "sum", "embedding_sum", "scaled", "none"),
+        'the robust anchor: "mean" (assurance-weighted mean of embeddings), "sum" (the embedding of'
+        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
+        ' over the number of tuplets, as released) or "none" (-RA).',
     ] = "mean"
     sampling_network: Annotated[bool, "section 3.3.4; False leaves it out (-SN)."] = True
     pool_factor: Annotated[
@@ -90,7 +96,8 @@ class NeuCrowd(TupletEstimator):
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
         del data
-        return lambda: {"fixed_tuplet_loss": model.fixed_loss()}
+        batch = self.batch_size
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(batch)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
@@ -126,8 +133,7 @@ class NeuCrowd(TupletEstimator):
         Returns:
             `mislabelled`, the share of wrong consensus labels; `unsafe_precision` and
                 `unsafe_recall` of these among unsafe instances;
-                `safe_share` and `hardness_correlation` (of predicted hardness with the loss) in the
-                last epoch.
+                `safe_share` and the figures of `NeuCrowdModel.figures` in the last epoch.
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
@@ -135,7 +141,7 @@ class NeuCrowd(TupletEstimator):
             scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
             figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
             figures["mislabelled"] = scores["mislabelled"]
-        for name in ("safe_share", "hardness_correlation"):
+        for name in ("safe_share", *FIGURES):
             if name in self.history_:
                 figures[name] = self.history_[name][-1]
         return {name: value if np.isfinite(value) else None for name, value in figures.items()}

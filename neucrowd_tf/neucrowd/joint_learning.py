@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
+import tensorflow_probability as tfp
 
-from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
+from neucrowd_tf.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.tuplets import TupletModel
@@ -39,7 +40,7 @@ class NeuCrowdModel(TupletModel):
         Args:
             arguments: of `TupletModel`, whose confidence is the label assurance.
             sampler: the sampling network, or None.
-            anchor: reduction of the robust anchor, or "none"; see `robust_anchor`.
+            anchor: "mean", "sum", "embedding_sum", "scaled" or "none"; see `anchors`.
             pool_factor: candidates that are scored for each tuplet that is trained on.
             warmup_steps: how long the sampling network learns before it selects.
             options: of `TupletModel`.
@@ -49,8 +50,7 @@ class NeuCrowdModel(TupletModel):
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
         self.trackers = [
-            keras.metrics.Mean(name=name)
-            for name in ("sampler_loss", "predicted_hardness", "hardness_correlation")
+            keras.metrics.Mean(name=name) for name in ("sampler_loss", "predicted_hardness")
         ]
 
     @property
@@ -58,13 +58,25 @@ class NeuCrowdModel(TupletModel):
         """The loss, and the sampling network's figures."""
         return [self.loss_tracker, *(self.trackers if self.sampler is not None else ())]
 
-    def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
-        """Returns the robust anchor in place of each tuplet's own (definition 4)."""
-        anchors = embeddings[:, 0]
+    def anchors(self, embeddings: Any, tuplets: Any, classes: Any, training: bool) -> Any:
+        """Returns the robust anchor in place of each tuplet's own (definition 4).
+
+        With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
+        otherwise it is formed from embeddings.
+        """
+        own, size = embeddings[:, 0], len(self.index.classes)
         if self.anchor == "none":
-            return anchors
-        assurance, size = tf.gather(self.confidence, tuplets[:, 0]), len(self.index.classes)
-        return robust_anchor(anchors, assurance, classes, size, reduction=self.anchor)
+            return own
+        assurance = tf.gather(self.confidence, tuplets[:, 0])
+        if self.anchor != "sum":
+            reduction = self.anchor.removeprefix("embedding_")
+            anchors = robust_anchors(own, assurance, classes, size, reduction=reduction)
+            return tf.gather(anchors, classes)
+        shape = self.instances.shape[1:]
+        examples = tf.reshape(tf.gather(self.instances, tuplets[:, 0]), [-1, shape.num_elements()])
+        formed = robust_anchors(examples, assurance, classes, size, reduction="sum")
+        embedded = self.encoder(tf.reshape(formed, [size, *shape]), training=training)
+        return tf.gather(tf.cast(embedded, tf.float32), classes)
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Takes steps 1 to 3 of section 3.4 on a batch of uniform numbers `[pool, n]`."""
@@ -124,11 +136,7 @@ class NeuCrowdModel(TupletModel):
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
             loss = self.global_mean(error) + self.penalty(sampler.encoder)
-        a, b = predicted - tf.reduce_mean(predicted), hardness - tf.reduce_mean(hardness)
-        correlation = tf.reduce_sum(a * b) * tf.math.rsqrt(
-            tf.reduce_sum(a * a) * tf.reduce_sum(b * b) + 1e-12
-        )
-        for tracker, value in zip(self.trackers, (error, predicted, correlation), strict=True):
+        for tracker, value in zip(self.trackers, (error, predicted), strict=True):
             tracker.update_state(value)
         variables = list(sampler.trainable_variables)
         return variables, tape.gradient(loss, variables)
@@ -141,6 +149,58 @@ class NeuCrowdModel(TupletModel):
     def target(self, losses: Any) -> Any:
         """Returns what the sampling network learns of tuplets with these losses `[batch]`."""
         return losses
+
+    def figures(self, batch: int) -> dict[str, float]:
+        """Returns what the parts of section 3 do, on the same uniformly drawn tuplets each time.
+
+        Dropout is off, so that a tuplet's loss and its predicted hardness are of one network.
+
+        Args:
+            batch: tuplets that share a robust anchor.
+
+        Returns:
+            `hardness_correlation`, of predicted hardness and loss; `selected_loss_ratio`, the mean
+                loss of the selected tuplets over that of the pool; `selected_oracle_share`, their
+                extra loss over that of the tuplets with the highest losses; `anchor_spread`, the
+                distance of the anchors from their class's mean over that of the examples they
+                replace.
+        """
+        return {name: float(value) for name, value in self._figures(batch).items()}
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _figures(self, batch: int) -> dict[str, Any]:
+        groups = max(2, 1024 // batch)
+        width, size = self.index.negatives + 2, groups * batch
+        uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
+        tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        embeddings = self.embed_rows(tuplets, training=False)
+        parts = [tf.split(value, groups) for value in (embeddings, tuplets, classes)]
+        anchors = tf.concat(
+            [self.anchors(e, t, c, training=False) for e, t, c in zip(*parts, strict=True)], axis=0
+        )
+        losses = self.losses_to(anchors, embeddings, tuplets)
+        means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
+        centres = tf.gather(means, classes)
+        spread, own = (
+            tf.reduce_mean(tf.norm(points - centres, axis=1))
+            for points in (anchors, embeddings[:, 0])
+        )
+        figures = {"anchor_spread": tf.math.divide_no_nan(spread, own)}
+        if self.sampler is not None:
+            scores = self.harder * self.hardness(self.sampler, tuplets, training=False)
+            kept, oracle = (
+                tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
+                for by in (scores, losses)
+            )
+            pool = tf.reduce_mean(losses)
+            figures |= {
+                "hardness_correlation": tfp.stats.correlation(
+                    scores, losses, sample_axis=0, event_axis=None
+                ),
+                "selected_loss_ratio": tf.math.divide_no_nan(kept, pool),
+                "selected_oracle_share": tf.math.divide_no_nan(kept - pool, oracle - pool),
+            }
+        return figures
 
 
 class ReleasedModel(NeuCrowdModel):

@@ -73,6 +73,7 @@ class ReleasedNeuCrowd(NeuCrowd):
         held = self._model(model.encoder, data.held, data.held_labels, full, **self._options())
         return lambda: {
             "fixed_tuplet_loss": model.fixed_loss(),
+            **model.figures(self.batch_size),
             "loss": held.fixed_loss(4096, as_trained=True),
         }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.command_line import (
     STDOUT,
     LabelFlags,
@@ -17,10 +18,13 @@ from neucrowd_tf.commands.command_line import (
     say,
     write_outputs,
 )
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.roles import as_list, command_line
 from neucrowd_tf.io.schema import ANNOTATIONS
+from neucrowd_tf.io.values import ALL, numbers_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,6 +39,11 @@ class Flags(LabelFlags):
     features: Annotated[
         Path | None, "Features table: the report covers its items, in its order."
     ] = None
+    agreement: Annotated[
+        Path | None,
+        "Folder to write CSV files of the agreement to: coefficients, classes, items and pairs of"
+        " annotators.",
+    ] = None
     output: Annotated[Path, "HTML page to write; `-` prints it."] = Path("report.html")
 
 
@@ -44,14 +53,17 @@ def write(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
+    from neucrowd_tf.evaluation.agreement import agreement_csvs, people_only
     from neucrowd_tf.report.build import build_report
 
     inputs = {f"--{name}": getattr(flags, name) for name in ("annotations", "gold", "features")}
-    check_outputs({"--output": flags.output}, inputs)
+    check_outputs({"--output": flags.output, "--agreement": flags.agreement}, inputs)
     items = None
     if flags.features is not None:
         items = read_features(flags.features, flags).items.tolist()
-    crowd = read_annotations(flags.annotations, flags, items=items).annotations
+    reading = read_annotations(flags.annotations, flags, items=items)
+    crowd = reading.annotations
+    _check_order(flags, crowd)
     gold = None
     if flags.gold is not None:
         gold = gold_codes(read_gold(flags.gold, crowd, flags), crowd)
@@ -62,11 +74,32 @@ def write(flags: Flags) -> list[str]:
         model_annotators=flags.model_annotator,
         gold=gold,
         scale=flags.scale,
+        texts=reading.texts,
     )
-    write_outputs({flags.output: page})
-    if flags.output != STDOUT:
-        say(str(flags.output))
+    written = {flags.output: page}
+    if flags.agreement is not None:
+        people = people_only(crowd, flags.model_annotator)
+        tables = agreement_csvs(people, flags.scale).items()
+        written |= {flags.agreement / name: text for name, text in tables}
+    write_outputs(written)
+    for path in written:
+        if path != STDOUT:
+            say(str(path))
     return []
+
+
+def _check_order(flags: Flags, crowd: Annotations) -> None:
+    """Raises DataError for an ordinal scale of texts whose order nobody has named."""
+    named = flags.bins or flags.classes not in ((), ALL)
+    if flags.scale != "ordinal" or named or crowd.num_classes < 3:
+        return
+    names = list(map(str, crowd.class_names.tolist()))
+    if numbers_of(names) is None:
+        command = command_line(flags.annotations, ["--classes=LEAST,...,MOST"])
+        raise DataError(
+            f"{flags.annotations}: --scale=ordinal: classes that are texts have no known order."
+            f" Name {as_list(names)} from the least to the most:\n  {command}"
+        )
 
 
 main = functools.partial(run_command, Flags, write, "neucrowd report")

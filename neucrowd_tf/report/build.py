@@ -11,7 +11,7 @@ import numpy as np
 
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.coefficients import Scale
+from neucrowd_tf.annotations.statistics import Scale
 from neucrowd_tf.commands.run_files import REPORT
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.io.files.atomic import write_text
@@ -34,6 +34,7 @@ def build_report(
     model_annotators: Sequence[str] = (),
     gold: NDArray[np.int64] | None = None,
     scale: Scale = "nominal",
+    texts: Mapping[str, str] | None = None,
 ) -> str:
     """Returns the page.
 
@@ -44,7 +45,8 @@ def build_report(
         note: a text at the beginning of the page.
         model_annotators: annotators that are models, excluded from statistics of agreement.
         gold: `[N]` class codes, -1 if unknown; they are certain and calibrate.
-        scale: of the classes, for the coefficients of agreement.
+        scale: of the classes in their order, for the coefficients of agreement.
+        texts: what was labelled, by the name of the instance, for the tables of items.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("neucrowd_tf.report"),
@@ -55,7 +57,7 @@ def build_report(
     )
     environment.filters |= {"number": number, "percent": percent, "shown": shown}
     return environment.get_template("report.html").render(
-        crowd=crowd_sections(annotations.observed(), model_annotators, gold, scale),
+        crowd=crowd_sections(annotations.observed(), model_annotators, gold, scale, texts),
         model=model,
         title=shown(title, 100),
         version=__version__,

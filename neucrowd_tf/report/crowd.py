@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
-from neucrowd_tf.certainty.coefficients import Scale, agreement_intervals
+from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
 from neucrowd_tf.certainty.estimate import NOTHING
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement import MANY_SHARED, pairs
+from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, class_numbers, pairs, people_only
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
-from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.labelling.belief import belief_of
 from neucrowd_tf.labelling.plan import REACHED, make_plan, reason, rise
 from neucrowd_tf.report.text import percent, shown
@@ -43,7 +42,8 @@ def crowd_sections(
     annotations: Annotations,
     models: Sequence[str] = (),
     gold: NDArray[np.int64] | None = None,
-    scale: Scale = "nominal",
+    scale: statistics.Scale = "nominal",
+    texts: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Returns the template's values for a crowd.
 
@@ -52,13 +52,13 @@ def crowd_sections(
         models: names of annotators that are models.
         gold: `[N]` class codes, -1 if unknown, or None.
         scale: of the classes, for the coefficients of agreement.
+        texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
     inference = inferred(annotations, gold)
-    values: dict[str, Any] = {"annotators": None, "agreement": None, "relabelling": None}
+    values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), list(models))
-        values["agreement"] = _agreement(annotations, people, models, scale)
         values["relabelling"] = _requests(inference, people)
         values["annotators"] = _annotators(inference)
     classes = map(shown, annotations.class_names.tolist())
@@ -71,38 +71,49 @@ def crowd_sections(
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
+        "agreement": _agreement(annotations, models, scale),
         "items": _items(inference),
+        "texts": texts or {},
     }
 
 
 def _agreement(
-    annotations: Annotations, people: NDArray[np.bool_], models: Sequence[str], scale: Scale
+    annotations: Annotations, models: Sequence[str], scale: statistics.Scale
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
-    numbers = numbers_of(list(map(str, annotations.class_names.tolist())))
+    numbers = class_numbers(annotations)
     if scale == "interval" and numbers is None:
         raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
-    crowd = annotations.select(people[annotations.annotators])
+    crowd = people_only(annotations, models)
     counts = crowd.vote_counts()
     overlap = int((counts.sum(axis=1) > 1).sum())
     measured = dict.fromkeys(statistics.COEFFICIENTS, NOTHING)
     if overlap:
         measured = agreement_intervals(counts, scale, numbers)
-    names, compared = annotations.annotator_names.tolist(), pairs(crowd)
-    _, lines = compare_models(annotations, models, lambda crowd: inferred(crowd).labels)
-    gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
-    titles = {"fleiss": "Fleiss' kappa", "krippendorff": "Krippendorff's alpha", "gwet": gwet}
+    compared: list[Pair] = []
+    lines: list[str] = []
+    if annotations.has_identities:
+        compared = pairs(crowd)
+        _, lines = compare_models(annotations, models, lambda crowd: inferred(crowd).labels)
+    names = annotations.annotator_names.tolist()
+    classes = [shown(name, 24) for name in annotations.class_names.tolist()]
+    by_class = zip(
+        classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
+    )
     return {
         "overlap": overlap,
         "least_overlap": LEAST_OVERLAP,
         "kappa": measured["fleiss"],
-        "coefficients": [(text, measured[name]) for name, text in titles.items()],
+        "coefficients": [(text, measured[name]) for name, text in titles(scale).items()],
         "scale": scale,
+        "order": " < ".join(classes) if scale != "nominal" else "",
+        "by_class": list(by_class)[:MOST_CLASSES] if len(classes) > 1 else [],
+        "unanimous": int((statistics.item_agreement(counts) == 1).sum()),
         "numbers": scale == "nominal" and annotations.num_classes > 2 and numbers is not None,
         "least": [(names[p.first], names[p.second], *p[2:]) for p in compared[:MOST_PAIRS]],
         "pairs": len(compared),
         "many": MANY_SHARED,
-        "models": [name for name, human in zip(names, people, strict=True) if not human],
+        "models": [name for name in names if str(name) in models],
         "model_lines": lines,
     }
 
@@ -186,6 +197,7 @@ def _items(inference: Inference) -> dict[str, Any]:
                 "consensus": names[labels[rows[place]]],
                 "labels": votes(rows[place]),
                 "probability": probability[place],
+                "tied": int(inference.certainty.num_tied[rows[place]]),
             }
             for place in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
         ],

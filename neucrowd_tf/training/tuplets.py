@@ -453,17 +453,20 @@ class TupletModel(EncoderModel):
         uniforms = tf.random.stateless_uniform([size, width], seed=[0, size], dtype=tf.float64)
         tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
         embeddings = self.embed_rows(tuplets, training=False)
-        anchors = self.anchors(embeddings, tuplets, classes) if as_trained else embeddings[:, 0]
+        anchors = embeddings[:, 0]
+        if as_trained:
+            anchors = self.anchors(embeddings, tuplets, classes, training=False)
         return tf.reduce_mean(self.losses_to(anchors, embeddings, tuplets))
 
-    def anchors(self, embeddings: Any, tuplets: Any, classes: Any) -> Any:
+    def anchors(self, embeddings: Any, tuplets: Any, classes: Any, training: bool) -> Any:
         """Returns the anchors' embeddings `[batch, h]`; a subclass may replace them."""
         return embeddings[:, 0]
 
     def tuplet_losses(self, tuplets: Any, classes: Any, training: bool = True) -> Any:
         """Returns `-log p(positive | anchor)` of each tuplet `[batch]`, in float32."""
         embeddings = self.embed_rows(tuplets, training)
-        return self.losses_to(self.anchors(embeddings, tuplets, classes), embeddings, tuplets)
+        anchors = self.anchors(embeddings, tuplets, classes, training)
+        return self.losses_to(anchors, embeddings, tuplets)
 
     def losses_to(self, anchors: Any, embeddings: Any, tuplets: Any) -> Any:
         """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""

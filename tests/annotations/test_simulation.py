@@ -43,6 +43,32 @@ def test_mislabelling_is_truncated_normal() -> None:
     assert stats.kstest(rates, reference.cdf).pvalue > 0.01
 
 
+def test_mean_rate_keeps_the_order_of_annotators() -> None:
+    drawn, moved = (
+        1 - simulation.mislabelling_annotators(7, 2, 0, mean_rate=mean)[:, 0, 0]
+        for mean in (None, 0.171)
+    )
+    assert moved.mean() == pytest.approx(0.171, abs=1e-6)
+    assert (np.argsort(drawn) == np.argsort(moved)).all()
+
+
+def test_dependence_by_quadrature() -> None:
+    """Each annotator's rate stays; two err together as a bivariate normal says."""
+    rate, rho, size = 0.2, 0.5, 40_000
+    matrices = simulation.from_skills(np.full((2, 2), 1 - rate))
+    truth = np.arange(size) % 2
+    crowd = simulation.simulate(truth, matrices, 0, dependence=rho)
+    wrong = (crowd.labels.reshape(-1, 2) != truth[:, None]).astype(float)
+    cut = stats.norm.ppf(rate)
+    both = stats.multivariate_normal([0, 0], [[1, rho], [rho, 1]]).cdf([cut, cut])
+    assert np.allclose(wrong.mean(axis=0), rate, atol=0.01)
+    assert wrong.prod(axis=1).mean() == pytest.approx(both, abs=0.01)
+    independent = simulation.simulate(truth, matrices, 0)
+    assert simulation.simulate(truth, matrices, 0, dependence=0.0) == independent
+    with pytest.raises(DataError, match="dependence: expected 0 to less than 1"):
+        simulation.simulate(truth, matrices, 0, dependence=1.0)
+
+
 def test_class_skill_is_uniform() -> None:
     skill = np.einsum("rcc->rc", simulation.class_skill_annotators(2000, 2, 0)).ravel()
     assert stats.kstest(skill, stats.uniform(0.4, 0.5).cdf).pvalue > 0.01

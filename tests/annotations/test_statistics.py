@@ -51,25 +51,25 @@ def test_fleiss_kappa_by_hand() -> None:
     (3/8) = -1/3.
     """
     assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1]])) == pytest.approx(-1 / 3)
-    # A third instance with a single vote says nothing about agreement.
-    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1], [0, 1]])) == pytest.approx(-1 / 3)
+    # A third instance with a single vote counts only for the shares, (2 + 1 + 0) / 6 of class 0:
+    # P_e = 1/2, kappa = 0.
+    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1], [0, 1]])) == pytest.approx(0)
 
 
 def naive_kappa(counts: np.ndarray) -> float:
     rated = [row for row in counts.tolist() if sum(row) >= 2]
     agreement = []
-    labels = [c for row in rated for c, n in enumerate(row) for _ in range(n)]
+    shares = np.mean([np.array(row) / sum(row) for row in counts.tolist() if sum(row)], axis=0)
     for row in rated:
         given_labels = [c for c, n in enumerate(row) for _ in range(n)]
         pairs = list(itertools.permutations(given_labels, 2))
         agreement.append(sum(a == b for a, b in pairs) / len(pairs))
-    chance = sum((labels.count(c) / len(labels)) ** 2 for c in set(labels))
+    chance = (shares**2).sum()
     return (np.mean(agreement) - chance) / (1 - chance)
 
 
 def alpha_of(counts: np.ndarray) -> float:
-    size = counts.shape[1]
-    return statistics.agreement_coefficients(counts, np.eye(size))["krippendorff"]
+    return statistics.agreement_coefficients(counts)["krippendorff"]
 
 
 def naive_alpha(counts: np.ndarray) -> float:
@@ -94,8 +94,9 @@ def naive_alpha(counts: np.ndarray) -> float:
 def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
     rated = counts[counts.sum(axis=1) >= 2]
     kappa, alpha = statistics.fleiss_kappa(counts), alpha_of(counts)
-    if (rated.sum(axis=0) > 0).sum() < 2:
-        assert np.isnan(kappa) and np.isnan(alpha)
+    assert np.isnan(alpha) == ((rated.sum(axis=0) > 0).sum() < 2)
+    assert np.isnan(kappa) == (not len(rated) or (counts.sum(axis=0) > 0).sum() < 2)
+    if np.isnan(alpha) or np.isnan(kappa):
         return
     assert kappa == pytest.approx(naive_kappa(counts))
     assert alpha == pytest.approx(naive_alpha(counts))
@@ -111,7 +112,7 @@ def test_krippendorff_alpha_of_the_textbook() -> None:
 def test_perfect_and_undefined_agreement() -> None:
     assert statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
     assert alpha_of(np.array([[3, 0], [0, 3]])) == 1
-    for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]]):
+    for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]], [[2], [3]]):
         assert np.isnan(statistics.fleiss_kappa(np.array(counts)))
         assert np.isnan(alpha_of(np.array(counts)))
 

@@ -6,11 +6,13 @@ import json
 import pathlib
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import data  # noqa: F401  (registers the datasets)
 from data import cards, gsad
 from neucrowd_tf import registry
+from neucrowd_tf.annotations import statistics
 from neucrowd_tf.errors import DataError, UsageError
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]
@@ -100,6 +102,40 @@ def test_card_beside_the_paper(name: str, request: pytest.FixtureRequest) -> Non
     for statistic, tolerance in PRINTED[name].items():
         published = pytest.approx(dataset.card.paper[statistic], abs=tolerance + 1e-12)
         assert computed[statistic] == published, statistic
+
+
+def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
+    """Majority accuracy, variance of wrong votes and kappa of drawn crowds beside the file's."""
+    frame = pd.read_csv(data_dir / "neucrowd_syn" / "valid.csv", usecols=range(3))
+
+    def figures(votes, truth):
+        wrong = votes[np.arange(len(votes)), 1 - truth]
+        return (wrong < 3.5).mean(), wrong.var(), statistics.fleiss_kappa(votes)
+
+    positive = frame["votes"].to_numpy()
+    published = figures(
+        np.stack([7 - positive, positive], axis=1), frame["ground_truth"].to_numpy()
+    )
+    drawn = []
+    for seed in range(4):
+        dataset = registry.dataset("syn1").load(None, seed)
+        drawn.append(figures(dataset.annotations.vote_counts(), dataset.truth))
+    assert np.mean(drawn, axis=0) == pytest.approx(published, rel=0.08)
+
+
+def test_authors_files_of_syn(tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "neucrowd_syn"
+    folder.mkdir()
+    for piece in ("train", "valid", "test"):
+        rows = [f"{v > 3:d},{v},{v > 2:d},{v}.5,1" for v in range(8)]
+        (folder / f"{piece}.csv").write_text("\n".join(["label,votes,ground_truth,a,b", *rows]))
+    dataset = registry.dataset("neucrowd_syn").load(tmp_path)
+    assert dataset.truth.tolist() == dataset.test.labels.tolist() == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert dataset.validation.labels.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert dataset.features.shape == (8, 2) and not dataset.validation_is_truth
+    (folder / "test.csv").write_text("label,votes,ground_truth,a\n1,5,2,0\n")
+    with pytest.raises(DataError, match="expected 0 or 1 as ground_truth"):
+        registry.dataset("neucrowd_syn").load(tmp_path)
 
 
 def test_hotel_holds_votes(data_dir: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -42,7 +42,7 @@ def new(
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("anchor", ["mean", "sum", "none"])
+@pytest.mark.parametrize("anchor", ["mean", "sum", "embedding_sum", "none"])
 @pytest.mark.parametrize("weight_inside", [True, False])
 def test_loss_is_the_negative_log_posterior_of_the_positive(
     classes: int, anchor: str, weight_inside: bool
@@ -58,6 +58,9 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
         assert (labels[members[2:]] != labels[members[0]]).all()
         mine = [other[0] for other in rows if labels[other[0]] == labels[members[0]]]
         centre = sum(assurance[c] * embedded[c] for c in mine)
+        if anchor == "sum":  # definition 4 forms an example, which is then embedded
+            formed = sum(assurance[c] * model.instances[c] for c in mine)
+            centre = model.embed(np.asarray(formed)[None])[0]
         if anchor == "mean":
             centre = centre / sum(assurance[c] for c in mine)
         elif anchor == "none":
@@ -71,6 +74,25 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
                 else assurance[member] * np.exp(3.0 * relevance)
             )
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
+
+
+def test_figures_of_the_sampling_network_by_hand() -> None:
+    model, _, method, _ = new(pool_factor=2)
+    batch = method.batch_size
+    size = 1024 // batch * batch
+    uniforms = tf.random.stateless_uniform([size, 4], seed=[1, size], dtype=tf.float64)
+    tuplets, which = model.index.draw(uniforms, tf.constant(model.index.cumulative(None)))
+    parts = [(tuplets[i : i + batch], which[i : i + batch]) for i in range(0, size, batch)]
+    losses = np.concatenate([model.tuplet_losses(*part, training=False) for part in parts])
+    scores = model.hardness(model.sampler, tuplets, training=False).numpy()
+    kept = losses[np.argsort(-scores, kind="stable")[: size // 2]].mean()
+    most = np.sort(losses)[size // 2 :].mean()
+    figures = model.figures(batch)
+    assert figures["hardness_correlation"] == pytest.approx(np.corrcoef(scores, losses)[0, 1], 1e-3)
+    assert figures["selected_loss_ratio"] == pytest.approx(kept / losses.mean(), rel=1e-4)
+    share = (kept - losses.mean()) / (most - losses.mean())
+    assert figures["selected_oracle_share"] == pytest.approx(share, rel=1e-3)
+    assert 0 < figures["anchor_spread"] < 1
 
 
 def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:

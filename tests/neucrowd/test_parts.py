@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.robust_anchor import robust_anchor
+from neucrowd_tf.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
 from neucrowd_tf.nn.encoders import build_encoder
@@ -94,26 +94,26 @@ def test_robust_anchor_by_hand() -> None:
     batch = map(tf.constant, ([[1.0, 0.0], [0.0, 2.0]], [0.2, 0.6], [0, 0]))
     anchors, assurance, classes = batch
     for reduction, expected in (("sum", [0.2, 1.2]), ("mean", [0.25, 1.5]), ("scaled", [0.1, 0.6])):
-        result = robust_anchor(anchors, assurance, classes, 1, reduction=reduction)
-        np.testing.assert_allclose(result, [expected] * 2, rtol=1e-5)
+        result = robust_anchors(anchors, assurance, classes, 1, reduction=reduction)
+        np.testing.assert_allclose(result, [expected], rtol=1e-5)
 
 
 def test_robust_anchor_against_naive_loop() -> None:
     rng = np.random.default_rng(0)
     anchors, assurance = rng.normal(size=(20, 3)), rng.uniform(0.1, 1, 20)
     classes = rng.integers(0, 3, 20)
-    result = robust_anchor(*map(tf.constant, (anchors, assurance, classes)), 3).numpy()
-    for t in range(20):
-        rows = [j for j in range(20) if classes[j] == classes[t]]
+    result = robust_anchors(*map(tf.constant, (anchors, assurance, classes)), 3).numpy()
+    for c in range(3):
+        rows = [j for j in range(20) if classes[j] == c]
         expected = sum(assurance[j] * anchors[j] for j in rows) / sum(assurance[j] for j in rows)
-        np.testing.assert_allclose(result[t], expected, rtol=1e-4)
+        np.testing.assert_allclose(result[c], expected, rtol=1e-4)
 
 
 def test_robust_anchor_is_a_convex_combination_and_finite_for_ties() -> None:
     anchors = tf.constant(np.random.default_rng(1).uniform(2, 3, (8, 4)))
     classes = tf.zeros(8, tf.int32)
     for assurance in (tf.zeros(8, tf.float64), tf.constant(np.linspace(0, 1, 8))):
-        result = robust_anchor(anchors, assurance, classes, 1).numpy()
+        result = robust_anchors(anchors, assurance, classes, 1).numpy()
         assert np.isfinite(result).all() and result.min() >= 2 and result.max() <= 3
 
 

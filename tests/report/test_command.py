@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.relabel import main as relabel
 from neucrowd_tf.report.__main__ import main
 
 
@@ -86,3 +90,109 @@ def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1
     assert main([f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
+
+
+CASES = {
+    "ordinal": "task,A,B,C,D\nu1,1,1,,1\nu2,2,2,3,2\nu3,3,3,3,3\nu4,3,3,3,3\nu5,2,2,2,2\nu6,1,2,3,4"
+    "\nu7,4,4,4,4\nu8,1,1,2,1\nu9,2,2,2,2\nu10,,5,5,5\nu11,,,1,1\nu12,,3,,\n",
+    "votes": "item,votes_1,votes_3\nt0,0,5\nt1,0,4\nt2,0,4\nt3,0,4\nt4,1,4\n",
+    "texts": "task,worker,label\n"
+    + "".join(f"{i},{w},{x}\n" for i in range(4) for w, x in zip("abc", "lmh", strict=True)),
+    "one": "task,worker,label\n" + "".join(f"{i},{w},high\n" for i in range(3) for w in "abc"),
+    "ten": "task,worker,label\n"
+    + "".join(f"{i},{w},{(i + k * i) % 10 + 1}\n" for i in range(40) for k, w in enumerate("abc")),
+    "halves": "task,worker,label\n"
+    + "".join(f"{i},{w},{1 + (i * k) % 3 / 2}\n" for i in range(40) for k, w in enumerate("abc")),
+}
+
+
+def _reported(tmp_path: Path, name: str, *flags: str) -> tuple[int, str, dict[str, float]]:
+    """Returns the exit code, the page, and the coefficients in the file."""
+    (tmp_path / "a.csv").write_text(CASES[name])
+    files = [f"--output={tmp_path / 'p.html'}", f"--agreement={tmp_path / 'agreement'}"]
+    code = main([f"--annotations={tmp_path / 'a.csv'}", *files, *flags])
+    if code:
+        assert not (tmp_path / "agreement").exists()
+        return code, "", {}
+    table = (tmp_path / "agreement" / "coefficients.csv").read_text().splitlines()[1:]
+    values = {row.split(",")[0]: float(row.split(",")[2] or "nan") for row in table}
+    return code, html.unescape((tmp_path / "p.html").read_text(encoding="utf-8")), values
+
+
+def test_krippendorffs_example_in_a_file(tmp_path: Path) -> None:
+    flags = ["--scale=ordinal", "--label_column=A,B,C,D"]
+    _, page, values = _reported(tmp_path, "ordinal", *flags)
+    assert values["Krippendorff's alpha"] == pytest.approx(0.815, abs=5e-4)
+    assert values["percent agreement"] == pytest.approx(0.818, abs=5e-4)
+    assert "The order of the classes is 1 < 2 < 3 < 4 < 5." in page
+    for piece in ("class against all others", "0.815", "<td>percent agreement</td>"):
+        assert piece in page
+    pairs = (tmp_path / "agreement" / "pairs.csv").read_text().splitlines()
+    assert len(pairs) == 7
+
+
+def test_vote_counts_have_agreement(tmp_path: Path) -> None:
+    _, page, values = _reported(tmp_path, "votes")
+    assert values["Fleiss' kappa"] == pytest.approx(-1 / 24)
+    assert "−0.042" in page and "Pairs are not compared" not in page
+    assert not (tmp_path / "agreement" / "pairs.csv").exists()
+
+
+def test_an_order_of_texts_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _reported(tmp_path, "texts", "--scale=ordinal")[0] == 2
+    error = capsys.readouterr().err
+    assert "Name h,l,m from the least to the most" in error and "--classes=LEAST" in error
+    assert _reported(tmp_path, "texts", "--scale=interval")[0] == 2
+    _, page, first = _reported(tmp_path, "texts", "--scale=ordinal", "--classes=l,m,h")
+    assert "The order of the classes is l < m < h." in page
+    _, page, other = _reported(tmp_path, "texts", "--scale=ordinal", "--classes=m,l,h")
+    assert "The order of the classes is m < l < h." in page
+    assert other["Gwet's AC2"] == pytest.approx(first["Gwet's AC2"])  # one of each, whatever order
+    assert _reported(tmp_path, "texts")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [("ten", "1 < 2 < 3 < 4 < 5 < 6 < 7 < 8 < 9 < 10"), ("halves", "1 < 1.5 < 2")],
+)
+def test_numbers_have_their_order(tmp_path: Path, name: str, order: str) -> None:
+    _, page, values = _reported(tmp_path, name, "--scale=ordinal")
+    assert f"The order of the classes is {order}." in page
+    assert values != _reported(tmp_path, name, "--scale=interval")[2]
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_class_prints_no_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, page, values = _reported(tmp_path, "one")
+    assert code == 0 and "warning" not in capsys.readouterr().err.lower()
+    assert values["percent agreement"] == 1 and np.isnan(values["Fleiss' kappa"])
+    assert "nan" not in page.lower()
+
+
+def test_texts_of_items_and_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = {0: ["yes", "no"], **{task: ["yes" if task % 2 else "no"] * 3 for task in range(1, 7)}}
+    result = [
+        {
+            "id": task,
+            "data": {"text": f"the text <{task}>"},
+            "annotations": [
+                {
+                    "completed_by": who,
+                    "result": [{"from_name": "s", "type": "choices", "value": {"choices": [name]}}],
+                }
+                for who, name in enumerate(names)
+            ],
+        }
+        for task, names in labels.items()
+    ]
+    (tmp_path / "e.json").write_text(json.dumps(result))
+    output = tmp_path / "p.html"
+    assert main([f"--annotations={tmp_path / 'e.json'}", f"--output={output}"]) == 0
+    page = output.read_text(encoding="utf-8")
+    assert "the text &lt;0&gt;" in page and "tie of 2" in page
+    # The interval of the expected accuracy is on its tile.
+    tile = r"<b>0\.\d+</b><span>\[0\.\d+, [01]\.\d+\]<br></span><span>expected"
+    assert re.search(tile, page)
+    assert relabel([f"--annotations={tmp_path / 'e.json'}", "--budget=2"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert any(row.endswith(",the text <0>") for row in rows)

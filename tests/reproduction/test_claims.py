@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from scipy import stats
+from scipy.special import expit
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claims, page
-from reproduction.claims import Claim, Ours, gain_verdict, value_verdict
+from reproduction.claims import Claim, Ours
+from reproduction.verdicts import gain_verdict, prediction_interval, value_verdict
 
 CLAIMS = claims.read()
 METHODS = Path(__file__).resolve().parents[2] / "docs" / "methods"
@@ -23,11 +27,9 @@ HEAD = (
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
 def test_figures_and_verdict_follow_from_the_table(claim: Claim) -> None:
     assert claims.recompute(claim) == claim
-    if claim.suite:
-        assert claim.suite in {suite.name for suite in claims.SUITES}
-        assert claim.made_by
-    else:  # a reading: its evidence stands in the note
-        assert claim.note and claim.verdict == claims.READING
+    assert bool(claim.suite) == bool(claim.made_by)
+    if claim.verdict == claims.READING:  # its evidence stands in the note
+        assert claim.note and claim.own
 
 
 def test_updating_is_idempotent() -> None:
@@ -37,78 +39,112 @@ def test_updating_is_idempotent() -> None:
 
 def test_prediction_interval_by_hand() -> None:
     # t(9, .975) = 2.262157; sqrt(1.1) = 1.048809.
-    interval = claims.prediction_interval(0.85, 0.01, 10)
-    assert interval.high - 0.85 == pytest.approx(2.262157 * 0.01 * 1.048809, rel=1e-5)
-    assert claims.prediction_interval(0.85, float("nan"), 1).low != 0.85
+    one = prediction_interval(0.85, 0.01, 10, share=False)
+    assert one.high - 0.85 == pytest.approx(2.262157 * 0.01 * 1.048809, rel=1e-5)
+    # On the log odds of .85 (1.734601) the same half-width is divided by .85 * .15.
+    share = prediction_interval(0.85, 0.01, 10)
+    assert share.low == pytest.approx(expit(1.734601 - 0.023726 / 0.1275), rel=1e-5)
+    # Five runs of theirs with a deviation of .02: sqrt(.01**2/10 + .02**2/5) = .009487, Welch's
+    # 4.8 degrees of freedom.
+    five = prediction_interval(0.85, 0.01, 10, averaged=5, published_deviation=0.02, share=False)
+    freedom = 9e-5**2 / (1e-5**2 / 9 + 8e-5**2 / 4)
+    assert five.high - 0.85 == pytest.approx(stats.t.ppf(0.975, freedom) * 9e-5**0.5, rel=1e-6)
+    assert prediction_interval(0.85, float("nan"), 1).low != 0.85
+    assert prediction_interval(0.99, 0.05, 10).high < 1
 
 
 @pytest.mark.parametrize(
-    ("printed", "interval", "runs", "verdict"),
+    ("published", "interval", "runs", "verdict"),
     [
-        (0.87, (0.85, 0.83, 0.87), 10, "within"),
-        (0.88, (0.85, 0.83, 0.87), 10, "below"),
-        (0.82, (0.85, 0.83, 0.87), 10, "above"),
-        (0.82, (0.85, 0.83, 0.87), 9, "above, fewer than ten seeds"),
-        (0.88, (0.85, 0.819, 0.881), 10, "cannot be told"),
-        (0.88, (0.85, float("nan"), float("nan")), 1, "cannot be told, fewer than ten seeds"),
-        (0.8504, (0.85, 0.85, 0.85), 10, "within"),  # runs without randomness
-        (0.8506, (0.85, 0.85, 0.85), 10, "below"),
+        (0.87, (0.85, 0.83, 0.87), 10, "yes"),
+        (0.88, (0.85, 0.83, 0.87), 10, "no, below"),
+        (0.82, (0.85, 0.83, 0.87), 9, "no, above, provisional"),
+        (0.871, (0.718, 0.687, 0.749), 10, "no, below"),
+        (0.88, (0.85, 0.819, 0.881), 10, "unclear"),
+        (0.88, (0.85, float("nan"), float("nan")), 1, "unclear, provisional"),
+        (0.8504, (0.85, 0.85, 0.85), 10, "yes"),  # runs without randomness
+        (0.8506, (0.85, 0.85, 0.85), 10, "no, below"),
         (None, (0.85, 0.83, 0.87), 10, "measured"),
     ],
 )
 def test_value_verdicts(
-    printed: float | None, interval: tuple[float, ...], runs: int, verdict: str
+    published: float | None, interval: tuple[float, ...], runs: int, verdict: str
 ) -> None:
-    assert value_verdict(printed, Interval(*interval), runs) == verdict
+    assert value_verdict(published, Interval(*interval), runs) == verdict
 
 
 @pytest.mark.parametrize(
-    ("interval", "verdict"),
+    ("interval", "published", "margin", "verdict"),
     [
-        ((0.02, 0.01, 0.03), "holds"),
-        ((-0.02, -0.03, -0.01), "reversed"),
-        ((0.01, -0.01, 0.03), "not shown"),
-        ((0.01, -0.03, 0.05), "cannot be told"),
+        ((0.02, 0.01, 0.03), None, 0, "yes"),
+        ((0.02, 0.01, 0.03), 0.02, 0, "yes"),
+        ((0.02, 0.01, 0.03), 0.05, 0, "yes, smaller"),
+        ((0.02, 0.01, 0.03), 0.005, 0, "yes, larger"),
+        ((-0.02, -0.03, -0.01), 0.02, 0, "no, reversed"),
+        ((-0.02, -0.03, -0.01), None, 0.04, "yes"),
+        ((0.01, -0.01, 0.03), 0.05, 0, "no"),
+        ((0.01, -0.01, 0.03), 0.02, 0, "unclear"),
+        ((0.002, -0.004, 0.008), None, 0, "no"),
+        ((0.01, -0.03, 0.05), None, 0, "unclear"),
     ],
 )
-def test_gain_verdicts(interval: tuple[float, ...], verdict: str) -> None:
-    assert gain_verdict(Interval(*interval), 10) == verdict
-    assert gain_verdict(Interval(*interval), 5) == verdict + claims.FEWER
+def test_gain_verdicts(
+    interval: tuple[float, ...], published: float | None, margin: float, verdict: str
+) -> None:
+    assert gain_verdict(Interval(*interval), 10, published, margin) == verdict
+    assert gain_verdict(Interval(*interval), 5, published, margin) == verdict + ", provisional"
 
 
 def test_gains_are_paired_by_seed_and_the_wider_interval_counts(tmp_path: Path) -> None:
     (tmp_path / "neucrowd_table2.csv").write_text(
         HEAD
         + "hotel,neucrowd,accuracy,0.8,0.1,3,0.2,0.1,0.3,-0.5,0.1\n"
-        + "hotel,softprob,accuracy,0.8,0,3,,,,,\nhotel,mv_lr,accuracy,0.8,0,3,,,,,\n"
+        + "hotel,softprob,accuracy,0.6,0,3,,,,,\nhotel,mv_lr,accuracy,0.8,0,3,,,,,\n"
     )
-    claim = Claim("n", "NeuCrowd", "table 2", "c", "hotel", "neucrowd_table2", "neucrowd")
+    claim = Claim(
+        *("n", "NeuCrowd", "table 2", "c"), data="hotel", suite="neucrowd_table2", row="neucrowd"
+    )
     over = dataclasses.replace(claim, control="mv_lr")
-    # Without values by seed the table's own gain counts, and only over the suite's baseline.
-    assert claims.recompute(over, tmp_path).ours == Ours(0.2, -0.5, 0.3, 3)
-    # The baseline's gain over a row is the opposite of the row's.
-    other = dataclasses.replace(claim, row="mv_lr", control="neucrowd")
-    assert claims.recompute(other, tmp_path).ours == Ours(-0.2, -0.3, 0.5, 3)
-    with pytest.raises(DataError, match="no gain over softprob"):
-        claims.recompute(dataclasses.replace(claim, control="softprob"), tmp_path)
+    # Without values by seed the gain is that of unpaired runs, with Welch's interval.
+    unpaired = claims.recompute(over, tmp_path).ours
+    assert unpaired is not None and (unpaired.mean, unpaired.runs) == (0.0, 3)
+    assert unpaired.high == pytest.approx(stats.t.ppf(0.975, 2) * 0.1 / 3**0.5, abs=1e-5)
+    with pytest.raises(DataError, match="has no row with runs of hotel/absent"):
+        claims.recompute(dataclasses.replace(claim, control="absent"), tmp_path)
     (tmp_path / "neucrowd_table2_seeds.csv").write_text(
         "dataset,method,metric,seed,value\n"
         + "".join(
             f"hotel,{method},accuracy,{seed},{value}\n"
-            for method, values in {"neucrowd": (0.9, 0.7, 0.8), "softprob": (0.8, 0.5, 0.5)}.items()
+            for method, values in {
+                "neucrowd": (0.9, 0.7, 0.8),
+                "softprob": (0.8, 0.5, 0.5),
+                "mv_lr": (0.8, 0.8, 0.8),
+            }.items()
             for seed, value in enumerate(values, 20000)
         )
     )
     ours = claims.recompute(dataclasses.replace(claim, control="softprob"), tmp_path).ours
     # Gains .1, .2, .3: mean .2, sd .1, t(2) = 4.303, half-width .248.
     assert ours is not None and (ours.mean, ours.low, ours.high) == (0.2, -0.04841, 0.44841)
-    assert (ours.runs, ours.seeds, ours.worst) == (3, "20000-20002", 0.1)
-    value = claims.recompute(claim, tmp_path).ours
-    assert value is not None and value.worst == 0.7
+    assert (ours.runs, ours.seeds, ours.published) == (3, "20000-20002", 0.021)
+    # Over the suite's baseline the table has an interval over seeds and instances, which is wider.
+    assert claims.recompute(over, tmp_path).ours == Ours(
+        0.0, -0.5, 0.24841, 3, "20000-20002", published=None
+    )
+    # Of several controls the smallest gain is shown, and all are counted.
+    both = claims.recompute(dataclasses.replace(claim, control=["softprob", "mv_lr"]), tmp_path)
+    assert both.verdict == "unclear, leads 0 of 2, provisional"
+    assert both.ours is not None and (both.ours.over, both.ours.leads) == ("mv_lr", "0 of 2")
+    # With a control for each row gains are averaged.
+    zipped = dataclasses.replace(claim, row=["neucrowd", "mv_lr"], control=["softprob", "mv_lr"])
+    mean = claims.recompute(zipped, tmp_path).ours
+    assert mean is not None and mean.mean == 0.1
+    less = claims.recompute(dataclasses.replace(claim, control="softprob", less=True), tmp_path)
+    assert less.ours is not None and less.ours.mean == -0.2
 
 
 def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> None:
-    claim = Claim("n", "NeuCrowd", "table 2", "c", "hotel", "s", "neucrowd")
+    claim = Claim("n", "NeuCrowd", "table 2", "c", data="hotel", suite="s", row="neucrowd")
     with pytest.raises(DataError, match="has no row"):
         claims.recompute(claim, tmp_path)
     (tmp_path / "s.csv").write_text(HEAD + "hotel,neucrowd,accuracy,0.8,0.1,1,,,,,\n")
@@ -119,8 +155,39 @@ def test_tables_that_lack_a_row_or_contradict_their_seeds(tmp_path: Path) -> Non
         claims.recompute(claim, tmp_path)
 
 
+def test_figures_are_compared_by_their_lines(tmp_path: Path) -> None:
+    claim = Claim(
+        "n", "DASC", "figure 4", "c", data="d", suite="f", row="dasc", control="ce", panel="p"
+    )
+    (tmp_path / "f.csv").write_text(
+        "panel,line,round,mean,sd,runs\np,dasc,1,0.5,0,10\np,dasc,2,0.9,0.2,10\np,ce,1,0.4,0,10\n"
+        "p,ce,2,0.8,0.2,10\n"
+    )
+    result = claims.recompute(dataclasses.replace(claim, command="x"), tmp_path)
+    assert result.ours is not None and result.ours.mean == 0.1 and result.verdict == "unclear"
+    first = claims.recompute(dataclasses.replace(claim, command="x", x=1.0), tmp_path)
+    assert first.verdict == "yes"
+    with pytest.raises(DataError, match="has no line 'dasc' of 'p' at 3"):
+        claims.recompute(dataclasses.replace(claim, x=3.0), tmp_path)
+
+
+def test_main_claims_fit_a_page() -> None:
+    papers = Counter(claim.paper for claim in CLAIMS if claim.headline)
+    assert set(papers) == set(list(page.PAPERS.values())[:5]) and max(papers.values()) <= 8
+    assert not any(claim.headline and claim.own for claim in CLAIMS)
+    words = {claim.verdict.partition(",")[0] for claim in CLAIMS if not claim.own}
+    absent = {"private data", "data not available", "not measured"}
+    assert words <= {"yes", "no", "unclear"} | absent
+
+
+def test_pages_are_current(repository: Path) -> None:
+    assert (repository / "RESULTS.md").read_text(encoding="utf-8") == page.page(claims.RESULTS)
+    for name, text in page.paper_pages(claims.RESULTS).items():
+        assert (repository / "docs" / "results" / name).read_text(encoding="utf-8") == text
+
+
 @pytest.mark.parametrize("name", ["neucrowd", "rll", "dasc", "crowding", "iced"])
 def test_the_page_of_a_method_has_the_claims(name: str) -> None:
     text = (METHODS / f"{name}.md").read_text(encoding="utf-8")
-    assert "\n| claim |" in text
+    assert "\n| verdict |" in text
     assert text == page.method_page(text, page.PAPERS[name]), "run make results"

@@ -12,9 +12,9 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError
 from reproduction import catalogue, run
+from reproduction.printed import Figure
 from reproduction.suite import Case, Suite
 from reproduction.table import Cell, markdown, write_seeds
-from reproduction.verdicts import FEWER, UNTOLD
 
 SUITE = """
 [mine]
@@ -28,30 +28,33 @@ cases = [{ seeds = 2 }, { setting = "low", methods = "mean", shift = 0.1, seeds 
 
 
 @pytest.mark.parametrize(
-    ("values", "paper", "verdict"),
-    # Ten values .80 and .82 by turns: mean .81, sd .0105, t(9) = 2.262: .81 +- .0250.
+    ("values", "published", "verdict"),
+    # Ten values .80 and .82 by turns: mean .81, sd .0105, t(9) = 2.262; half-width of one run
+    # .0250, which is .1625 in log odds: [.784, .834]. Of five runs: .0131: [.797, .823].
     [
-        ((0.80, 0.82) * 5, 0.83, "within"),
-        ((0.80, 0.82) * 5, 0.84, "below"),
-        ((0.80, 0.82) * 5, 0.78, "above"),
-        ((0.80, 0.83) * 5, 0.81, UNTOLD),  # .0374
-        ((0.81, 0.811, 0.809), 0.81, "within" + FEWER),
-        ((0.81,) * 10, 0.8104, "within"),
+        ((0.80, 0.82) * 5, Figure(0.83), "yes"),
+        ((0.80, 0.82) * 5, Figure(0.84), "no, below"),
+        ((0.80, 0.82) * 5, Figure(0.78), "no, above"),
+        ((0.80, 0.82) * 5, Figure(0.83, runs=5), "no, below"),
+        ((0.80, 0.83) * 5, Figure(0.81), "unclear"),  # .0374
+        ((0.80, 0.83) * 5, Figure(0.90), "no, below"),  # outside, however wide
+        ((0.81, 0.811, 0.809), Figure(0.81), "yes, provisional"),
+        ((0.81,) * 10, Figure(0.8104), "yes"),
         ((0.81,) * 10, None, ""),
     ],
 )
-def test_verdict_by_hand(values: tuple[float, ...], paper: float | None, verdict: str) -> None:
-    cell = Cell("d", "m", "accuracy", paper, values)
+def test_verdict_by_hand(values: tuple[float, ...], published: Figure | None, verdict: str) -> None:
+    cell = Cell("d", "m", "accuracy", published, values)
     assert cell.verdict == verdict and cell.worst == min(values)
-    if values == (0.80, 0.82) * 5:
-        assert cell.row()["one_run_low"] == "0.784991"
-        shown = markdown(Suite("s", "S", ()), [cell], "x")
-        assert f"[0.785, 0.835] (0.800) | {verdict} |" in shown
+    if published == Figure(0.83) and len(set(values)) == 2:
+        assert cell.row()["predicted_low"] == "0.783725"
+        shown = markdown(Suite("s", "S", ()), [cell.row()], "x")
+        assert f"| 0.810 [0.784, 0.834] (10) | {verdict} |" in shown
 
 
 def test_folds_are_one_value_per_seed(tmp_path: Path) -> None:
     runs = ((0, "fold-0"), (0, "fold-1"), (1, "fold-0"), (1, "fold-1"))
-    cell = Cell("d", "m", "accuracy", 0.7, (0.6, 0.8, 0.5, 0.7), 2, runs=runs)
+    cell = Cell("d", "m", "accuracy", Figure(0.7), (0.6, 0.8, 0.5, 0.7), 2, runs=runs)
     assert cell.by_seed == pytest.approx((0.7, 0.6)) and cell.worst == pytest.approx(0.6)
     assert Cell("d", "m", "log_loss", None, (0.6,)).worst is None
     write_seeds(tmp_path / "s.csv", [cell])

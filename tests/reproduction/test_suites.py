@@ -13,27 +13,14 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
-from neucrowd_tf.io.files.json import read_json, write_json
-from reproduction import catalogue, claims, figures, page, printed, run, smoke
+from neucrowd_tf.io.files.json import read_json
+from reproduction import catalogue, figures, page, printed, run, smoke
 from reproduction.suite import Case, Suite
-from reproduction.table import ABOVE, BELOW, NO_FIGURE, PRIVATE_DATA, REPRODUCED, Cell
-
-
-@pytest.mark.parametrize(
-    ("paper", "status"),
-    # Values .80, .82, .84: mean .82, sd .02, t(2) = 4.303, half-width 4.303 * .02 / sqrt(3) =
-    # .0497: [.770, .870].
-    [(0.82, REPRODUCED), (0.86, REPRODUCED), (0.88, BELOW), (0.76, ABOVE), (None, NO_FIGURE)],
-)
-def test_status_follows_the_interval(paper: float | None, status: str) -> None:
-    cell = Cell("labelme", "crowd_layer", "accuracy", paper, (0.80, 0.82, 0.84))
-    mean, low, high = cell.interval
-    assert (round(mean, 3), round(low, 3), round(high, 3)) == (0.82, 0.77, 0.87)
-    assert cell.status == status
+from reproduction.table import COLUMNS, PRIVATE_DATA, Cell, write_csv
 
 
 def test_a_private_dataset_is_never_substituted() -> None:
-    assert Cell("oral", "neucrowd", "accuracy", 0.865, ()).status == PRIVATE_DATA
+    assert Cell("oral", "neucrowd", "accuracy", printed.Figure(0.865), ()).verdict == PRIVATE_DATA
 
 
 def test_every_printed_row_is_in_its_suite_or_cannot_be_had() -> None:
@@ -66,37 +53,27 @@ def test_tables_have_every_printed_cell() -> None:
     }
 
 
-def test_page_needs_tables(tmp_path: pathlib.Path) -> None:
+def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
     with pytest.raises(DataError, match="received none"):
         page.page(tmp_path)
-    record = {
-        "outcomes": {REPRODUCED: 3, BELOW: 1, "skipped: x": 2},
-        "revisions": {"a" * 40: 5, "b" * 40 + "+changes": 1},
-        "failures": ["k=3/x: it broke"],
-    }
-    write_json(tmp_path / "neucrowd_table3.json", record)
-    (tmp_path / "neucrowd_table3.md").write_text("## NeuCrowd, table 3\n")
-    for name in ("neucrowd_table3.csv", "neucrowd_table3_curve.png", "neucrowd_table30.png"):
+    figure = printed.Figure(0.85)
+    table = [
+        Cell("hotel", "neucrowd", "accuracy", figure, (0.84, 0.85, 0.86) * 4),
+        Cell("hotel", "neucrowd", "auc", figure, (0.5,) * 12),
+        Cell("oral", "neucrowd", "accuracy", figure, ()),
+        Cell("hotel", "plain", "accuracy", None, (0.9,)),
+    ]
+    write_csv(tmp_path / "neucrowd_table3.csv", table)
+    for name in ("neucrowd_table3_curve.png", "neucrowd_table30.png"):
         (tmp_path / name).write_text("")
-    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in page.page(tmp_path).splitlines()
-    (tmp_path / "NOTES.md").write_text(
-        f"By hand: [a](../docs/a.md), [b](b.md#c), [d](https://d.e)\n\n{page.COUNTS}\n"
-    )
     text = page.page(tmp_path)
-    assert "By hand: [a](docs/a.md), [b](results/b.md#c), [d](https://d.e)" in text.splitlines()
-    assert "| NeuCrowd | 6 | 3 | 1 | 2 |" in text and page.COUNTS not in text
-    assert "--suite=dasc_table2" in text
+    assert "| NeuCrowd | 3 | 1 | 1 | 1 |" in text.splitlines()
     text = page.paper_pages(tmp_path)["neucrowd.md"]
-    assert "`aaaaaaaaaaaa` (5), `bbbbbbbbbbbb+changes` (1)" in text and "it broke" in text
+    assert "| hotel | neucrowd | 0.850 | 0.850 [0.829, 0.869] (12) | yes | 0.850 |" in text
+    assert "| oral |" not in text and "| plain |" not in text
     assert "](../../results/neucrowd_table3_curve.png)" in text and "table30" not in text
-    assert "[neucrowd_table3.csv](../../results/neucrowd_table3.csv)" in text
-
-
-def test_a_claim_has_a_row_with_one_word() -> None:
-    rows = claims.read()
-    table = [line for line in page.at_a_glance(rows) if line.startswith("| ")]
-    verdicts = [line.strip("| ").split(" | ")[-1] for line in table if "| verdict" not in line]
-    assert len(verdicts) == len(rows) and all(" " not in word for word in verdicts)
+    assert "[neucrowd_table3.csv](neucrowd_table3.csv): NeuCrowd, table 3" in page.readme(tmp_path)
+    assert COLUMNS.index("verdict") > COLUMNS.index("published")
 
 
 def test_a_file_of_suites(tmp_path: pathlib.Path) -> None:

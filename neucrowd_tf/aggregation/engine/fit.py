@@ -22,6 +22,7 @@ from neucrowd_tf.aggregation.engine.shards import RECORD, Shards, make_shards
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
+from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -262,8 +263,8 @@ def write_labels(
 ) -> np.ndarray:
     """Writes a shard's labels and probabilities.
 
-    The columns are `task,label,probability,num_labels` and `p_<class>` for each class. Of equally
-    probable classes the first is the label.
+    The columns are `task,label,probability,num_labels,num_tied` and `p_<class>` for each class. Of
+    equally probable classes, whose number is `num_tied`, the first is the label.
 
     Args:
         shards: the annotations.
@@ -288,6 +289,7 @@ def write_labels(
         "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
         "probability": probas[np.arange(len(best)), best],
         "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
+        "num_tied": top_classes(probas).sum(axis=1).astype(np.int32),
     }
     if pa.types.is_integer(names.type):
         columns["label"] = names.take(pa.array(best))
