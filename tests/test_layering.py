@@ -316,7 +316,7 @@ def test_public_names() -> None:
         "CrowdInG",
         "ICED",
     }
-    assert public <= set(neucrowd_tf.__all__) and public <= set(dir(neucrowd_tf))
+    assert public <= set(neucrowd_tf.__all__) and dir(neucrowd_tf) == sorted(neucrowd_tf.__all__)
     for name in sorted(public):
         assert getattr(neucrowd_tf, name).__name__ == name
     with pytest.raises(AttributeError, match="NeuCrowds"):
