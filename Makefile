@@ -86,6 +86,7 @@ results: $(STAMP)
 
 # Every generated page.
 pages: results
+	$(BIN)/python docs/index.py
 	$(BIN)/python docs/flags.py
 	$(BIN)/python docs/data_formats.py
 	$(BIN)/python docs/parameters.py
