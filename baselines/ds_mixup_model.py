@@ -18,6 +18,8 @@ class MixupModel(TargetModel):
         alpha: of the coefficients' Beta distribution.
     """
 
+    whole_batch = True
+
     def __init__(self, *args: Any, alpha: float) -> None:
         super().__init__(*args)
         self.alpha = alpha

@@ -78,6 +78,8 @@ class MaxMIGModel(InstanceModel):
         num_annotators, num_classes: R and C.
     """
 
+    whole_batch = True
+
     def __init__(
         self,
         classifier: keras.Model,

@@ -12,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
+from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.tuplets import EncoderModel, TupletIndex
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class MarginModel(EncoderModel):
         self.built = True
 
     def batch_losses(self, data: Any) -> Any:
-        rows, _ = self.index.draw(data, self._cumulative)
+        rows = share_of(self.index.draw(data, self._cumulative)[0])
         embeddings = self.embed_rows(rows, training=True)
         squared = tf.reduce_sum(tf.square(embeddings[:, 1:] - embeddings[:, :1]), axis=-1)
         if self.objective == "triplet":

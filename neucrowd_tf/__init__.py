@@ -7,10 +7,7 @@ methods that train networks import TensorFlow.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING, Any
-
-from neucrowd_tf.stopping import end_at_signals
 
 if TYPE_CHECKING:
     from neucrowd_tf.aggregation import BWA as BWA
@@ -50,9 +47,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-if sys.argv[:1] == ["-m"]:  # python -m neucrowd_tf, which can be stopped while it loads
-    end_at_signals()
-
 # The public names of each module.
 _MODULES = {
     "aggregation": "BWA Consensus Crowdlab DawidSkene EBCC Glad GoldMajorityVote IBCC"
@@ -86,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

@@ -10,8 +10,12 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.commands.command_line import PROBLEM, run, say
 from neucrowd_tf.stopping import end_at_signals
+
+if __name__ == "__main__":
+    end_at_signals()  # also while the rest loads
+
+from neucrowd_tf.commands.command_line import PROBLEM, run, say
 
 RUN = "run"
 # Each command's module, and what it does.

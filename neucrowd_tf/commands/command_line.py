@@ -16,6 +16,7 @@ from typing import Annotated, TextIO, TypeVar
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
+from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
 
 Flags = TypeVar("Flags")
@@ -53,7 +54,9 @@ def run_command(
         name: how the command is called, for its help.
         argv: the flags; None for those of this process.
     """
-    return run(lambda: command(parse(kind, sys.argv[1:] if argv is None else argv, name)))
+    flags = sys.argv[1:] if argv is None else argv
+    RUNNING.set((*name.split()[1:], *flags))
+    return run(lambda: command(parse(kind, flags, name)))
 
 
 def run(command: Callable[[], Iterable[str] | int | None]) -> int:

@@ -166,7 +166,7 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
     def _build(self, data: TrainingData) -> Network:
         import keras
 
-        from neucrowd_tf.crowd.bases import Standardise
+        from neucrowd_tf.nn.layers import Standardise
 
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self._square_root, name="standardise")
@@ -237,6 +237,8 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
         self._functions = self._network = None
         with run.scope():
             network = self._build(data)
+            for model in filter(None, (network.model, network.second)):
+                object.__setattr__(model, "whole", network.whole)  # no part of what is trained
             network.start = starting_values(network.base, self.pretrained)
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
@@ -277,7 +279,7 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
 
         Weights are drawn from `seed`.
         """
-        from neucrowd_tf.training.state import reinitialise
+        from neucrowd_tf.training.state import optimizers_of, reinitialise, reset_optimizer
 
         reinitialise(network.model, seed)
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
@@ -289,6 +291,8 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
         # Last, as a subclass's targets may draw weights too.
         for variable, value in network.start:
             variable.assign(value)
+        for optimizer in optimizers_of(network.model):  # whose state may be a copy of weights
+            reset_optimizer(optimizer)
 
     def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
         """Gives the network these features, and their mean and scale."""
@@ -381,7 +385,7 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
 
     # ----------------------------------------------------------------- use
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         import keras
 
         outputs = {"probabilities": self.model_.output["probabilities"]}

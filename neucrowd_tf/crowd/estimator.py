@@ -10,13 +10,14 @@ import keras
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.crowd.bases import Standardise, shared_features
+from neucrowd_tf.crowd.bases import shared_features
 from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, Network, NetworkClassifier, class_weight_of
 from neucrowd_tf.crowd.head import certain_answers
 from neucrowd_tf.crowd.imbalance import GAMMA, IMBALANCES, class_weights, resampled_multiplicities
 from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.training.estimator import Snapshots, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
@@ -184,7 +185,6 @@ class CrowdLayerBase(Snapshots, NetworkClassifier):
         crowd = data.annotations
         # With pseudo-annotations a balanced selection would undo the weights.
         counts = np.bincount(crowd.observed().labels, minlength=crowd.num_classes)
-        network.model.reset_annotator_optimizer()
         weights = class_weights(counts, self.imbalance)
         strengths: NDArray[Any] = weights[crowd.labels]
         if self.imbalance == "resampling":

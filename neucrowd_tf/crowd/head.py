@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, TypedDict, Unpack, get_args
+from typing import Any, ClassVar, Self, TypedDict, Unpack, get_args
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
+
+from neucrowd_tf.errors import DataError
 
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
 Cells = tuple[Any, Any]
@@ -40,6 +42,11 @@ class AnnotatorHead(keras.layers.Layer):
     """
 
     log_probabilities: ClassVar[bool] = False
+
+    def __new__(cls, *args: Any, **passed: Any) -> Self:
+        head: Self = super().__new__(cls, *args, **passed)
+        object.__setattr__(head, "_passed", passed)
+        return head
 
     def __init__(self, num_annotators: int, **layer: Unpack[LayerOptions]) -> None:
         super().__init__(**{"dtype": "float32", **layer})
@@ -75,11 +82,26 @@ class AnnotatorHead(keras.layers.Layer):
         return 0.0
 
     def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, each of which is an attribute of its name."""
+        """Returns the constructor's arguments, each of which is an attribute of its name.
+
+        Those that were passed on by `**kwargs` are as they were passed.
+
+        Raises:
+            DataError: an argument that is no attribute, or `*args`.
+        """
         config = super().get_config()
         arguments = inspect.signature(type(self).__init__).parameters
-        names = arguments.keys() - config.keys() - {"self", "layer"}
-        return config | {name: getattr(self, name) for name in sorted(names)}
+        values = dict(vars(self)["_passed"])
+        for name, argument in arguments.items():
+            if argument.kind is argument.VAR_KEYWORD or name in {"self", *config}:
+                continue
+            if not hasattr(self, name):
+                raise DataError(
+                    f"{type(self).__name__}: its argument {name} is not saved. Keep it as"
+                    f" self.{name}, or define get_config."
+                )
+            values[name] = getattr(self, name)
+        return {**values, **config}
 
 
 def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Any:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.losses import annotation_losses
-from neucrowd_tf.nn.steps import replicas, take_step
-from neucrowd_tf.training.state import reset_optimizer
+from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.training.tuplets import step_numbers
 
 _STEPS_AT_ONCE = 64
@@ -28,13 +27,12 @@ def position_batches(
     permutation that the model draws for each epoch, so one pipeline serves every round of a method
     (making one costs about 80 ms).
 
-    An epoch has ceil(N / batch_size) steps of one size, as `tf.distribute` needs it; where they do
-    not divide N, the few positions left over stand for the epoch's first instances once more.
-    Without replicas the element's type does not say B, so that what is traced for one number of
-    instances serves others.
+    An epoch has ceil(N / batch_size) steps of one size; where they do not divide N, the few
+    positions left over stand for the epoch's first instances once more. Without replicas the
+    element's type does not say B, so that what is traced for one number of instances serves others.
     """
     steps = -(-num_instances // batch_size)
-    size = -(-num_instances // (steps * replicas)) * replicas
+    size = -(-num_instances // steps)
     pipelines: dict[int, tf.data.Dataset] = {}
     on_host = replicas == 1 and not tf.config.list_logical_devices("GPU")
 
@@ -75,7 +73,12 @@ class InstanceModel(keras.Model):
 
     Attributes:
         features: the variable `[N, ...]` of any number of instances, which another model may share.
+        whole_batch: whether losses depend on a batch's other members: then each replica computes
+            all of it, else a part.
+        whole: raw features to probabilities, which shares the trained weights; what `save` saves.
     """
+
+    whole_batch: bool = False
 
     def __init__(
         self, features: Any, parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None
@@ -94,6 +97,10 @@ class InstanceModel(keras.Model):
         self._step_seed: Any = None
         self.loss_tracker = keras.metrics.Mean(name="loss")
         self.built = True
+
+    def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
+        """Saves the network that predicts: raw features to probabilities."""
+        vars(self)["whole"].save(filepath, overwrite=overwrite, **options)
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -141,7 +148,7 @@ class InstanceModel(keras.Model):
         self._step_seed = tf.stack([tf.cast(self._draw_seed, tf.int32), step])
         if self.augment is not None:
             features = self.augment(features, self._step_seed)
-        return rows, features
+        return (rows, features) if self.whole_batch else share_of((rows, features))
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
         """Returns the sum of a batch's losses and what it is divided by.
@@ -160,15 +167,12 @@ class InstanceModel(keras.Model):
         count = replicas()
         with tf.GradientTape() as tape:
             total, size = self.batch_loss(rows, features)
-            if count > 1:
-                size = tf.distribute.get_replica_context().all_reduce(
-                    tf.distribute.ReduceOp.SUM, size
-                )
+            size = summed(size)
             # Deviation: the papers sum over annotations; the mean keeps the weight penalty's
             # share when pseudo-annotations are added. Replicas' gradients are summed, so each
             # replica adds its share.
             mean = tf.math.divide_no_nan(total, size)
-            loss = mean + self.penalty() / count
+            loss = self.optimizer.scale_loss(mean + self.penalty() / count)
         variables = [variable for layer in self.parts for variable in layer.trainable_variables]
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
@@ -176,11 +180,12 @@ class InstanceModel(keras.Model):
             for gradient in tape.gradient(loss, variables)
         ]
         for optimizer, group in self.optimizers(variables):
-            take_step(
-                optimizer,
-                [gradients[place] for place in group],
-                [variables[place] for place in group],
-            )
+            chosen = [gradients[place] for place in group]
+            if optimizer is not self.optimizer:  # which may scale losses otherwise
+                ratio = optimizer.scale_loss(1.0) / self.optimizer.scale_loss(1.0)
+                if not isinstance(ratio, float) or ratio != 1.0:
+                    chosen = [None if each is None else each * ratio for each in chosen]
+            take_step(optimizer, chosen, [variables[place] for place in group])
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
 
@@ -254,6 +259,7 @@ class AnnotationModel(InstanceModel):
         super().__init__(features, parts, augment)
         self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
+        self.whole_batch = self.whole_batch or getattr(head, "whole_batch", False)
         self._first = rows_variable(tf.zeros([1], tf.int32), "first")
         # Their number differs between rounds of self-training.
         self._given = rows_variable(tf.zeros([0, 2], tf.int32), "given")
@@ -282,7 +288,7 @@ class AnnotationModel(InstanceModel):
         starts = tf.gather(self._first, rows)
         counts = tf.gather(self._first, rows + 1) - starts
         ends = tf.cumsum(counts)
-        numbers = tf.range(ends[-1])
+        numbers = tf.range(tf.reduce_sum(counts))
         within = tf.searchsorted(ends, numbers, side="right")
         places = numbers + tf.gather(starts - ends + counts, within)
         annotators, labels = tf.unstack(tf.gather(self._given, places), axis=1)
@@ -308,12 +314,11 @@ class AnnotationModel(InstanceModel):
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
-        optimizer.build(self.head.trainable_variables)
+        heads = self.head.trainable_variables
+        optimizer.build(heads)
+        others = {id(variable) for variable in self.trainable_variables} - {*map(id, heads)}
+        self.optimizer.build([each for each in self.trainable_variables if id(each) in others])
         self.annotator_optimizer = optimizer
-
-    def reset_annotator_optimizer(self) -> None:
-        """Forgets that optimizer's moments, where there is one."""
-        reset_optimizer(self.annotator_optimizer)
 
     def optimizers(self, variables: list[Any]) -> list[tuple[Any, list[int]]]:
         if self.annotator_optimizer is None:

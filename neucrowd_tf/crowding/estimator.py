@@ -291,7 +291,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         """Returns the game of this fit, which starts from DL-CL's network."""
         import keras
 
-        from neucrowd_tf.crowd.bases import Standardise
+        from neucrowd_tf.nn.layers import Standardise
         from neucrowd_tf.training.state import read_variables, write_variables
 
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
@@ -338,7 +338,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         """Returns a Keras model from raw features to {"probabilities"}."""
         return self.model_
 
@@ -433,7 +433,10 @@ def authentic_data(data: TrainingData) -> TrainingData:
     rows = np.flatnonzero(authentic.annotated)
     if not len(rows):
         raise DataError("annotations: expected authentic ones, received only generated ones")
-    return TrainingData(data.features[rows], authentic[rows], data.validation, data.rows[rows])
+    features, annotations = data.features[rows], authentic[rows]
+    return dataclasses.replace(
+        data, features=features, annotations=annotations, rows=data.rows[rows]
+    )
 
 
 def collapsed(

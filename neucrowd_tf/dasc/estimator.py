@@ -307,7 +307,8 @@ class DASC(ReusesNetworks, CrowdEstimator):
 
     def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
         """Returns the probabilities `[M, R, C]` of each annotator's label, by the picked model."""
-        return np.asarray(self.estimator_.predict_annotators(features), dtype=np.float32)
+        x = self._check_fitted(features)
+        return np.asarray(self.estimator_.predict_annotators(x), dtype=np.float32)
 
     def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]:
         """Yields class probabilities `[M, C]` by the model of each round, from round 0 on.
@@ -364,7 +365,7 @@ class DASC(ReusesNetworks, CrowdEstimator):
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
         return figures
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
         return self.estimator_.inference_model()
 

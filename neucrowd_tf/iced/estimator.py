@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.declare import estimator, none, number, one_of, whole
@@ -21,6 +20,7 @@ from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration
 from neucrowd_tf.training.representation import NetworkEstimator
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import validation_figures
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -227,10 +227,9 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             added = float(synthetic.counts.sum())
             return {"changed": changed, "synthetic": added, "smallest_class": smallest}
 
-        def accuracy() -> dict[str, float]:  # it chooses nothing
+        def figures() -> dict[str, float]:  # they choose nothing
             features, codes = data.validation  # type: ignore[misc]
-            predicted = self._predict_proba(features).argmax(axis=1)
-            return {"accuracy": float(accuracy_score(codes, predicted))}
+            return validation_figures(self._predict_proba(features), codes, auc=False)
 
         # Lines 2 and 6: until the labels settle or the rounds are done.
         self.history_ = learn(
@@ -238,7 +237,7 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             run=run.stage("rounds"),
             epoch_start=start_round,
             state=history,
-            evaluate=None if data.validation is None else accuracy,
+            evaluate=None if data.validation is None else figures,
             stop_when=lambda logs: settled(logs["changed"], self.tol),
         ).logs
         self._set_results(history)

@@ -82,7 +82,7 @@ class ICEDModel(keras.Model):
         batch = [tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)]
         self._decode = tf.function(self._decode_batch, input_signature=batch, autograph=False)
         self.built = True
-        self.compile(optimizer=self.classifier_optimizer, jit_compile=False)
+        self.compile(optimizer=self.classifier_optimizer, jit_compile=False, auto_scale_loss=False)
 
     # ----------------------------------------------------------------- what an epoch consists of
 
@@ -145,6 +145,7 @@ class ICEDModel(keras.Model):
                 loss = loss_of(rows)
                 penalties = [penalty for network in networks for penalty in network.losses]
                 penalised = tf.add_n([loss, *penalties]) if penalties else loss
+                penalised = optimizer.scale_loss(penalised)
             take_step(optimizer, tape.gradient(penalised, variables), variables)
             return step + 1, total + loss
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -45,6 +45,8 @@ from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
 VOTES = "votes_"
 HOLES = {role: word.upper() for role, word in WORDS.items()}
+# The arguments of the command that reads tables, which a proposal repeats; the command sets them.
+RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
 MOST_WIDE = 40  # distinct values of all columns of a wide table
 
 
@@ -454,7 +456,7 @@ def as_list(names: Sequence[str]) -> str:
 
 def command_line(path: Path, flags: Sequence[str]) -> str:
     """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    typed = sys.argv[1:]
+    typed: Sequence[str] = RUNNING.get()
     if not any(str(path) in argument for argument in typed):
         typed = ["aggregate", f"--annotations={path}"]
     names = tuple(text.partition("=")[0] + "=" for text in flags)

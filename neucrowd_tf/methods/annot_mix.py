@@ -64,6 +64,8 @@ class AnnotMixModel(AnnotationModel):
         alpha: of the coefficients' Beta distribution.
     """
 
+    whole_batch = True
+
     def __init__(self, *args: Any, alpha: float, **options: Any) -> None:
         super().__init__(*args, **options)
         self.alpha = alpha

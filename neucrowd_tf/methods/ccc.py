@@ -130,6 +130,8 @@ class CoupledModel(AnnotationModel):
         meta_batch: instances of the meta set a step.
     """
 
+    whole_batch = True
+
     def __init__(
         self,
         *args: Any,

@@ -47,6 +47,8 @@ class OutlierModel(AnnotationModel):
         power: p of the group norm's power, of the squares.
     """
 
+    whole_batch = True
+
     def __init__(
         self, *args: Any, shape: tuple[int, int], sparsity: float, power: float, **options: Any
     ) -> None:

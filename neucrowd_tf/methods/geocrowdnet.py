@@ -66,6 +66,7 @@ class GeoCrowdNetHead(ConfusionHead):
         check_choice("volume", volume, Volume)
         super().__init__(num_annotators, "row", 0.0, initial=1.0, **layer)
         self.volume, self.weight = volume, weight
+        self.whole_batch = volume == "F"
 
     def penalty(self, inputs: Any) -> Any:
         """Returns the weighted volume of the class probabilities or of the stacked matrices.

@@ -10,7 +10,7 @@ import tensorflow_probability as tfp
 
 from neucrowd_tf.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
-from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.nn.steps import share_of, take_step
 from neucrowd_tf.training.tuplets import TupletModel
 
 
@@ -84,6 +84,7 @@ class NeuCrowdModel(TupletModel):
         tuplets, classes = self.draw(data)
         if self.sampler is not None:
             tuplets, classes = self.select(self.sampler, tuplets, classes, step)
+        tuplets, classes = share_of((tuplets, classes))
         losses, variables, gradients = self.representation_step(tuplets, classes)
         if self.sampler is not None:
             more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
@@ -117,7 +118,8 @@ class NeuCrowdModel(TupletModel):
         with tf.GradientTape() as tape:
             losses = self.tuplet_losses(tuplets, classes)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
-        self.loss_tracker.update_state(losses)
+            loss = self.optimizer.scale_loss(loss)
+        self.loss_tracker.update_state(self.logged(losses))
         variables = list(self.encoder.trainable_variables)
         return losses, variables, tape.gradient(loss, variables)
 
@@ -136,7 +138,9 @@ class NeuCrowdModel(TupletModel):
             predicted = self.hardness(sampler, tuplets, training=True)
             error = tf.square(predicted - hardness)
             loss = self.global_mean(error) + self.penalty(sampler.encoder)
-        for tracker, value in zip(self.trackers, (error, predicted), strict=True):
+            loss = self.optimizer.scale_loss(loss)
+        figures = self.logged(error), self.logged(predicted)
+        for tracker, value in zip(self.trackers, figures, strict=True):
             tracker.update_state(value)
         variables = list(sampler.trainable_variables)
         return variables, tape.gradient(loss, variables)

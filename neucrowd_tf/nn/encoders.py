@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.layers import constants
 from neucrowd_tf.nn.optimizers import FusedAdam
 
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
@@ -45,8 +45,14 @@ def make_optimizer(
             optimizer = keras.optimizers.get({**optimizer, "config": config})
         elif not isinstance(optimizer, keras.optimizers.Optimizer):
             optimizer = optimizer()
-        replaced = {"learning_rate": rate} if always else {}
-        return type(optimizer).from_config({**optimizer.get_config(), **replaced})
+        config = optimizer.get_config()
+        if always:  # of one that scales losses, the inner one's
+            config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
+        copy = type(optimizer).from_config(config)
+        for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
+            if hasattr(optimizer, name):  # which its configuration leaves out
+                setattr(copy, name, getattr(optimizer, name))
+        return copy
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
             "optimizer: expected the name or the configuration of a Keras optimizer, received"
@@ -84,10 +90,7 @@ def embedding_model(
         name: of the model.
     """
     inputs = keras.Input(shape, name="features")
-    mean, scale = scaling
-    standardise = keras.layers.Normalization(
-        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
-    )
+    standardise = constants(*scaling, "standardise")
     embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
     embedding = embed(encoder(standardise(inputs)))
     outputs = {"probabilities": classify(embedding), "embedding": embedding}

@@ -15,6 +15,9 @@ def take_step(
 ) -> None:
     """Does what `optimizer.apply` does, without what it leaves in memory.
 
+    Gradients are those of `optimizer.scale_loss(loss)`. Replicas' gradients are summed before they
+    are clipped, as those of one device are.
+
     Keras sums gradients over replicas also where there is one, by a custom gradient. TensorFlow
     keeps those for as long as the process lives, and with each the graph of the step that it is in,
     and the network's variables. Without a strategy there is nothing to sum: in the cross-replica
@@ -26,10 +29,21 @@ def take_step(
         variables: what is changed.
     """
     replica = tf.distribute.get_replica_context()
-    if replica is None or tf.distribute.has_strategy():
+    if (count := replicas()) > 1 and clips(optimizer):
+        pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
+        gradients = optimizer._clip_gradients([summed(gradient) for gradient, _ in pairs])
+        gradients = [gradient / count for gradient in gradients]  # Keras adds them up once more
+        variables = [variable for _, variable in pairs]
+    scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)  # it wants a replica
+    if replica is None or tf.distribute.has_strategy() or scaling:
         optimizer.apply(gradients, variables)
     else:
         replica.merge_call(lambda _: optimizer.apply(gradients, variables))
+
+
+def clips(optimizer: keras.optimizers.Optimizer) -> bool:
+    """Returns whether an optimizer clips gradients."""
+    return bool(optimizer.clipnorm or optimizer.clipvalue or optimizer.global_clipnorm)
 
 
 def _place() -> int:
@@ -48,17 +62,26 @@ def share_of(data: Any) -> Any:
     """Returns this replica's part of a batch, consecutive rows of it; numbers stay whole.
 
     A batch holds indices or random numbers, so that every process can make all of it and take its
-    part, and parts do not depend on how a pipeline would be cut.
+    part, and parts do not depend on how a pipeline would be cut. A part may have no rows.
     """
-    count, place = tf.distribute.get_replica_context().num_replicas_in_sync, _place()
+    if (count := replicas()) == 1:
+        return data
+    place = _place()
 
     def share(rows: Any) -> Any:
         if not rows.shape.rank:
             return rows
-        size = rows.shape[0]
+        size = tf.shape(rows)[0] if rows.shape[0] is None else rows.shape[0]
         return rows[size * place // count : size * (place + 1) // count]
 
     return tf.nest.map_structure(share, data)
+
+
+def summed(value: Any) -> Any:
+    """Returns the sum of a value over the replicas."""
+    if replicas() == 1:
+        return value
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
 
 
 def agreed(strategy: Any, values: Mapping[str, float]) -> dict[str, float]:

@@ -16,14 +16,21 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.nn.steps import agreed, share_of
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.run import Run, warn_unusable
 from neucrowd_tf.training.state import (
+    averaged,
+    averaging,
     fits,
     from_text,
+    learning_rates,
     model_variables,
+    note_starts,
+    optimizers_of,
     pack,
     read_variables,
+    restored,
     to_text,
     unpack,
     write_variables,
@@ -133,80 +140,167 @@ def train(
         stop_when: called with the logs so far after each epoch; True ends training. It depends on
             nothing else, so that a resumed run agrees with an unbroken one.
 
+    Where an optimizer keeps moving averages of weights (`use_ema`), epochs are judged with them and
+    training ends with them. A learning rate that a callback changed is as before afterwards.
+
     Returns:
         The history over all epochs, those before a resume included.
 
     Raises:
-        FloatingPointError: the loss is not finite.
+        FloatingPointError: the loss or a weight is not finite.
+        UsageError: a callback or an optimizer that cannot do here what it does in `fit`.
     """
     if getattr(model, "_compiled_steps", None) is None:  # a new one
         free_earlier()
-    if not model.optimizer.built:
-        with run.scope():
-            model.optimizer.build(model.trainable_variables)
-    checkpoint = _Checkpoint(model, run, state)
-    history = checkpoint.history
-    if checkpoint.finished:
-        return history
+    with run.scope():
+        note_starts(model)
+    _check(model, run, staged=monitor is not None or state is not None)
+    with restored(learning_rates(model)):
+        checkpoint = _Checkpoint(model, run, state)
+        history = checkpoint.history
+        if checkpoint.finished:
+            return history
 
-    def ended() -> bool:
-        stopped = stop_when is not None and history.epochs > 0 and stop_when(history.logs)
-        return stopped or history.waited(patience)
+        def ended() -> bool:
+            stopped = stop_when is not None and history.epochs > 0 and stop_when(history.logs)
+            return stopped or history.waited(patience)
 
-    first, model.stop_training = history.epochs, ended()
-    if first < epochs and not model.stop_training:
-        iterator, take = iter(batches(first * steps_per_epoch)), compiled_steps(model, run.strategy)
-        hooks = keras.callbacks.CallbackList(
-            list(run.callbacks),
-            add_progbar=run.verbose > 0,
-            model=model,
-            verbose=run.verbose,
-            epochs=epochs,
-            steps=steps_per_epoch,
-        )
-        hooks.on_train_begin()
-        for epoch in range(first, epochs):
-            run.go_on()
-            model.reset_metrics()
-            extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
-            hooks.on_epoch_begin(epoch)
-            logs: Mapping[str, Any] = {}
-            for step in range(0, steps_per_epoch, model.steps_per_execution):
-                count = min(model.steps_per_execution, steps_per_epoch - step)
-                hooks.on_train_batch_begin(step)
-                logs = take(iterator, tf.constant(count))
-                hooks.on_train_batch_end(step + count - 1, logs)
-            values = _figures(epoch, {**logs, **extra}, evaluate, run)
-            checkpoint.record(epoch, values)
-            if monitor is not None:
-                held_out = f"val_{monitor}"
-                value = values[held_out if held_out in values else monitor]
-                tie = values[f"val_{tie_break}"] if tie_break else 0.0
-                sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-                if history.offer(sign * value, tie, min_delta):
-                    checkpoint.weights = read_variables(model.variables)
-            model.stop_training = model.stop_training or ended()
-            hooks.on_epoch_end(epoch, values)
-            checkpoint.save_if_due()
-            if model.stop_training:
-                break
-        hooks.on_train_end(logs)
-    if checkpoint.weights:
-        write_variables(model.variables, checkpoint.weights)
+        first, model.stop_training = history.epochs, ended()
+        if first < epochs and not model.stop_training:
+            hooks = _begin(model, run, epochs, steps_per_epoch)
+            first = model._initial_epoch or first
+            iterator = iter(batches(first * steps_per_epoch))
+            values: dict[str, float] = {}
+            for epoch in range(first, epochs):
+                run.go_on()
+                model.reset_metrics()
+                extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
+                hooks.on_epoch_begin(epoch)
+                logs = _steps(model, iterator, steps_per_epoch, run, hooks)
+                with averaged(model):
+                    values = _figures(model, {**logs, **extra}, evaluate, run)
+                    checkpoint.record(epoch, values)
+                    final = monitor is None and bool(averaging(model))
+                    if monitor is not None:
+                        held_out = f"val_{monitor}"
+                        value = values[held_out if held_out in values else monitor]
+                        tie = values[f"val_{tie_break}"] if tie_break else 0.0
+                        sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+                        final = history.offer(sign * value, tie, min_delta)
+                    if final:
+                        checkpoint.weights = read_variables(model.variables)
+                model.stop_training = model.stop_training or ended()
+                loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
+                hooks.on_epoch_end(epoch, {**loss, **values})
+                checkpoint.save_if_due()
+                if model.stop_training:
+                    break
+            checkpoint.end()
+            hooks.on_train_end({**values})
+        checkpoint.end()
+        _check_finite(model)
     checkpoint.finish()
     return history
 
 
+def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
+    """Raises UsageError for callbacks and optimizers that would go wrong without a word.
+
+    Args:
+        model: its optimizers are built.
+        run: of this training loop.
+        staged: whether there is more to keep than weights: a best epoch, or a `Stateful`.
+    """
+    averages, have = averaging(model), keras.callbacks
+    no_save = type(model).save is keras.Model.save and not model.__module__.startswith("keras.")
+    for each in run.callbacks:
+        if isinstance(each, have.BackupAndRestore) and (staged or run.prefix or run.checkpoints):
+            problem = (
+                "keeps one training loop without a best epoch, and this fit has more to keep. Leave"
+                " it out and pass run=Run(checkpoints=FOLDER), where a killed fit goes on."
+            )
+        elif isinstance(each, have.ModelCheckpoint) and no_save and not each.save_weights_only:
+            problem = (
+                "cannot save this model, which holds its data. Pass save_weights_only=True with a"
+                " path in .weights.h5, or save the fitted estimator."
+            )
+        elif isinstance(each, have.EarlyStopping) and each.restore_best_weights and averages:
+            problem = (
+                "would restore weights that are not averaged (use_ema). Leave restore_best_weights"
+                " out and pass monitor= to the estimator."
+            )
+        elif isinstance(each, have.SwapEMAWeights) and each.swap_on_epoch and run.checkpoints:
+            problem = "(swap_on_epoch=True) swaps weights that checkpoints hold. Leave it out."
+        else:
+            if isinstance(each, have.SwapEMAWeights):
+                each._ema_weights_in_model = False  # an earlier fit's
+            continue
+        raise UsageError(f"callbacks: {type(each).__name__} {problem}")
+    trained = [id(variable) for each in averages for variable in each._trainable_variables]
+    if len(trained) > len(set(trained)):
+        raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
+    for each in optimizers_of(model) if run.strategy is not None else ():
+        inner = hasattr(each, "inner_optimizer") or hasattr(each, "optimizers")
+        clipped = each.gradient_accumulation_steps and clips(each)
+        if run.strategy.num_replicas_in_sync > 1 and (inner or averages or clipped):
+            raise UsageError(
+                f"optimizer: {type(each).__name__}: loss scaling, several optimizers, use_ema and"
+                " clipping of accumulated gradients work on one device only. Leave them out, or"
+                " train without a strategy."
+            )
+
+
+def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
+    """Returns the callbacks of a training loop that has begun."""
+    model._initial_epoch = None  # `BackupAndRestore` sets it
+    verbose = run.verbose
+    hooks = keras.callbacks.CallbackList(
+        list(run.callbacks), add_progbar=verbose > 0, model=model, verbose=verbose, epochs=epochs,
+        steps=steps,
+    )  # fmt: skip
+    hooks.on_train_begin()
+    return hooks
+
+
+def _steps(
+    model: keras.Model, iterator: Iterator[Any], steps: int, run: Run, hooks: Any
+) -> Mapping[str, Any]:
+    """Takes an epoch's steps, or those before a callback ends training; returns the last logs."""
+    take, at_once = compiled_steps(model, run.strategy), model.steps_per_execution
+    logs: Mapping[str, Any] = {}
+    for step in range(0, steps, at_once):
+        count = min(at_once, steps - step)
+        hooks.on_train_batch_begin(step)
+        logs = take(iterator, tf.constant(count))
+        hooks.on_train_batch_end(step + count - 1, logs)
+        if model.stop_training:
+            break
+    return logs
+
+
+def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
+    """Raises FloatingPointError for a loss or a weight that is not finite."""
+    names = ["the loss"] if not np.isfinite(loss) else []
+    names += [
+        f"the weight {variable.path}"
+        for variable, value in zip(
+            model.trainable_variables, read_variables(model.trainable_variables), strict=True
+        )
+        if not np.isfinite(value).all()
+    ]
+    if names:
+        raise FloatingPointError(
+            f"{names[0]} is not finite: lower the learning rate or standardise the features"
+        )
+
+
 def _figures(
-    epoch: int, logs: Mapping[str, Any], evaluate: Evaluate | None, run: Run
+    model: keras.Model, logs: Mapping[str, Any], evaluate: Evaluate | None, run: Run
 ) -> dict[str, float]:
     """Returns an epoch's figures, which all processes agree on."""
     values = {name: float(value) for name, value in logs.items()}
-    if not np.isfinite(values.get("loss", 0.0)):
-        raise FloatingPointError(
-            f"the loss of epoch {epoch + 1} is not finite: lower the learning rate or"
-            " standardise the features"
-        )
+    if evaluate is not None or not np.isfinite(values.get("loss", 0.0)):
+        _check_finite(model, values.get("loss", 0.0))
     if evaluate is not None:
         values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
     return agreed(run.strategy, values) if run.workers > 1 else values
@@ -217,7 +311,7 @@ class _Checkpoint:
 
     Attributes:
         history: what was logged so far.
-        weights: of the best epoch so far.
+        weights: of the best epoch so far, or the latest averages of weights.
         finished: whether nothing is left to train.
     """
 
@@ -249,13 +343,21 @@ class _Checkpoint:
         """Appends an epoch's values to the logs and to TensorBoard."""
         for name, value in values.items():
             self.history.logs.setdefault(name, []).append(value)
-        rate = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
-        self.run.scalars(epoch, {**values, "learning_rate": rate})
+        rates = {}
+        if hasattr(self.model.optimizer, "learning_rate"):  # a `MultiOptimizer` has several
+            rate = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
+            rates["learning_rate"] = rate
+        self.run.scalars(epoch, {**values, **rates})
 
     def save_if_due(self) -> None:
         """Saves if the last checkpoint is `run.checkpoint_seconds` old."""
         if time.monotonic() - self._saved >= self.run.checkpoint_seconds:
             self.save()
+
+    def end(self) -> None:
+        """Gives the model the weights that training ends with."""
+        if self.weights:
+            write_variables(self.model.variables, self.weights)
 
     def finish(self) -> None:
         """Marks the run as finished; the best weights are the model's by now."""
@@ -347,7 +449,7 @@ def _replicas(model: keras.Model, strategy: Any) -> Steps:
     # A loop inside the function would hold collective operations, which TensorFlow cannot run.
     @tf.function(autograph=False, reduce_retracing=True)
     def step(data: Any) -> Any:
-        return strategy.run(lambda whole: model.train_step(share_of(whole)), args=(data,))
+        return strategy.run(model.train_step, args=(data,))
 
     def several(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
         logs = {}

@@ -9,11 +9,12 @@ half new and half old.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -32,10 +33,54 @@ def model_variables(model: keras.Model) -> list[Any]:
     These are weights, seed generators, and the variables of all optimizers.
     """
     variables = list(model.variables)
-    for value in (getattr(model, "optimizer", None), *vars(model).values()):
-        if isinstance(value, keras.optimizers.Optimizer):
-            variables += value.variables
+    for optimizer in optimizers_of(model):
+        variables += optimizer.variables
     return list({id(variable): variable for variable in variables}.values())
+
+
+def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
+    """Returns a model's optimizers, the compiled one first."""
+    values = (getattr(model, "optimizer", None), *vars(model).values())
+    chosen = {id(each): each for each in values if isinstance(each, keras.optimizers.Optimizer)}
+    return list(chosen.values())
+
+
+def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:
+    """Yields optimizers and those that they hand variables to."""
+    for each in optimizers:
+        inner = [each.inner_optimizer] if hasattr(each, "inner_optimizer") else []
+        yield from (each, *inner, *getattr(each, "optimizers", ()))
+
+
+def learning_rates(model: keras.Model) -> list[Any]:
+    """Returns the variables of the learning rates that a callback may change."""
+    rates = (getattr(each, "_learning_rate", None) for each in _with_inner(optimizers_of(model)))
+    return [rate for rate in rates if isinstance(rate, keras.Variable)]
+
+
+def averaging(model: keras.Model) -> list[Any]:
+    """Returns the optimizers that keep moving averages of weights (`use_ema`)."""
+    return [x for x in optimizers_of(model) if any(each.use_ema for each in _with_inner([x]))]
+
+
+@contextlib.contextmanager
+def averaged(model: keras.Model) -> Iterator[None]:
+    """Within, weights are their moving averages, where an optimizer keeps them."""
+    optimizers = averaging(model)
+    with restored(model.trainable_variables if optimizers else []):
+        for optimizer in optimizers:
+            optimizer.finalize_variable_values(optimizer._trainable_variables)
+        yield
+
+
+@contextlib.contextmanager
+def restored(variables: Sequence[Any]) -> Iterator[None]:
+    """Gives variables the values back that they had before."""
+    values = read_variables(variables)
+    try:
+        yield
+    finally:
+        write_variables(variables, values)
 
 
 def read_variables(variables: Iterable[Any]) -> list[NDArray[Any]]:
@@ -103,8 +148,8 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
 
     Making a new model for every round leaks memory and compiles again; this reuses the compiled
     one. Weights whose layer names an initialiser are drawn anew, each from a seed of its own;
-    biases and other constants start at what their initialiser says; moving statistics are reset.
-    Optimizer variables are zeroed, but the learning rate stays.
+    biases and other constants start at what their initialiser says; moving statistics and the
+    optimizer are reset.
     """
     draw = np.random.default_rng([seed, 0x1417])
     layers = [model, *model._flatten_layers(include_self=False)]
@@ -128,18 +173,38 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
         for generator in _generators(layer):
             state = np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32)
             generator.state.assign(state.astype(generator.state.dtype))
-    reset_optimizer(getattr(model, "optimizer", None))
+    for optimizer in optimizers_of(model):
+        reset_optimizer(optimizer)
     return [variable for variable in model.trainable_variables if id(variable) not in done]
 
 
+def note_starts(model: keras.Model) -> None:
+    """Builds a model's optimizers and notes how their states begin, once for each.
+
+    What is a copy of the weights then (`ScheduleFreeAdamW`) is one after each reset.
+    """
+    for optimizer in optimizers_of(model):
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+        if "_starts" in vars(optimizer):
+            continue
+        trained = model.trainable_variables
+        weights = {x.tobytes(): y for x, y in zip(read_variables(trained), trained, strict=True)}
+        starts: list[Any] = []
+        for value in read_variables(optimizer.variables):
+            if value.size and (value == value.flat[0]).all():  # without a copy of the weights' size
+                starts.append(np.broadcast_to(value.flat[0], value.shape))
+            else:
+                starts.append(weights.get(value.tobytes(), value))
+        object.__setattr__(optimizer, "_starts", starts)  # not an attribute that Keras is to track
+
+
 def reset_optimizer(optimizer: Any) -> None:
-    """Forgets an optimizer's moments and step count; its learning rate stays."""
-    if optimizer is None:
-        return
-    rate = optimizer._learning_rate if hasattr(optimizer, "_learning_rate") else None
-    for variable in optimizer.variables:
-        if variable is not rate:
-            variable.assign(np.zeros(tuple(variable.shape), dtype=variable.dtype))
+    """Gives an optimizer the state and the learning rate that `note_starts` found."""
+    for variable, start in zip(
+        getattr(optimizer, "variables", ()), vars(optimizer).get("_starts", ()), strict=False
+    ):
+        variable.assign(start.value if isinstance(start, keras.Variable) else start)
 
 
 def copy_network(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.similarity import similarity
-from neucrowd_tf.nn.steps import replicas, take_step
+from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.features import in_blocks
 
@@ -341,16 +341,23 @@ class EncoderModel(keras.Model):
     def batch_losses(self, data: Any) -> Any:
         """Returns the losses `[B]` of one batch of the pipeline, in float32.
 
-        Their mean is minimised.
+        Their mean is minimised. Of replicas, each returns those of its part of the batch; if losses
+        depend on the whole batch, each returns all of them.
         """
         raise NotImplementedError
 
     def global_mean(self, values: Any) -> Any:
         """Returns this replica's share of the mean over the batch of all replicas.
 
-        Replicas' gradients are summed.
+        Replicas' gradients are summed; the parts of a batch may be of different sizes.
         """
-        return tf.reduce_mean(values) / replicas()
+        if replicas() == 1:
+            return tf.reduce_mean(values)
+        return tf.reduce_sum(values) / summed(tf.cast(tf.size(values), values.dtype))
+
+    def logged(self, values: Any) -> Any:
+        """Returns what a metric of the values is given: their mean over all replicas' parts."""
+        return values if replicas() == 1 else summed(self.global_mean(values))
 
     def penalty(self, network: keras.Model) -> Any:
         """Returns the network's weight penalties, this replica's share of them."""
@@ -360,9 +367,10 @@ class EncoderModel(keras.Model):
         with tf.GradientTape() as tape:
             losses = self.batch_losses(data)
             loss = self.global_mean(losses) + self.penalty(self.encoder)
+            loss = self.optimizer.scale_loss(loss)
         variables = self.trainable_variables
         take_step(self.optimizer, tape.gradient(loss, variables), variables)
-        self.loss_tracker.update_state(losses)
+        self.loss_tracker.update_state(self.logged(losses))
         return {"loss": self.loss_tracker.result()}
 
     def embed(self, features: Any) -> NDArray[np.float32]:
@@ -480,7 +488,7 @@ class TupletModel(EncoderModel):
         return similarity(self.similarity_name, embeddings[:, 1:], anchors[:, None, :], self.offset)
 
     def batch_losses(self, data: Any) -> Any:
-        return self.tuplet_losses(*self.draw(data))
+        return self.tuplet_losses(*share_of(self.draw(data)))
 
 
 class TwoTowerModel(TupletModel):

@@ -132,3 +132,26 @@ def test_annotators_without_comparison_get_no_verdict() -> None:
         labels, Calibration.learned().apply(model.probas_, labels.vote_counts())
     )
     assert skills.note.tolist() == ["", "", "no shared items", "few labels", "one class only"]
+
+
+def test_evidence_of_sure_posteriors_keeps_their_order() -> None:
+    probas = np.array([[1 - 1e-6, 1e-6], [1 - 1e-9, 1e-9]])
+    features = evidence(probas, np.array([[3, 0], [3, 0]]))[:, 0]
+    assert features == pytest.approx([7 + 0.1 * (logit(p) - 7) for p in probas[:, 0]])
+    assert features[1] > features[0] + 0.5
+
+
+def test_ties_of_posteriors_and_of_votes() -> None:
+    votes = np.array([[1, 1, 0], [2, 1, 0], [1, 1, 0], [1, 1, 1]])
+    probas = np.array([[0.48, 0.47, 0.05], [0.48, 0.47, 0.05], [0.55, 0.4, 0.05], [0.4, 0.4, 0.2]])
+    certainty = Calibration.learned().apply(probas, votes)
+    # Nearly equal with equal votes; nearly equal; far; equal.
+    assert certainty.num_tied.tolist() == [2, 1, 1, 2]
+    assert (certainty.right() <= 1 / certainty.num_tied).all()
+    assert (certainty.probas.argmax(axis=1) == 0).all()
+    assert certainty.probas.sum(axis=1) == pytest.approx(np.ones(4))
+    gold = np.array([1, -1, -1, -1])
+    assert Calibration.learned().apply(probas, votes, gold).num_tied.tolist() == [1, 1, 1, 2]
+    # Gold labels of ties say nothing about how the crowd differs from others.
+    tied = np.array([1, -1, -1, 0])
+    assert (Calibration.learned().fitted(probas, votes, tied).shift == 0).all()

@@ -117,3 +117,16 @@ def test_a_regression_s_strength_is_chosen_in_the_first_fold_and_kept() -> None:
     for train, test in splits:
         again = fixed.make(0).fit(x[train], crowd[train]).predict_proba(x[test])
         np.testing.assert_array_equal(result.probabilities[test], again)
+
+
+@pytest.mark.parametrize(("others", "left_out"), [(0, True), (8, False)])
+def test_many_candidates_need_a_larger_difference(others: int, left_out: bool) -> None:
+    """Five of 200 differ: z = 2.26, which is clear of one rival (1.96), not of nine (2.77)."""
+    truth = np.arange(200) % 2
+    crowd = Annotations(np.repeat(np.arange(200), 2), np.tile([0, 1], 200), np.repeat(truth, 2))
+    perfect = predictions(np.ones(200, bool), truth)
+    held = {f"perfect{place}": perfect for place in range(1 + others)}
+    held["worse"] = predictions(np.arange(200) >= 5, truth)
+    evidence = dataclasses.replace(Evidence.of(crowd, truth, 0), gold=truth)
+    members = ranking.rank(held, evidence, unlike=("worse",)).members
+    assert ("worse" not in members) == left_out

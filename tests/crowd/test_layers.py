@@ -158,7 +158,7 @@ def test_every_registered_class_is_listed(parts, repository):
 
 
 def test_standardise():
-    from neucrowd_tf.crowd.bases import Standardise
+    from neucrowd_tf.nn.layers import Standardise
 
     layer = Standardise(square_root=True)
     layer.build((None, 2))
@@ -166,3 +166,33 @@ def test_standardise():
     layer.scale.assign([2.0, 1.0])
     # (sqrt(9) - 1) / 2 = 1; -sqrt(4) = -2
     np.testing.assert_allclose(layer(np.array([[9.0, -4.0]], np.float32)), [[1.0, -2.0]], atol=1e-6)
+
+
+def test_a_head_that_passes_arguments_on_is_saved_or_rejected_by_name():
+    from neucrowd_tf.errors import DataError
+    from neucrowd_tf.methods.anno_reg import ConfusionHead
+
+    class Scaled(ConfusionHead):
+        def __init__(self, num_annotators, scale=1.0, **kwargs):
+            super().__init__(num_annotators, **kwargs)
+            self.scale = scale
+
+    class Passing(ConfusionHead):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+
+    class Forgetful(ConfusionHead):
+        def __init__(self, num_annotators, size, **kwargs):
+            super().__init__(num_annotators, **kwargs)
+
+    class Positional(ConfusionHead):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+
+    head = Scaled(3, scale=2.0, trace_weight=0.25, name="mine")
+    copy = Scaled.from_config(head.get_config())
+    assert (copy.num_annotators, copy.scale, copy.trace_weight, copy.name) == (3, 2.0, 0.25, "mine")
+    assert Passing.from_config(Passing(num_annotators=2).get_config()).num_annotators == 2
+    for bad, argument in ((Forgetful(3, 4), "size"), (Positional(3), "arguments")):
+        with pytest.raises(DataError, match=rf"{type(bad).__name__}: its argument {argument} is"):
+            bad.get_config()

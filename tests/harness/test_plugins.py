@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.harness import plugins
 from tests.harness.conftest import Mean
+from tests.processes import python
 
 
 def install(folder: Path, name: str, code: str) -> None:
@@ -36,3 +38,15 @@ def test_an_installed_package_registers_and_a_broken_one_is_told(
         plugins.register()
     assert registry.method("acme_mean").factory is Mean
     assert "  acme_mean " in plugins.listing()
+
+
+def test_loading_a_dataset_runs_nothing_of_the_users(tmp_path: Path, repository: Path) -> None:
+    (tmp_path / "data.py").write_text("raise SystemExit('the user file ran')")
+    code = (
+        "import signal, sys; sys.argv[0] = '-m'; before = signal.getsignal(signal.SIGTERM);"
+        "import neucrowd_tf; assert signal.getsignal(signal.SIGTERM) == before;"
+        "print(type(neucrowd_tf.load_dataset('breast_cancer')).__name__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{repository}"}
+    done = python(repository, "-c", code, cwd=tmp_path, env=environment)
+    assert (done.returncode, done.stdout) == (0, "CrowdDataset\n"), done.stderr

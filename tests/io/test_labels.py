@@ -364,3 +364,17 @@ def test_items_of_features(tmp_path: Path) -> None:
     assert crowd.num_annotations == 2
     assert "2 labels of 1 items without features are left out" in lines[1]
     assert match_items(["a", "b.png", "c"], ["b", "c.jpg", "c.png"]).tolist() == [-1, 0, -1]
+
+
+def test_a_script_with_flags_of_its_own_is_not_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from neucrowd_tf.aggregate import main
+
+    text, path = ASKED[min(ASKED)][0], tmp_path / "labels.csv"
+    monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])
+    assert "--secret" not in message(tmp_path, text)
+    path.write_text(text, encoding="utf-8")
+    assert main([f"--annotations={path}", "--method=glad"]) == 2
+    shown = capsys.readouterr().err
+    assert f"neucrowd aggregate --annotations={path} --method=glad --" in shown
