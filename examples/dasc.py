@@ -234,7 +234,7 @@ def run(data, seed):
     observed, y = y >= 0, y.copy()
     valid, test, selected = [], [], []
     for t in range(T + 1):
-        for _ in range(3):  # a fit that loses a class is made again
+        for _ in range(3):  # a fit that loses a class is repeated
             f, W = train(rng, x, y)
             if not loses_a_class(f, x, np.where(observed, y, -1)):
                 break
@@ -289,7 +289,7 @@ The gains are the accuracy of the other choice minus that of DASC here (* of Cro
 | loss (9) | mean | sum | not measured |
 | retraining | from new weights | not said | not measured |
 | round | chosen by validation, of 5 | "expected performance" | the last: the same in all seeds |
-| a class is lost | the fit is made again | not said | 0.795 for 0.887 (one seed of ten) |
+| a class is lost | the fit is repeated | not said | 0.795 for 0.887 (one seed of ten) |
 | selected cells | keep their label | "without replacement" | the same |
 | rate of W | 0.01 | 0.001 | not measured |
 | penalty | 0.0005 x squared kernels | on all layers | half of it: -0.003 [-0.006, -0.000]* |
