@@ -120,7 +120,7 @@ def aggregate(flags: Flags) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed, flags.ties)
+            inference = infer(crowd, method, gold, flags.seed, models, flags.ties)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     rows, header = label_rows(inference), LABELS
@@ -212,7 +212,7 @@ def label_rows(inference: Inference) -> Iterator[list[str]]:
     """Yields a row of `LABELS` for each item that has a label or a gold label."""
     crowd, labels, probas = inference.crowd, inference.labels, inference.probas
     names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts, tied = inference.certainty.votes.sum(axis=1), inference.certainty.num_tied
+    counts, tied = crowd.vote_counts().sum(axis=1), inference.certainty.num_tied
     for row, task in enumerate(crowd.instance_names.tolist()):
         if counts[row] or inference.gold[row] >= 0:
             label = int(labels[row])

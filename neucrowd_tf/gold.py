@@ -9,12 +9,19 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
+from neucrowd_tf.commands.command_line import (
+    STDOUT,
+    LabelFlags,
+    check_models,
+    check_outputs,
+    run_command,
+    write_outputs,
+)
 from neucrowd_tf.declare import one_of, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
+from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 HEADER = ("task", "label", "consensus", "probability")
@@ -27,7 +34,7 @@ USES = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Flags(TableOptions):
+class Flags(LabelFlags):
     """Draws items that are worth a gold label.
 
     Fill in the column label and pass the file to --gold of aggregate, report, relabel or run.
@@ -59,8 +66,9 @@ def gold(flags: Flags) -> list[str]:
     from neucrowd_tf.certainty.inference import infer
 
     crowd = read_annotations(flags.annotations, flags).annotations
+    check_models(flags.model_annotator, crowd.annotator_names.tolist())
     labels = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
-    result = infer(crowd, gold=labels, seed=flags.seed)
+    result = infer(crowd, gold=labels, seed=flags.seed, models=flags.model_annotator)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):
         raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")

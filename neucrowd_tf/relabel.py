@@ -93,7 +93,7 @@ def relabel(flags: Flags) -> list[str]:
         )
     check_models(models, crowd.annotator_names.tolist())
     gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
-    inference = infer(crowd, gold=gold, seed=flags.seed)
+    inference = infer(crowd, gold=gold, seed=flags.seed, models=models)
     size = crowd.num_annotators
     crowd = crowd.with_annotators(flags.ask)
     everyone = list(map(str, crowd.annotator_names.tolist()))

@@ -31,9 +31,8 @@ WRITE_SECONDS = 60.0
 
 def case_options(options: Options, case: Case) -> Options:
     """Returns the command that makes one case's runs."""
-    methods = tuple(
-        name for name in case.methods if any(method.name == name for method in registry.methods())
-    )
+    registered = registry.entries("method")
+    methods = tuple(name for name in case.methods if name in registered)
     return dataclasses.replace(
         options,
         dataset=case.datasets,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,12 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, Ties, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
+from neucrowd_tf.aggregation.families import (
+    Family,
+    dependent_families,
+    effective_votes,
+    fit_with_families,
+)
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
@@ -40,6 +47,7 @@ class Inference:
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
         estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
+        families: of annotators who count once, because they err together.
     """
 
     crowd: Annotations
@@ -49,6 +57,7 @@ class Inference:
     gold: NDArray[np.int64]
     agreement: tuple[int, int, Estimate] | None
     estimates: tuple[Estimate, dict[str, Estimate]] | None = None
+    families: tuple[Family, ...] = ()
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -66,6 +75,14 @@ class Inference:
             return ["All labels are of one class: how often they are right cannot be estimated."]
         accuracy = self.certainty.accuracy()
         lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
+        names = list(map(str, self.crowd.annotator_names.tolist()))
+        for family in self.families:
+            members = [names[code] for code in np.flatnonzero(family.members).tolist()]
+            lines.append(
+                f"{', '.join(members[:8])}{', ...' if len(members) > 8 else ''}: these"
+                f" {len(members)} annotators err together (correlation {family.dependence:.2f}) and"
+                f" count as one source. They are worth {family.independent:.1f} independent ones."
+            )
         tied = (self.certainty.num_tied > 1) & self.crowd.annotated
         if tied.any():
             lines.append(
@@ -105,6 +122,7 @@ def infer(
     method: str = METHOD,
     gold: GoldLabels = None,
     seed: int = 0,
+    models: Collection[str] = (),
     ties: Ties | None = None,
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
@@ -117,11 +135,22 @@ def infer(
         method: a name of `neucrowd_tf.aggregation.catalogue`.
         gold: see `neucrowd_tf.aggregation.base.gold_codes`.
         seed: of the method.
+        models: names of annotators that are models. Unless they err independently they count as
+            one source, see `neucrowd_tf.aggregation.families`.
         ties: the method's rule for ties; None is its default.
     """
     codes = gold_codes(gold, crowd)
-    votes, calibration = crowd.vote_counts(), Calibration.learned(method)
-    model = make_aggregator(method, seed, ties).fit(crowd)
+    families: list[Family] = []
+    if models:
+        crowd.require_identities("models")
+        named = np.isin(crowd.annotator_names.astype(str), list(models))
+        families = dependent_families(crowd, named)
+
+    def fitted(gold: NDArray[np.int64] | None) -> Aggregator:
+        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, families, gold)
+
+    votes, calibration = effective_votes(crowd, families), Calibration.learned(method)
+    model = fitted(None)
     agreement = estimates = None
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
@@ -130,12 +159,12 @@ def infer(
         agreement = gold_agreement(posteriors, votes, codes)
         estimates = gold_estimates(crowd, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
-        model = make_aggregator(method, seed, ties).fit(crowd, codes)
+        model = fitted(codes)
     certainty = calibration.apply(decided(model), votes, codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     if method not in (METHOD, "majority_vote"):
         warn_if_worse(crowd, method, seed)
-    return Inference(crowd, model, certainty, skills, codes, agreement, estimates)
+    return Inference(crowd, model, certainty, skills, codes, agreement, estimates, tuple(families))
 
 
 def decided(model: Aggregator) -> NDArray[np.float64]:

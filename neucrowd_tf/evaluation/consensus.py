@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -27,22 +28,27 @@ def consensus_method(crowd: Annotations) -> str:
     return METHOD if crowd.num_annotations <= MOST_LABELS else LARGE_METHOD
 
 
-def inferred(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Inference:
+def inferred(
+    crowd: Annotations, gold: NDArray[np.int64] | None = None, models: Collection[str] = ()
+) -> Inference:
     """Infers a crowd's labels; those of the last few crowds are remembered.
 
     Args:
         crowd: the annotations of N instances, without generated ones.
         gold: `[N]` class codes, -1 if unknown.
+        models: names of annotators that are models.
     """
     parts: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
         parts = [crowd.instances, crowd.annotators, crowd.labels]
     parts += [] if gold is None else [gold]
+    models = set(models) & set(map(str, crowd.annotator_names.tolist()))
+    parts += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
     key = (crowd.num_instances, crowd.num_classes, *map(array_digest, parts))
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")
-            inference = infer(crowd, consensus_method(crowd), gold)
+            inference = infer(crowd, consensus_method(crowd), gold, models=models)
         while len(_inferred) >= REMEMBERED:
             _inferred.pop(next(iter(_inferred)))
         _inferred[key] = inference

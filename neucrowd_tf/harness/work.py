@@ -212,7 +212,7 @@ class Work:
 
     def settings(self) -> dict[str, Any]:
         """Returns everything but the code that the result depends on."""
-        options, method = self.options, registry.method(self.key.method)
+        options, method = self.options, registry.entry("method", self.key.method)
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",

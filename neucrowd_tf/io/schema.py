@@ -17,8 +17,8 @@ ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
 )
 MODEL_ANNOTATOR = (
-    "Annotators that are models, separated by commas. Their labels count, but agreement is"
-    " reported separately for them."
+    "Annotators that are models, separated by commas. If they err together they count as one"
+    " source; agreement is reported separately for them."
 )
 
 

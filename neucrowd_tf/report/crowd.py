@@ -55,7 +55,7 @@ def crowd_sections(
         texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
-    inference = inferred(annotations, gold)
+    inference = inferred(annotations, gold, models)
     values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), list(models))
@@ -180,7 +180,8 @@ def _annotators(inference: Inference) -> dict[str, Any]:
 
 def _items(inference: Inference) -> dict[str, Any]:
     """Returns the labelled items without gold labels, the least certain consensus label first."""
-    crowd, labels, counts = inference.crowd, inference.labels, inference.certainty.votes
+    crowd, labels = inference.crowd, inference.labels
+    counts = crowd.vote_counts()
     rows = np.flatnonzero(crowd.annotated & (inference.gold < 0))
     probability = inference.probas[rows, labels[rows]]
     share = counts[rows, labels[rows]] / counts[rows].sum(axis=1)

@@ -1,0 +1,242 @@
+"""Annotators who err together count once: models beside people, and families of annotators.
+
+The labels that a family gives to an item become one symbol: the class with the most votes, and its
+share of them. How often each symbol comes with each class is learned together with the people's
+confusion matrices. So it does not matter whether members of a family repeat each other, share a
+source, or fail on the same items: what they say together counts for what it is worth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    Array,
+    Codes,
+    apply_gold,
+    expected_skills,
+    normalise_counts,
+    normalise_log,
+)
+from neucrowd_tf.aggregation.majority_vote import majority_labels
+from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_confusion
+from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
+from neucrowd_tf.annotations import Annotations
+
+SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
+LEVELS = len(SHARES) + 2  # the last is a single label
+# Models whose agreement exceeds that of independent ones by less are counted one by one.
+INDEPENDENT = 0.05
+LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
+STRENGTH, SYMBOL_STRENGTH = 4.0, 2.0  # labels a class, of the average annotator and symbol
+MOST_ITER, TOLERANCE = 100, 1e-5
+# Where one person labelled an item, nothing shows whether people or models are right when they
+# differ. The more models agree with each other beyond their agreement with people, the more labels
+# of an average person (of whom vote shares say that they are right) are added.
+CAUTION, MOST_CAUTION = 5.0, 1.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """Annotators who may err together.
+
+    Attributes:
+        members: `[R]` bool.
+        dependence: correlation of their errors: 0 for independent ones, 1 for copies.
+        independent: how many independent annotators they are worth.
+    """
+
+    members: NDArray[np.bool_]
+    dependence: float
+
+    @property
+    def independent(self) -> float:
+        size = int(self.members.sum())
+        return size / (1.0 + (size - 1) * float(np.clip(self.dependence, 0.0, 1.0)))
+
+
+def chance_corrected(agreeing: Array, pairs: Array, size: int) -> float:
+    """Returns the share of pairs of labels that agree: 1 for all, 0 for as many as by chance."""
+    if not pairs.sum() or size < 2:
+        return float("nan")
+    return float((size * agreeing.sum() / pairs.sum() - 1) / (size - 1))
+
+
+def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[float, float]:
+    """Returns by how much a family's agreement exceeds that of independent annotators.
+
+    Annotators who err independently, of skills a and b (0 is chance), agree beyond chance by a b.
+    So that agreement within a family, times that between people, is the square of that between
+    the two. If people share too few items they are taken to be as good as the family.
+
+    Args:
+        crowd: with identities.
+        members: `[R]` who is in the family.
+
+    Returns:
+        the excess, and the correlation of errors that explains it; NaN if nothing is shared.
+    """
+    inside = members[crowd.annotators]
+    family, people = (crowd.select(keep).vote_counts().astype(float) for keep in (inside, ~inside))
+    n, m, size = family.sum(axis=1), people.sum(axis=1), crowd.num_classes
+    within = chance_corrected(family * (family - 1), n * (n - 1), size)
+    across = chance_corrected(family * people, n * m, size)
+    if np.isnan(within) or np.isnan(across):
+        return within, within
+    among, shared = chance_corrected(people * (people - 1), m * (m - 1), size), int((m > 1).sum())
+    error = 1.0 / np.sqrt(max(shared, 1))
+    if shared < LEAST_SHARED or among < 2 * error:
+        among = max(across, TINY)
+    else:
+        among += error / 2  # in doubt annotators are dependent
+    expected = min(across**2 / among, 1.0)
+    excess = within - expected
+    return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
+
+
+def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:
+    """Returns `[N]` the symbol that a family gives to each item, -1 without labels.
+
+    It is class * LEVELS + level.
+    """
+    votes = crowd.select(members[crowd.annotators]).vote_counts()
+    total = votes.sum(axis=1)
+    level = np.digitize(votes.max(axis=1) / np.maximum(total, 1), SHARES)
+    level[total == 1] = LEVELS - 1
+    return np.where(total > 0, votes.argmax(axis=1) * LEVELS + level, -1)
+
+
+def symbol_errors(counts: Array, size: int) -> Array:
+    """Returns `[S, C]` the probability of each symbol of each true class from expected counts.
+
+    Counts are drawn towards the mean over classes: how often a level comes with the right class.
+    """
+    cube = counts.reshape(size, -1, size)
+    right = np.einsum("csc->s", cube)
+    wrong = (cube.sum(axis=(0, 2)) - right) / max(size - 1, 1)
+    average = np.repeat((wrong + 0.1)[None, :, None], size, axis=0).repeat(size, axis=2)
+    average[np.arange(size), :, np.arange(size)] = right + 0.1
+    average /= average.sum(axis=(0, 1))
+    return normalise_counts((cube + SYMBOL_STRENGTH * size * average).reshape(-1, size), axis=0)
+
+
+def infer_together(
+    people: Annotations, signals: Sequence[Codes], gold: Codes | None, caution: float
+) -> tuple[Array, Array]:
+    """Infers labels from people and families by one EM.
+
+    Args:
+        people: the annotations of those in no family.
+        signals: each family's `symbols`.
+        gold: `[N]` class codes, -1 if unknown, or None.
+        caution: see `CAUTION`.
+
+    Returns:
+        `[N, C]` posteriors, and the log likelihood of each class by the families alone.
+    """
+    shard, size = Shard(people.one_hot(), people.num_classes, gold), people.num_classes
+    beliefs = shard.votes()
+    counted = people.vote_counts().sum(axis=1)
+    single = float((counted == 1).sum() / max((counted > 0).sum(), 1))
+    strength = STRENGTH + caution * single * people.labels_per_annotator() / size
+    pseudo = strength[:, None, None] * average_confusion(people, beliefs).T + LEAST_COUNT
+    tables = [
+        sparse.csr_matrix(
+            (np.ones((one >= 0).sum()), (np.flatnonzero(one >= 0), one[one >= 0])),
+            shape=(len(one), size * LEVELS),
+        )
+        for one in signals
+    ]
+    likelihood = np.zeros_like(beliefs)
+    for _ in range(MOST_ITER):
+        counts = np.asarray(shard.transposed @ beliefs).reshape(-1, size, size) + pseudo
+        errors = np.log(normalise_counts(counts, axis=1)).reshape(-1, size)
+        likelihood = np.zeros_like(beliefs)
+        for table in tables:
+            likelihood += table @ np.log(symbol_errors(np.asarray(table.T @ beliefs), size))
+        scores = shard.one_hot @ errors + likelihood
+        keep_gold_only(scores, gold)
+        normalise_log(scores, np.log(normalise_counts(beliefs.sum(axis=0), 1.0)))
+        change, beliefs = float(np.abs(scores - beliefs).max(initial=0.0)), scores
+        if change < TOLERANCE:
+            break
+    return beliefs, likelihood
+
+
+def dependent_families(
+    crowd: Annotations, models: NDArray[np.bool_], named: Sequence[NDArray[np.bool_]] = ()
+) -> list[Family]:
+    """Returns the families whose members are not counted one by one.
+
+    Args:
+        crowd: with identities.
+        models: `[R]` which annotators are models; those in no other family are one.
+        named: `[R]` members of further families.
+    """
+    families = [Family(one, excess_agreement(crowd, one)[1]) for one in named]
+    rest = models & ~np.any([np.zeros_like(models), *named], axis=0)
+    if rest.sum() > 1 and not (rest | np.any([rest, *named], axis=0)).all():
+        excess, dependence = excess_agreement(crowd, rest)
+        if not excess < INDEPENDENT:
+            families.append(Family(rest, dependence))
+    return families
+
+
+def fit_with_families(
+    method: Callable[[], Aggregator],
+    crowd: Annotations,
+    families: Sequence[Family],
+    gold: Codes | None = None,
+) -> Aggregator:
+    """Returns a fitted aggregator in which each family counts once.
+
+    The labels of those in no family are inferred by the method, and together with the families by
+    EM. The result is the normalised geometric mean of the method's probabilities times the
+    families' likelihood and of EM's.
+
+    Args:
+        method: returns the aggregator, unfitted.
+        crowd: with identities.
+        families: from `dependent_families`; without any the method alone.
+        gold: `[N]` class codes, -1 if unknown, or None.
+    """
+    inside = np.any([one.members for one in families], axis=0) if families else np.zeros(1, bool)
+    if not inside.any() or inside[crowd.annotators].all():
+        return method().fit(crowd, gold)
+    people = crowd.select(~inside[crowd.annotators])
+    result = method().fit(people, gold)
+    signals = [symbols(crowd, one.members) for one in families]
+    excess = max(excess_agreement(crowd, one.members)[0] for one in families)
+    caution = float(np.clip(CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1), 0.0, MOST_CAUTION))
+    together, likelihood = infer_together(people, signals, gold, caution)
+    alone = np.log(np.maximum(result.probas_, 1e-9)) + likelihood
+    probas = (alone - alone.max(axis=1, keepdims=True) + np.log(np.maximum(together, 1e-12))) / 2
+    normalise_log(probas, np.zeros(crowd.num_classes))
+    result.annotated_ = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
+    result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
+    probas[~result.annotated_] = result.priors_
+    result.probas_ = apply_gold(probas, gold)
+    result.labels_ = majority_labels(probas, result.ties, result.seed)
+    counts = np.asarray(crowd.one_hot().T @ probas).reshape(-1, *[crowd.num_classes] * 2)
+    result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
+    result.skills_ = expected_skills(result.errors_, result.priors_)
+    return result
+
+
+def effective_votes(crowd: Annotations, families: Sequence[Family]) -> NDArray[np.int32]:
+    """Returns `[N, C]` vote counts in which each family has one vote, for its commonest class."""
+    if not families:
+        return crowd.vote_counts()
+    inside = np.any([one.members for one in families], axis=0)
+    votes = crowd.select(~inside[crowd.annotators]).vote_counts()
+    for one in families:
+        symbol = symbols(crowd, one.members)
+        rows = np.flatnonzero(symbol >= 0)
+        votes[rows, symbol[rows] // LEVELS] += 1
+    return votes

@@ -1,0 +1,76 @@
+"""Annotators who err together count once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.people_and_models import MODELS, simulated
+from neucrowd_tf.aggregation import families
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.inference import infer
+
+NAMES = [f"m{i}" for i in range(MODELS)]
+
+
+def members(crowd: Annotations) -> np.ndarray:
+    return np.isin(crowd.annotator_names.astype(str), NAMES)
+
+
+@pytest.mark.parametrize(
+    ("kind", "correlation", "classes", "each", "gain"),
+    [("copies", 0.8, 2, 2, 0.02), ("difficulty", 0.8, 4, 2, 0.02), ("copies", 0.8, 4, 1, -0.02)],
+)
+@pytest.mark.ci
+def test_models_that_err_together_help_and_never_outvote_people(
+    kind: str, correlation: float, classes: int, each: int, gain: float
+) -> None:
+    crowd, truth = simulated(kind, correlation, classes, each, 0.8, 0)
+    people = crowd.select(~members(crowd)[crowd.annotators])
+    result = infer(crowd, models=NAMES)
+    (family,) = result.families
+    assert family.members.sum() == MODELS and family.independent < 3
+    alone = (infer(people).labels == truth).mean()
+    assert (result.labels == truth).mean() >= alone + gain
+    assert "count as one source" in result.lines()[1]
+
+
+def test_independent_models_are_counted_one_by_one() -> None:
+    crowd, _ = simulated("independent", 0.0, 2, 5, 0.8, 0)
+    assert families.dependent_families(crowd, members(crowd)) == []
+
+
+def test_excess_agreement_by_hand() -> None:
+    # People agree in 30 of 40 items (.5 beyond chance). Two models are copies (1 beyond chance).
+    # They agree with three of four people's labels: .25 of .5 + .09 / 2 is expected.
+    dense = np.zeros((40, 4), dtype=int)
+    dense[:10, 0] = 1
+    dense[10:20, 2:] = dense[35:, 2:] = 1
+    crowd = Annotations.from_dense(dense)
+    votes = np.array([[40, 0]])
+    assert families.chance_corrected(votes, votes.sum(1), 2) == 1.0
+    excess, correlation = families.excess_agreement(crowd, np.array([0, 0, 1, 1], bool))
+    across = 2 * (np.mean(dense[:, :2] == dense[:, 2:3])) - 1
+    assert excess == pytest.approx(1 - across**2 / (0.5 + 0.5 / np.sqrt(40)))
+    assert correlation == pytest.approx(1.0)
+
+
+def test_symbols_by_hand() -> None:
+    dense = np.array([[0, 0, 0], [0, 0, 1], [1, -1, -1], [-1, -1, -1]])
+    crowd = Annotations.from_dense(dense, num_classes=2)
+    assert families.symbols(crowd, np.ones(3, bool)).tolist() == [4, 1, families.LEVELS + 5, -1]
+
+
+def test_gold_labels_and_items_of_models_alone() -> None:
+    crowd, truth = simulated("copies", 0.8, 2, 2, 0.8, 1)
+    first = crowd.select((crowd.instances >= 40) | members(crowd)[crowd.annotators])
+    gold = np.where(np.arange(len(truth)) >= 200, 1 - truth, -1)
+    family = families.Family(members(crowd), 0.8)
+    fit = families.fit_with_families(DawidSkene, first, [family], gold)
+    assert (fit.labels_[200:] == gold[200:]).all() and fit.annotated_.all()
+    assert np.isfinite(fit.probas_).all() and np.allclose(fit.probas_.sum(axis=1), 1)
+    assert families.effective_votes(first, [family]).sum(axis=1)[:40].tolist() == [1] * 40
+    alone = first.select(members(first)[first.annotators])  # nobody else: the method as it is
+    expected = DawidSkene().fit(alone).probas_
+    assert np.array_equal(families.fit_with_families(DawidSkene, alone, [family]).probas_, expected)
