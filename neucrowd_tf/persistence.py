@@ -196,6 +196,13 @@ def _import_layers(path: Path) -> None:
             importlib.import_module(module)
 
 
+def present_name(name: str) -> str:
+    """Returns where a class of an earlier version is now: module and class."""
+    for pattern, replacement in _MOVED:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
 def load(folder: str | os.PathLike[str]) -> Any:
     """Loads a folder that `save` wrote.
 
@@ -208,9 +215,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if not (source / "estimator.json").is_file():
         raise DataError(f"{source}: no saved estimator, estimator.json is missing. Check the path.")
     record = SavedEstimator.read(source / "estimator.json")
-    name = str(record.content.get("class"))
-    for pattern, replacement in _MOVED:
-        name = re.sub(pattern, replacement, name)
+    name = present_name(str(record.content.get("class")))
     if record.format != FORMAT:
         raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
     try:
