@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.commands.run_files import SavedEstimator
+from neucrowd_tf.cli.run_files import SavedEstimator
 from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
