@@ -86,10 +86,12 @@ results: $(STAMP)
 
 # Every generated page.
 pages: results
+	$(BIN)/python docs/index.py
 	$(BIN)/python docs/flags.py
 	$(BIN)/python docs/data_formats.py
 	$(BIN)/python docs/parameters.py
 	$(BIN)/python docs/equations.py
+	$(BIN)/python docs/notebooks.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build *.egg-info
