@@ -66,7 +66,7 @@ torture: $(STAMP)
 
 # What other packages compute from the same input; those that are not installed are named.
 peers: $(STAMP)
-	$(BIN)/python -m benchmarks.peers --output=results/peers.md
+	$(BIN)/python -m benchmarks.peers --output=results/peers.csv
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -86,10 +86,12 @@ results: $(STAMP)
 
 # Every generated page.
 pages: results
+	$(BIN)/python docs/index.py
 	$(BIN)/python docs/flags.py
 	$(BIN)/python docs/data_formats.py
 	$(BIN)/python docs/parameters.py
 	$(BIN)/python docs/equations.py
+	$(BIN)/python docs/notebooks.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build *.egg-info

@@ -69,7 +69,13 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["neucrowd_tf", "neucrowd_tf.*"]),
     package_data={
-        "neucrowd_tf": ["py.typed", "report/templates/*", "certainty/*.json", "io/*.toml"]
+        "neucrowd_tf": [
+            "py.typed",
+            "index.json",
+            "report/templates/*",
+            "certainty/*.json",
+            "io/*.toml",
+        ]
     },
     install_requires=RUNTIME,
     extras_require={

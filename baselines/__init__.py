@@ -1,17 +1,5 @@
-"""What the papers compare with. Importing this package registers every method in it."""
+"""What the papers compare with. Importing this package registers its methods by its index."""
 
-from baselines import (
-    aggnet,
-    augmentation,
-    cpc,
-    crowd_gan,
-    dasc_crowding,
-    dasc_ensemble,
-    ds_mixup,
-    max_mig,
-    mbem,
-    metric_learning,
-    neucrowd_joint,
-    raykar,
-    smote_two_stage,
-)
+from neucrowd_tf import registry
+
+registry.register_index(__name__)

@@ -120,7 +120,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.classifier_.predict_proba(features)
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         return self.classifier_.inference_model()
 
 

@@ -240,11 +240,11 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
         """Returns raw features -> standardise -> linear classifier and residuals as a model."""
         import keras
 
+        from neucrowd_tf.nn.layers import constants
+
         inputs = keras.Input(self.feature_shape_, name="features")
         flat = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
-        x = keras.layers.Normalization(
-            axis=-1, mean=mean, variance=np.square(scale), name="standardise"
-        )(flat)
+        x = constants(mean, scale, "standardise")(flat)
         # Without members the standardised features are the embedding.
         embedded = [member.encoder(x) for member in members] or [x]
         joined = keras.layers.Concatenate()(embedded) if len(embedded) > 1 else embedded[0]

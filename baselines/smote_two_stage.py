@@ -145,5 +145,5 @@ class SmoteTwoStage(LabelsFirst):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.classifier_._predict_proba(features)
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         return self.classifier_.inference_model()

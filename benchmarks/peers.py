@@ -1,6 +1,6 @@
 """The same methods here and in other packages: what agrees, what differs, and who is right.
 
-    python -m benchmarks.peers [--output=results/peers.md] [--data_dir=DATA] [--json]
+    python -m benchmarks.peers [--output=results/peers.csv] [--data_dir=DATA] [--json]
 
 Both sides get the same input. With --data_dir truth inference is also run on published benchmarks,
 with its accuracy and seconds here and in crowd-kit, each with its own defaults. A package that is
@@ -196,7 +196,8 @@ def main() -> None:
     text = page(agreement, missing, times)
     show(options, figures, text)
     if options.output is not None:
-        write_text(options.output, text)
+        table = pd.DataFrame(agreement, columns=list(HEAD))
+        write_text(options.output, table.to_csv(index=False, lineterminator="\n"))
 
 
 if __name__ == "__main__":

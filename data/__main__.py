@@ -14,7 +14,8 @@ import argparse
 import sys
 from pathlib import Path
 
-import data
+import data  # noqa: F401  (registers the datasets)
+from data.cards import card_text
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -28,7 +29,7 @@ def main() -> None:
     every = [dataset.name for dataset in registry.datasets() if "_ovr_" not in dataset.name]
     for name in flags.names or [name for name in every if name != "table"]:
         try:
-            text = data.card_text(registry.dataset(name).load(flags.data_dir))
+            text = card_text(registry.dataset(name).load(flags.data_dir))
         except UsageError as error:
             parser.error(str(error))
         except DataError as error:

@@ -93,3 +93,8 @@ def register_one_vs_rest(name: str, num_classes: int) -> None:
             simulated=whole.simulated,
             options=whole.options,
         )(functools.partial(load, positive))
+
+
+register_one_vs_rest("labelme", 8)
+register_one_vs_rest("digits", 10)
+register_one_vs_rest("cifar10n", 10)

@@ -25,12 +25,12 @@ def export_saved_model(
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
-    The signature `serving_default` takes raw features, one float32 input `features` of shape
-    `[None, ...]`, and gives `probabilities` `[None, C]` and, for methods with a representation,
-    `embedding` `[None, h]`, both float32. Of a method that was fitted to texts the input is
-    `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder made the features, it is
-    their vectors, `features` `[None, d]`. Preprocessing and an `ImageEncoder` are inside. A batch
-    may have any size.
+    The signature `serving_default` takes raw features, one input `features` of shape `[None, ...]`
+    (float32; float64 if float32 cannot hold a column), and gives `probabilities` `[None, C]` and,
+    for methods with a representation, `embedding` `[None, h]`, both float32. Of a method that was
+    fitted to texts the input is `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder
+    made the features, it is their vectors, `features` `[None, d]`. Preprocessing and an
+    `ImageEncoder` are inside. A batch may have any size.
 
     Args:
         estimator: a fitted estimator.
@@ -71,7 +71,8 @@ def export_saved_model(
         archive.track(vectors)
     first = model if vectors is None else vectors
     if isinstance(first, keras.Model):
-        signature = tf.TensorSpec((None, *first.inputs[0].shape[1:]), tf.float32, name="features")
+        entry = first.inputs[0]
+        signature = tf.TensorSpec((None, *entry.shape[1:]), entry.dtype, name="features")
     else:
         # Keras 3.8 exports the lookup tables of its own layers alone.
         archive.variables.extend(vectors.tables)

@@ -4,7 +4,6 @@
 matrix of labels with gaps are for Keras models of one's own, too.
 """
 
-from neucrowd_tf.crowd.bases import Standardise
 from neucrowd_tf.crowd.head import AnnotatorHead, HeadsUniform
 from neucrowd_tf.crowd.losses import AnnotationLoss
 from neucrowd_tf.methods.anno_reg import ConfusionHead
@@ -18,6 +17,7 @@ from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetHead
 from neucrowd_tf.methods.madl import MaDLHead
 from neucrowd_tf.methods.trace_reg import SoftplusConfusionHead
 from neucrowd_tf.methods.unionnet import UnionHead
+from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.nn.losses import ClassCenters
 from neucrowd_tf.nn.optimizers import FusedAdam
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,12 @@ _EXACT = {
     " selectedanswer taskanswer",
 }
 ROLES = ("task", "worker", "label")
+# Names that may mean an item.
+_SECOND = (
+    "id index row key text textid sentence sentenceid tweet tweetid comment commentid post postid"
+    " image imageid url urlid document documentid file fileid filename"
+)
+SECOND_ITEM = frozenset(_SECOND.split())
 # A whole number as Python spells it, below 10^18.
 _WHOLE = re.compile(r"0|[1-9][0-9]{0,17}|-[1-9][0-9]{0,16}")
 ALIASES: dict[str, frozenset[str]] = {
@@ -70,6 +77,11 @@ def as_name_array(values: Any) -> NDArray[Any]:
     if kinds == {bool}:
         return np.asarray(items, dtype=bool)
     return np.fromiter(items, dtype=object, count=len(items))  # one cell per id, tuples too
+
+
+def normal(name: str) -> str:
+    """Returns what two spellings of a name have in common: NFKC, no outer spaces, casefolded."""
+    return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def spelt(name: Any) -> str:

@@ -1,19 +1,29 @@
-"""The registry of methods, datasets and suites; it imports none of them."""
+"""The registry of methods, datasets and suites.
+
+A module registers them when it is imported; the decorators are the only source. What each module
+registers stands in an index, so that a name costs the import of one module, and a question about
+names none.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import importlib
+import importlib.resources
 import inspect
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from neucrowd_tf.datasets.core import CrowdDataset
 from neucrowd_tf.declare import nest, nested_names, whole
 from neucrowd_tf.errors import UsageError
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
+Kind = Literal["method", "dataset", "suite"]
+INDEX = "index.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +43,7 @@ class Method:
         stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
             folds of training instances.
         space: hyper-parameters and the values that `--tune` may try.
+        module: the module that registers it.
     """
 
     name: str
@@ -45,6 +56,7 @@ class Method:
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    module: str = ""
 
     def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
@@ -107,22 +119,21 @@ class Dataset:
     """A registered dataset.
 
     Attributes:
-        loader: `loader(data_dir, seed, **options)`; `seed` draws what is simulated, and is ignored
-            by real data.
+        loader: `loader(data_dir, seed, **options)` returns a `CrowdDataset`; `seed` draws what is
+            simulated, and is ignored by real data.
         simulated: whether `seed` changes the data.
         options: the names of further options that the loader takes (a table's files, for one).
     """
 
     name: str
-    loader: Callable[..., CrowdDataset]
+    loader: Callable[..., Any]
     summary: str
     simulated: bool = False
     options: tuple[str, ...] = ()
+    module: str = ""
 
-    def load(
-        self, data_dir: str | Path | None = None, seed: int = 0, **options: Any
-    ) -> CrowdDataset:
-        """Loads the dataset from `data_dir`, or from the cache, where it is downloaded once."""
+    def load(self, data_dir: str | Path | None = None, seed: int = 0, **options: Any) -> Any:
+        """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once)."""
         return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
 
 
@@ -140,6 +151,45 @@ class Suite:
     make: Callable[..., Sequence[str]]
     summary: str
     in_all: bool = True
+    module: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A name in an index; its fields are those of `Method`, `Dataset` and `Suite`.
+
+    Attributes:
+        module: the module that registers it: importing this one is enough.
+        stronger: the names of the datasets for which there is a stronger base.
+    """
+
+    name: str
+    module: str
+    summary: str
+    parameter_names: tuple[str, ...] | None = None
+    requires_identities: bool = False
+    max_classes: int | None = None
+    uses_truth: bool = False
+    stronger: tuple[str, ...] = ()
+    simulated: bool = False
+    options: tuple[str, ...] = ()
+    in_all: bool = True
+
+
+@functools.cache
+def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
+    """Returns the entries of a package's index by kind and name."""
+    path = importlib.resources.files(package).joinpath(INDEX)
+    index: dict[Kind, dict[str, Entry]] = {}
+    for kind, contents in json.loads(path.read_text(encoding="utf-8")).items():
+        index[kind] = {}
+        for content in contents:
+            values: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in content.items()
+            }
+            index[kind][values["name"]] = Entry(**values)
+    return index
 
 
 _METHODS: dict[str, Method] = {}
@@ -147,6 +197,7 @@ _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
+_INDEXED: dict[str, None] = {"neucrowd_tf": None}  # packages whose indexes are read
 
 
 def _divided(
@@ -164,7 +215,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
     """
 
     def decorate(factory: Factory) -> Factory:
-        _add(_METHODS, Method(name=name, factory=factory, summary=summary, **fields), "factory")
+        _add("method", Method(name=name, factory=factory, summary=summary, **fields), "factory")
         return factory
 
     return decorate
@@ -179,23 +230,15 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
     """Returns a decorator that registers a loader as the dataset `name`."""
 
     def decorate(loader: Factory) -> Factory:
-        _add(_DATASETS, Dataset(name=name, loader=loader, summary=summary, **fields), "loader")
+        _add("dataset", Dataset(name=name, loader=loader, summary=summary, **fields), "loader")
         return loader
 
     return decorate
 
 
-def _add(table: dict[str, Any], entry: Any, function: str) -> None:
-    """Adds an entry under its name; ValueError if that is another function's."""
-    earlier = table.setdefault(entry.name, entry)
-    if getattr(earlier, function) is not getattr(entry, function):
-        raise ValueError(f"{type(entry).__name__.lower()} {entry.name!r} is registered already")
-    table[entry.name] = entry
-
-
 def register_suite(suite: Suite) -> None:
     """Registers what `--suite` with its name makes."""
-    _add(_SUITES, suite, "make")
+    _add("suite", suite, "make")
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
@@ -203,16 +246,70 @@ def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
     _SUITE_FILES[:] = [reader]
 
 
-def _look_up(table: Mapping[str, Any], name: str, kind: str, argument: str = "") -> Any:
-    if name not in table:
-        names = sorted(table)
+def register_index(package: str) -> None:
+    """Registers what stands in a package's index; its `__init__` calls this."""
+    _INDEXED[package] = None
+
+
+def _add(kind: Kind, entry: Any, function: str) -> None:
+    """Adds an entry under its name; ValueError if that is another function's."""
+    table = registered(kind)
+    earlier = table.get(entry.name, entry)
+    if getattr(earlier, function) is not getattr(entry, function):
+        raise ValueError(f"{kind} {entry.name!r} is registered already")
+    # The module whose statements are being run, not that of a helper that they call.
+    frame = inspect.currentframe()
+    while frame and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    module = str(frame.f_globals["__name__"]) if frame else ""
+    table[entry.name] = dataclasses.replace(entry, module=module)
+
+
+def registered(kind: Kind) -> dict[str, Any]:
+    """Returns what the imported modules have registered, by name."""
+    tables: dict[Kind, dict[str, Any]] = {
+        "method": _METHODS,
+        "dataset": _DATASETS,
+        "suite": _SUITES,
+    }
+    return tables[kind]
+
+
+def entries(kind: Kind) -> dict[str, Any]:
+    """Returns what is registered by name, or the index's `Entry` of what is not imported yet."""
+    indexed: dict[str, Any] = {}
+    for package in _INDEXED:
+        indexed |= read_index(package)[kind]
+    return indexed | registered(kind)
+
+
+def entry(kind: Kind, name: str, argument: str = "") -> Any:
+    """Returns the entry of that name, without importing anything.
+
+    Raises:
+        UsageError: no such name; suggests the closest ones.
+    """
+    every = entries(kind)
+    if name not in every:
+        names = sorted(every)
         close = (
             difflib.get_close_matches(name, names, n=3)
             or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
         )
         hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
         raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
-    return table[name]
+    return every[name]
+
+
+def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
+    listed = entry(kind, name, argument)
+    if isinstance(listed, Entry):
+        importlib.import_module(listed.module)
+        if name not in registered(kind):
+            raise UsageError(
+                f"--{kind}={name}: {listed.module} does not register it. Run `make pages`."
+            )
+    return registered(kind)[name]
 
 
 def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
@@ -226,29 +323,24 @@ def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
 
 def method(name: str, argument: str = "--method") -> Method:
     """Returns the method of that name; UsageError suggests the closest names."""
-    entry: Method = _look_up(_METHODS, name, "method", argument)
-    return entry
+    result: Method = _look_up("method", name, argument)
+    return result
 
 
 def dataset(name: str) -> Dataset:
     """Returns the dataset of that name; UsageError suggests the closest names."""
-    entry: Dataset = _look_up(_DATASETS, name, "dataset")
-    return entry
+    result: Dataset = _look_up("dataset", name)
+    return result
 
 
 def methods() -> list[Method]:
-    """Returns all registered methods by name."""
-    return [_METHODS[name] for name in sorted(_METHODS)]
+    """Returns all methods by name; their modules are imported."""
+    return [method(name) for name in sorted(entries("method"))]
 
 
 def datasets() -> list[Dataset]:
-    """Returns all registered datasets by name."""
-    return [_DATASETS[name] for name in sorted(_DATASETS)]
-
-
-def suites() -> list[Suite]:
-    """Returns the registered suites in the order in which they were registered."""
-    return list(_SUITES.values())
+    """Returns all datasets by name; their modules are imported."""
+    return [dataset(name) for name in sorted(entries("dataset"))]
 
 
 def chosen_suites(names: Sequence[str]) -> list[Suite]:
@@ -262,11 +354,13 @@ def chosen_suites(names: Sequence[str]) -> list[Suite]:
     """
     chosen: dict[str, Suite] = {}
     for name in names:
+        if name == "all" or name.endswith(".toml"):
+            every = [_look_up("suite", each) for each in entries("suite")]
         if name.endswith(".toml") and _SUITE_FILES:
-            suites = _SUITE_FILES[0](Path(name))
-        elif name == "all" and _SUITES:
-            suites = [suite for suite in _SUITES.values() if suite.in_all]
+            suites: Sequence[Suite] = _SUITE_FILES[0](Path(name))
+        elif name == "all" and every:
+            suites = [suite for suite in every if suite.in_all]
         else:
-            suites = [_look_up(_SUITES, name, "suite")]
+            suites = [_look_up("suite", name)]
         chosen |= {suite.name: suite for suite in suites}
     return list(chosen.values())

@@ -1,8 +1,8 @@
 """The papers' tables and figures: printed figures, suites, figures, tables, the page of results.
 
-Importing this package registers the suites and the controls that they run.
+Importing this package registers the suites, and the controls that they run, by its index.
 """
 
-from reproduction import catalogue, controls  # noqa: F401
+from neucrowd_tf import registry
 
-catalogue.register()
+registry.register_index(__name__)

@@ -125,13 +125,8 @@ SUITES = tuple(
     suite for name in FILES for suite in read(Path(__file__).parent / "suites" / f"{name}.toml")
 )
 
-
-def register() -> None:
-    """Registers all suites, and `smoke`.
-
-    The methods of `smoke` are those that are registered when it runs.
-    """
-    for suite in SUITES:
-        registry.register_suite(_registered(suite))
-    registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
-    registry.register_suite_files(read_file)
+for _suite in SUITES:
+    registry.register_suite(_registered(_suite))
+# Its methods are all that are registered.
+registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
+registry.register_suite_files(read_file)

@@ -16,6 +16,7 @@ from pathlib import Path
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import read_json, write_json
 from reproduction import claims, forest
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim
@@ -38,6 +39,8 @@ PAPERS = {
 # The words of a published value, in the order of the summary's columns.
 STATUSES = (YES, f"{NO}, above", f"{NO}, below", UNCLEAR, PRIVATE_DATA, ABSENT_DATA)
 OTHER = "not run"
+# What made each file: by suite, and of all others.
+RUNS, STUDIES = "runs.json", "studies.csv"
 Rows = list[dict[str, str]]
 
 
@@ -225,25 +228,48 @@ def method_page(text: str, title: str) -> str:
 
 
 def readme(results: Path) -> str:
-    """Returns results/README.md: a line for each file."""
+    """Returns results/README.md: a line for each table, with the question that it answers."""
     titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
+    with (results / STUDIES).open(encoding="utf-8", newline="") as file:
+        questions = {row["file"]: row["question"] for row in reversed([*csv.DictReader(file)])}
     lines = [
         "# Results as files",
         "",
-        "Each CSV has a table or a figure; `<table>_seeds.csv` has its values by seed, and",
-        "`<table>.json` the command and the commits of its runs.",
+        "Each CSV has a table or a figure, or the answer to a question. `<table>_seeds.csv` has a",
+        f"table's values by seed. [{RUNS}]({RUNS}) has the command of each suite and the",
+        f"commits of its runs. [{STUDIES}]({STUDIES}) has the command of every other file, and",
+        "the commit that has the command if its script was removed. [notes.csv](notes.csv) has",
+        "conditions and single figures of these files. Tables in long form have a row per cell.",
         "",
     ]
+    files: dict[str, list[str]] = {}
     for path in sorted(results.glob("*.csv")):
-        if not path.stem.endswith("_seeds"):
+        if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
-            lines.append(f"- [{path.name}]({path.name})" + (f": {titles[suite]}" if suite else ""))
+            about = questions.get(path.name, "") if path.stem != suite else ""
+            files.setdefault(about or titles.get(suite, ""), []).append(path.name)
+    for about, names in files.items():
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
+        lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines) + "\n"
+
+
+def collect_runs(results: Path) -> None:
+    """Moves what a suite says of its runs, `<suite>.json`, into one file."""
+    path = results / RUNS
+    single = [x for x in sorted(results.glob("*.json")) if x != path]
+    if single:
+        records = read_json(path) if path.exists() else {}
+        records |= {x.stem: read_json(x) for x in single}
+        write_json(path, dict(sorted(records.items())))
+        for record in single:
+            record.unlink()
 
 
 def main(results: Path, target: Path) -> None:
     """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
     docs = target.parent / "docs"
+    collect_runs(results)
     write_text(target, page(results))
     forest.draw(claims.read(), results / "claims.png")
     write_text(results / "README.md", readme(results))

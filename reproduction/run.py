@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from neucrowd_tf import registry
-from neucrowd_tf.commands.command_line import say
+from neucrowd_tf.cli.command_line import say
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import process, runner
 from neucrowd_tf.harness.flags import Options
@@ -31,9 +31,8 @@ WRITE_SECONDS = 60.0
 
 def case_options(options: Options, case: Case) -> Options:
     """Returns the command that makes one case's runs."""
-    methods = tuple(
-        name for name in case.methods if any(method.name == name for method in registry.methods())
-    )
+    registered = registry.entries("method")
+    methods = tuple(name for name in case.methods if name in registered)
     return dataclasses.replace(
         options,
         dataset=case.datasets,

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.choice.candidates import ROOMS  # whose methods register when they are imported
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.bundled import load_cancer
 from neucrowd_tf.export import export_saved_model
@@ -33,7 +32,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def dataset() -> CrowdDataset:
-    assert ROOMS
     return load_cancer(seed=0)
 
 

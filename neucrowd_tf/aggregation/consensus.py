@@ -112,7 +112,7 @@ class Consensus(Aggregator):
 
     The result is the normalised geometric mean of these probabilities, shrunk Dawid-Skene's and
     GLAD's: the last two overturn few unanimous labels where annotations are sparse
-    (`results/certainty.md`).
+    (`results/certainty.csv`).
 
     Vote counts alone get the majority vote. Crowds of more than `MANY_CLASSES` classes get one-coin
     Dawid-Skene over the classes that each item's labels name, without error matrices.

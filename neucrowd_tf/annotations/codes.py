@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.errors import DataError, RowError
-from neucrowd_tf.names import as_name_array, roles_of, spelt
+from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
 
 MISSING = -1
 MOST_VOTES = 1_000_000
@@ -67,6 +67,35 @@ def names_for(names: Names | None, size: int, title: str) -> NDArray[Any]:
     return array
 
 
+def unmasked(values: Any, missing: Any = None) -> Any:
+    """Returns values with a missing one (by default NaN or None) for each that NumPy masks."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if missing is None:
+        kind, missing = (float, np.nan) if values.dtype.kind in "iubf" else (object, None)
+        values = values.astype(kind)
+    return values.filled(missing)
+
+
+def classes_in_order(values: Any) -> list[Any] | None:
+    """Returns the categories of an ordered Categorical that occur, None of other values."""
+    if not getattr(getattr(values, "dtype", None), "ordered", False):
+        return None
+    used = set(values.tolist())
+    return [name for name in values.dtype.categories.tolist() if name in used]
+
+
+def check_spelling(names: Iterable[Any], title: str) -> None:
+    """Raises DataError for names that differ only in case, spaces or Unicode form."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if isinstance(name, str) and seen.setdefault(normal(name), name) != name:
+            raise DataError(
+                f"{title}s {seen[normal(name)]!r} and {name!r} differ only in case, spaces or"
+                f" Unicode form. Correct one of them, or name both in class_names"
+            )
+
+
 def factorize(
     values: Any, names: Any, title: str, sort: bool = False
 ) -> tuple[NDArray[np.int32], NDArray[Any]]:
@@ -83,6 +112,9 @@ def factorize(
     """
     import pandas as pd
 
+    if names is None and sort:
+        names = classes_in_order(values)
+    values = unmasked(values)
     array = (
         values if isinstance(values, (np.ndarray, pd.Series, pd.Index)) else as_name_array(values)
     )
@@ -92,6 +124,7 @@ def factorize(
         raise RowError(row, f"column {title!r}: expected a value, received a missing one")
     distinct = as_name_array(distinct)
     if names is None:
+        check_spelling(distinct.tolist() if sort else (), title)
         try:
             order = np.argsort(distinct, kind="stable") if sort else None
         except TypeError:  # ids of several types have no common order
@@ -222,11 +255,17 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     Raises:
         DataError: not two-dimensional, not whole numbers, or a label below -1.
     """
-    array = np.asarray(matrix)
+    array = np.asarray(unmasked(matrix, MISSING))
     if array.ndim != 2 or array.dtype.kind not in "iubf":
+        one = ""
+        if array.ndim == 1:
+            one = (
+                ". One label each is labels[:, None]; scikit-learn's cross_val_predict passes"
+                ' annotations on with method="predict" alone'
+            )
         raise DataError(
             "dense annotations: expected whole numbers, with -1 for missing ones, of shape"
-            f" [instances, annotators], received {array.dtype} of shape {array.shape}"
+            f" [instances, annotators], received {array.dtype} of shape {array.shape}{one}"
         )
     expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
     _check_cells(array, MISSING, "annotator", expected)
@@ -273,6 +312,7 @@ def encode_labels(
     Raises:
         DataError: a label that is not among the classes; the message has its row.
     """
+    labels = unmasked(labels)
     array = labels if isinstance(labels, np.ndarray) else as_name_array(labels)
     if array.ndim != 1:
         raise DataError(

@@ -8,6 +8,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from neucrowd_tf.annotations.codes import (
     Duplicates,
     Names,
     as_frame,
+    classes_in_order,
     coded_triples,
     dense_codes,
     factorize,
@@ -215,15 +217,25 @@ class Annotations(AnnotationViews):
             class_names: see `from_arrays`.
 
         Raises:
-            DataError: a missing column, an empty frame, a missing value, an unknown id or a
-                duplicate.
+            DataError: a missing column, no label, a missing id, an unknown id or a duplicate.
+
+        Rows without a label are left out, with a warning that counts them.
         """
         frame = _frame(frame)
         columns = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
-        if not len(frame):
+        missing = np.flatnonzero(frame[columns[2]].isna())
+        if len(missing) == len(frame):
             raise DataError(
                 "frame: expected at least one row of task, worker, label, received none"
             )
+        if len(missing):
+            warnings.warn(
+                f"{len(missing)} of {len(frame)} labels are missing and are left out (the first:"
+                f" row {missing[0]})",
+                UserWarning,
+                stacklevel=2,
+            )
+            frame = frame[frame[columns[2]].notna()]
         return cls.from_arrays(
             *(frame[column] for column in columns),
             instance_names=instance_names,
@@ -250,6 +262,8 @@ class Annotations(AnnotationViews):
                     f" {axis[axis.duplicated()][0]!r} again"
                 )
         rows, columns = np.nonzero(frame.notna().to_numpy())
+        if class_names is None and len(set(frame.dtypes)) == 1:
+            class_names = classes_in_order(frame.stack())
         labels, classes = factorize(
             whole_numbers(frame.to_numpy(dtype=object)[rows, columns].tolist()),
             *(class_names, "label", True),
@@ -304,6 +318,23 @@ class Annotations(AnnotationViews):
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Returns `[N]` the majority's class names (of equally many votes the first class).
+
+        Scikit-learn's searches split by them, and its scorers compare predictions with them.
+
+        Raises:
+            DataError: an instance has no label.
+        """
+        if not self.annotated.all():
+            raise DataError(
+                "annotations: expected a label of each instance for a majority vote, received none"
+                f" of {spelt(self.instance_names[~self.annotated][0])}. Leave such instances out:"
+                " rows = annotations.annotated; x[rows], annotations[rows]"
+            )
+        majority: NDArray[Any] = self.class_names[self.vote_counts().argmax(axis=1)]
+        return np.asarray(majority, dtype=dtype)
 
     # ----------------------------------------------------------------- parts of it
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.annotations.codes import vote_matrix
+from neucrowd_tf.annotations.codes import unmasked, vote_matrix
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 
@@ -38,7 +38,7 @@ def known_codes(
     Raises:
         DataError: the values are not such codes.
     """
-    codes = np.asarray(truth)
+    codes = np.asarray(unmasked(truth, -1))
     if codes.shape != (annotations.num_instances,) or codes.dtype.kind not in "iu":
         raise DataError(
             f"{title}: expected {annotations.num_instances} class codes, received {codes.dtype} of"

@@ -6,7 +6,7 @@ the vote share's logit says how often an inferred label is right. Each crowd dif
 average crowd by a shift of this logit, (a, b): logit + a + b * logit. Without gold labels the
 shift is unknown and only widens the intervals. Gold labels estimate it.
 
-The coefficients are in `recalibration.json`; results/STUDIES.md has the command that made them.
+The coefficients are in `recalibration.json`; results/studies.csv has the command that made them.
 """
 
 from __future__ import annotations

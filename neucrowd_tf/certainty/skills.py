@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 # Quantiles this far apart cover 80% of annotators' accuracies on public crowds
-# (results/certainty.md): inferred labels and annotators share mistakes.
+# (results/certainty.csv): inferred labels and annotators share mistakes.
 SPREAD = 0.87
 FEW_LABELS = 10  # fewer say nothing about unreliability
 UNRELIABLE = 0.95  # least probability of that verdict

@@ -56,7 +56,7 @@ class Auto(CrowdEstimator):
     """Compares methods by cross-validation and fits the average of the better ones.
 
     The crowd's labels seldom show which of two methods is better, because the criterion has the
-    crowd's mistakes too. In a study (`results/choice.md`) no criterion's first choice was safe on
+    crowd's mistakes too. In a study (`results/choice.csv`) no criterion's first choice was safe on
     every dataset, so the geometric mean of the better candidates is fitted. Candidates are ranked
     by the mean of their ranks in two criteria: the determinant of the table of predicted classes
     and labels (Kong 2020), and the likelihood of single labels under annotators' matrices from
@@ -141,7 +141,9 @@ class Auto(CrowdEstimator):
         size, num_annotators = data.annotations.shape
         codes = gold_codes(self.gold, data.annotations, run.table_options)
         if data.validation is not None:
-            codes = np.concatenate([codes, data.validation[1]])
+            true = data.validation_kind == "truth"
+            held = data.validation[1]
+            codes = np.concatenate([codes, held if true else np.full_like(held, -1)])
             data = with_validation(data, data.validation)
         self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
         splits = self._splits()
@@ -341,7 +343,7 @@ class Auto(CrowdEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return np.asarray(self.estimator_.predict_proba(features))
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         """Returns the average's Keras model."""
         return self.estimator_.inference_model()
 

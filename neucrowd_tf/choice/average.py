@@ -82,7 +82,7 @@ class Average(CrowdEstimator):
         )
         return np.asarray(softmax(logits / self.temperature_ + self.shift_, axis=1))
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         """Returns a Keras model that contains the members' models and averages them."""
         import keras
 

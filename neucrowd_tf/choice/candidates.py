@@ -11,20 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import skew
 
-# Imported to register the methods that are tried.
-from neucrowd_tf import crowding, iced, neucrowd, registry, rll, two_stage
+from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
 from neucrowd_tf.crowd.presets import SMALL_CNN, STRONG_BASE
-from neucrowd_tf.methods import anno_reg, annot_mix, crowd_layer, geocrowdnet
 from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
-ROOMS = (
-    *(anno_reg, annot_mix, crowd_layer, geocrowdnet),
-    *(crowding, iced, neucrowd, rll, two_stage),
-)
 # Four strengths instead of nine: the study never chose one of the others.
 STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)
 # Most gradient steps of a fit with small and with large batches.
@@ -219,7 +213,7 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
     for one in candidates(features, annotations):
         if one.name == name:
             return one
-    registry.method(name)
+    registry.entry("method", name, "--method")
     return Candidate(name, name, {}, 5.0)
 
 
@@ -279,7 +273,7 @@ def affordable(
 
 def reason_against(candidate: Candidate, annotations: Annotations) -> str | None:
     """Returns why a method cannot run on the annotations, or None."""
-    method = registry.method(candidate.method)
+    method = registry.entry("method", candidate.method)
     if method.requires_identities and not annotations.has_identities:
         return "it needs the annotator of each label, and the data has vote counts only"
     if method.max_classes is not None and annotations.num_classes > method.max_classes:

@@ -17,7 +17,14 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
+from neucrowd_tf.training.estimator import (
+    CrowdEstimator,
+    NetworkCache,
+    TrainingData,
+    from_snapshot,
+    load_snapshot,
+    snapshot,
+)
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
@@ -60,7 +67,7 @@ class ClassifierArguments:
 
 
 @estimator
-class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
+class CrowdInG(ClassifierArguments, CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
     The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
@@ -89,6 +96,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
+    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
 
     pretrain_epochs: Annotated[int, whole(1), "of DL-CL."] = 15
     pretrain_batch: Annotated[int, whole(1), "instances in a batch of DL-CL."] = 64
@@ -291,7 +299,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
         """Returns the game of this fit, which starts from DL-CL's network."""
         import keras
 
-        from neucrowd_tf.crowd.bases import Standardise
+        from neucrowd_tf.nn.layers import Standardise
         from neucrowd_tf.training.state import read_variables, write_variables
 
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
@@ -338,7 +346,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def inference_model(self) -> keras.Model:
+    def _inference_model(self) -> keras.Model:
         """Returns a Keras model from raw features to {"probabilities"}."""
         return self.model_
 
@@ -433,7 +441,10 @@ def authentic_data(data: TrainingData) -> TrainingData:
     rows = np.flatnonzero(authentic.annotated)
     if not len(rows):
         raise DataError("annotations: expected authentic ones, received only generated ones")
-    return TrainingData(data.features[rows], authentic[rows], data.validation, data.rows[rows])
+    features, annotations = data.features[rows], authentic[rows]
+    return dataclasses.replace(
+        data, features=features, annotations=annotations, rows=data.rows[rows]
+    )
 
 
 def collapsed(

@@ -121,11 +121,15 @@ class CrowdDataset:
     def num_classes(self) -> int:
         return self.annotations.num_classes
 
-    def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Returns features and labels (as class names) for `fit(validation=...)`, or None."""
-        if self.validation is None:
+    def validation_pair(self) -> tuple[NDArray[Any], NDArray[Any], str] | None:
+        """Returns what `fit(validation=...)` takes, or None.
+
+        That is features, labels (as class names) and their kind, "truth" or "votes".
+        """
+        if (held := self.validation) is None:
             return None
-        return self.validation.features, self.class_names[self.validation.labels]
+        kind = "truth" if self.validation_is_truth else "votes"
+        return held.features, self.class_names[held.labels], kind
 
     def test_pair(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Returns what `score` takes: the test features and labels (as class names)."""

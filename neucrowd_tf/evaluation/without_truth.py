@@ -41,10 +41,10 @@ SHIFTS, WEIGHTS = 24, 4  # draws of the crowd's shift, and of the predictions' w
 # The largest weight of the predictions as evidence. At 0 the model is as likely to be right as any
 # where it contradicts the crowd: it has learned the mistakes that annotators share. At 1 its
 # mistakes are independent of the crowd's. More than 1 is for crowds without shared mistakes, whose
-# recalibrated probabilities are too low (results/without_truth.md).
+# recalibrated probabilities are too low (results/without_truth.csv).
 LARGEST_WEIGHT = 1.4
 # Of the joint posterior in the probability of a label that crowd and predictions agree on; the rest
-# is the crowd's alone, because both share mistakes (results/without_truth.md).
+# is the crowd's alone, because both share mistakes (results/without_truth.csv).
 JOINT_SHARE = 0.4
 MOST_FITTED = 5_000  # rows that the predictions' temperature is fitted to
 

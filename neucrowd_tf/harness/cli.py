@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from neucrowd_tf import registry
-from neucrowd_tf.commands.command_line import run as run_to_exit_code
-from neucrowd_tf.commands.command_line import say
-from neucrowd_tf.commands.quiet import quiet
+from neucrowd_tf.cli.command_line import run as run_to_exit_code
+from neucrowd_tf.cli.command_line import say
+from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.harness import flags, plugins, process
-from neucrowd_tf.harness.execute import Outcome
-from neucrowd_tf.harness.work import RunKey
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
+
+if TYPE_CHECKING:  # `--list` imports nothing that runs need
+    from neucrowd_tf.harness.execute import Outcome
+    from neucrowd_tf.harness.work import RunKey
 
 
 def start(modules: Sequence[str] = ()) -> NoReturn:

@@ -13,33 +13,16 @@ from neucrowd_tf import registry
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import UsageError, one_line
 
-LIBRARY = (
-    "neucrowd_tf.two_stage",
-    "neucrowd_tf.choice",
-    "neucrowd_tf.datasets.bundled",
-    "neucrowd_tf.neucrowd",
-    "neucrowd_tf.rll",
-    *(
-        f"neucrowd_tf.methods.{name}"
-        for name in (
-            *("crowd_layer", "anno_reg", "doctor_net", "annot_mix", "ccc", "coinnet", "conal"),
-            *("crowdar", "geocrowdnet", "madl", "trace_reg", "unionnet"),
-        )
-    ),
-    "neucrowd_tf.crowding",
-    "neucrowd_tf.iced",
-    "neucrowd_tf.datasets.table",
-)
 # A package's entry points of this group are modules that register when they are imported.
 GROUP = "neucrowd_tf.plugins"
 
 
-def register(modules: Iterable[str] = ()) -> None:
-    """Imports the library's modules, further ones by name, and those of installed plug-ins.
+def register(packages: Iterable[str] = ()) -> None:
+    """Imports packages, which register what they have, and installed plug-ins.
 
     A plug-in that cannot be imported is a warning.
     """
-    for name in (*LIBRARY, *modules):
+    for name in packages:
         importlib.import_module(name)
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -70,11 +53,12 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
 
 def listing() -> str:
     """Returns a line for each method, each dataset and each suite."""
-    lines = []
+    lines: list[str] = []
+    methods, datasets = registry.entries("method"), registry.entries("dataset")
     for title, items in (
-        ("Methods", registry.methods()),
-        ("Datasets", registry.datasets()),
-        ("Suites", [suite for suite in registry.suites() if suite.in_all]),
+        ("Methods", [methods[name] for name in sorted(methods)]),
+        ("Datasets", [datasets[name] for name in sorted(datasets)]),
+        ("Suites", [suite for suite in registry.entries("suite").values() if suite.in_all]),
     ):
         width = max((len(item.name) for item in items), default=0)
         shown = [f"  {item.name:<{width}}  {item.summary}" for item in items]
@@ -95,7 +79,7 @@ def hyper_parameters(
     Raises:
         UsageError: a name that no method has; suggests the closest one.
     """
-    names = {name: registry.method(name).parameter_names for name in methods}
+    names = {name: registry.entry("method", name).parameter_names for name in methods}
     result: dict[str, dict[str, Any]] = {name: {} for name in names}
     for full, value in chosen:
         owner, dot, name = full.rpartition(".")
@@ -116,7 +100,7 @@ def hyper_parameters(
     return result
 
 
-def check_dataset_options(dataset: registry.Dataset, names: Iterable[str]) -> None:
+def check_dataset_options(dataset: registry.Dataset | registry.Entry, names: Iterable[str]) -> None:
     """Raises UsageError for an option that this dataset's loader does not take."""
     for name in names:
         if name not in dataset.options:

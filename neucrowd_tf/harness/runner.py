@@ -40,9 +40,11 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
         UsageError: an unknown method, dataset or hyper-parameter.
     """
     for name in options.dataset:
-        plugins.check_dataset_options(registry.dataset(name), dataset_options(options, name))
+        plugins.check_dataset_options(
+            registry.entry("dataset", name), dataset_options(options, name)
+        )
     for name in options.baseline:
-        registry.method(name, "--baseline")
+        registry.entry("method", name, "--baseline")
     hparams = plugins.hyper_parameters(options.method, options.hparam)
     spaces = plugins.hyper_parameters(options.method, options.space, "space")
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
@@ -70,7 +72,7 @@ _loaded: list[tuple[Any, CrowdDataset]] = []
 def load(work: Work) -> CrowdDataset:
     """Returns the dataset of a run, with cross-validation that of its fold."""
     options, key, seed = work.options, work.key, work.key.seed
-    drawn = registry.dataset(key.dataset).simulated or options.keep_annotations is not None
+    drawn = registry.entry("dataset", key.dataset).simulated or options.keep_annotations is not None
     which = (options, key.dataset, seed if drawn else 0)
     if not _loaded or _loaded[0][0] != which:
         _loaded.clear()  # before the new one is read

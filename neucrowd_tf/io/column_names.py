@@ -10,17 +10,15 @@ from pathlib import Path
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
-from neucrowd_tf.names import ROLES, folded, roles_of
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, roles_of
 
 SHOWN = 12
 # What a label's cell may be if there is none.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
 # Names that may mean a role: never used without being asked for, but proposed.
-SECOND = {
+SECOND = {"task": SECOND_ITEM} | {
     role: frozenset(names.split())
     for role, names in {
-        "task": "id index row key text textid sentence sentenceid tweet tweetid comment commentid"
-        " post postid image imageid url urlid document documentid file fileid filename",
         "worker": "user userid username author email emailaddress name expert createdby session"
         " respondent respondentid responseid prolificid",
         "label": "class category value output winner verdict decision score result prediction"

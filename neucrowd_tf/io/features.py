@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations.tables import rescaling
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold
@@ -41,12 +42,13 @@ class FeatureTable:
 
     Attributes:
         items: `[N]` ids as text.
-        rows: `[N, d]` float32; an NPY file may have more axes.
+        rows: `[N, d]` float32, or float64 if float32 cannot hold a column; an NPY file may have
+            more axes.
         names: the d columns' names.
     """
 
     items: NDArray[Any]
-    rows: NDArray[np.float32]
+    rows: NDArray[Any]
     names: list[str]
 
 
@@ -81,10 +83,15 @@ def read_features(
     else:
         table = read_table(path, options)
     items = item_ids(table, options)
-    rows = np.empty((len(table), len(names)), dtype=np.float32)
+    rows = np.empty((len(table), len(names)))
     for place, name in enumerate(names):
         rows[:, place] = _numbers(table, name)
-    return FeatureTable(as_name_array(items), rows, names)
+    return FeatureTable(as_name_array(items), _held(rows), names)
+
+
+def _held(rows: NDArray[Any]) -> NDArray[Any]:
+    """Returns finite numbers in float32, if it holds them."""
+    return rows.astype(np.float32) if rescaling(rows) is None else rows.astype(np.float64)
 
 
 def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -129,11 +136,13 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
             warnings.simplefilter("error")  # rows of another length, numbers beyond float32
             texts: dict[str, Any] = {"dtype": dict.fromkeys(item, str), "keep_default_na": False}
             frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
-            rows = frame[names].to_numpy(np.float32)
+            rows = frame[names].to_numpy(np.float64)
         items = item_ids(Table(path, item, [frame[name].tolist() for name in item]), options)
     except (KeyError, OverflowError, ValueError, Warning):
         return None
-    return FeatureTable(as_name_array(items), rows, names) if np.isfinite(rows).all() else None
+    return (
+        FeatureTable(as_name_array(items), _held(rows), names) if np.isfinite(rows).all() else None
+    )
 
 
 def _parquet_table(head: Table, features: Sequence[str]) -> Table:
@@ -174,23 +183,22 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     return names
 
 
-def _numbers(table: Table, name: str) -> NDArray[np.float32]:
-    """Returns a column as float32.
+def _numbers(table: Table, name: str) -> NDArray[np.float64]:
+    """Returns a column as numbers.
 
     Raises:
         DataError: a cell that is not a finite number, with its line.
     """
     cells: Any = table[name]
     numeric = isinstance(cells, np.ndarray)
-    with np.errstate(over="ignore"):
-        single = np.asarray(cells if numeric else [*map(_number, cells)], dtype=np.float32)
-    bad = np.flatnonzero(~np.isfinite(single))
+    values = np.asarray(cells if numeric else [*map(_number, cells)], dtype=np.float64)
+    bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         row = int(bad[0])
         advice = f"Correct it, or leave the column out with --ignore_columns={shlex.quote(name)}"
         words = {"column": name, "value": cell_text(cells[row]), "advice": advice}
         raise error("bad_feature", table.path, table.place(row), **words)
-    return single
+    return values
 
 
 def _number(cell: Any) -> float:
@@ -206,12 +214,10 @@ def _read_array(path: Path) -> FeatureTable:
     if array.dtype.kind not in "fiub" or array.ndim < 2 or not array.size:
         problem = f"expected numbers with a row per item, received {array.dtype} of {array.shape}"
         raise broken(path, problem)
-    with np.errstate(over="ignore"):
-        rows = array.astype(np.float32)
-    if not np.isfinite(rows).all():
-        row, *column = np.argwhere(~np.isfinite(rows))[0].tolist()
+    if not np.isfinite(array).all():
+        row, *column = np.argwhere(~np.isfinite(array))[0].tolist()
         place = column[0] if len(column) == 1 else tuple(column)
         words = {"column": place, "value": str(array[(row, *column)]), "advice": "Correct it"}
         raise error("bad_feature", path, f"row {row}", **words)
-    names = [str(column) for column in range(rows.shape[-1])]
-    return FeatureTable(as_name_array([str(row) for row in range(len(rows))]), rows, names)
+    names = [str(column) for column in range(array.shape[-1])]
+    return FeatureTable(as_name_array([str(row) for row in range(len(array))]), _held(array), names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from neucrowd_tf.flags import parse_value
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_values import MOST_ANSWERS, check_free_text
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.names import natural_key, plain_integers
+from neucrowd_tf.names import natural_key, normal, plain_integers
 
 ALL = ("all",)  # of --classes: any number of classes
 FEW = 10  # different numbers without a line
@@ -29,11 +28,6 @@ _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s
 NOTHING = ("-1", "None", "<NA>", "NaT")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
-
-
-def normal(name: str) -> str:
-    """Returns what two spellings of a name have in common: NFKC, no outer spaces, casefolded."""
-    return unicodedata.normalize("NFKC", name).strip().casefold()
 
 
 def check_names(

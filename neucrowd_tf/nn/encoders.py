@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import numpy as np
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.layers import constants
 from neucrowd_tf.nn.optimizers import FusedAdam
 
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
@@ -90,10 +90,7 @@ def embedding_model(
         name: of the model.
     """
     inputs = keras.Input(shape, name="features")
-    mean, scale = scaling
-    standardise = keras.layers.Normalization(
-        axis=-1, mean=mean, variance=np.square(scale), name="standardise"
-    )
+    standardise = constants(*scaling, "standardise")
     embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
     embedding = embed(encoder(standardise(inputs)))
     outputs = {"probabilities": classify(embedding), "embedding": embedding}

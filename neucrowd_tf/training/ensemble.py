@@ -66,10 +66,11 @@ class MeanOfFits(CrowdEstimator):
         Raises:
             AttributeError: a member does not predict annotators.
         """
-        answers = [member.predict_annotators(features) for member in self.members_]
+        x = self._check_fitted(features)
+        answers = [member.predict_annotators(x) for member in self.members_]
         return np.mean(answers, axis=0)
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         import keras
 
         inputs = keras.Input(self.feature_shape_, name="features")

@@ -9,20 +9,27 @@ import contextlib
 import copy
 import dataclasses
 import logging
-import numbers
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-import pandas as pd
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, align_annotations, encode_labels
+from neucrowd_tf.annotations.tables import (
+    align_labels,
+    arrange_columns,
+    as_single,
+    check_features,
+    check_search,
+    column_names,
+    rescaling,
+    split_names,
+)
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.persistence import Persistent
@@ -42,66 +49,22 @@ class TrainingData:
         annotations: N instances, each with at least one label.
         validation: features and class codes, or None.
         rows: `[N]` positions of these instances in what `fit` was given.
+        validation_kind: "truth", or "votes" of the crowd, which are no true labels.
     """
 
     features: NDArray[np.float32]
     annotations: Annotations
     validation: tuple[NDArray[np.float32], NDArray[np.int64]] | None
     rows: NDArray[np.int64]
+    validation_kind: str = "truth"
 
     @property
-    def named_validation(self) -> tuple[NDArray[np.float32], NDArray[Any]] | None:
-        """The validation data as another estimator's `fit` takes it: features and class names."""
+    def named_validation(self) -> tuple[NDArray[np.float32], NDArray[Any], str] | None:
+        """The validation data as another estimator's `fit` takes it, with class names."""
         if self.validation is None:
             return None
         features, codes = self.validation
-        return features, self.annotations.class_names[codes]
-
-
-def check_features(features: Any, subject: str = "features") -> NDArray[np.float32]:
-    """Returns features as float32 `[N, ...]`.
-
-    Args:
-        features: an array, a DataFrame (also with nullable, boolean or object columns of numbers)
-            or a SciPy sparse matrix, which becomes dense.
-        subject: their name in errors.
-
-    Raises:
-        DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row
-            and column).
-    """
-    if scipy.sparse.issparse(features):
-        features = features.astype(np.float32).toarray()
-    array = np.asarray(features)
-    if array.dtype == object and array.ndim > 1:
-        array = _numbers_of(array, subject)
-    if array.dtype.kind not in "fiub":
-        raise DataError(f"{subject}: expected numbers, received dtype {array.dtype}")
-    if array.ndim < 2 or array.shape[-1] == 0:
-        raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
-    with np.errstate(over="ignore"):
-        array = array.astype(np.float32, copy=False)
-    if not np.isfinite(array).all():
-        place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise DataError(
-            f"{subject}: {_shown(place)}: expected a finite number, received {array[place]}"
-        )
-    return array
-
-
-def _shown(place: tuple[int, ...]) -> str:
-    row, *column = place
-    return f"row {row}, column {column[0] if len(column) == 1 else tuple(column)}"
-
-
-def _numbers_of(array: NDArray[Any], subject: str) -> NDArray[np.float64]:
-    """Returns an array of objects as numbers; missing ones (None, pandas.NA) become NaN."""
-    missing = pd.isna(array)
-    for place, value in np.ndenumerate(array):
-        if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
-            raise DataError(f"{subject}: {_shown(place)}: expected numbers, received {value!r}")
-
-    return np.where(missing, np.nan, array).astype(np.float64)
+        return features, self.annotations.class_names[codes], self.validation_kind
 
 
 @estimator
@@ -122,7 +85,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     classes_: NDArray[Any] = fitted()
     n_features_in_: int = fitted()
+    feature_names_in_: NDArray[Any] | None = fitted()  # None of features without names
     feature_shape_: tuple[int, ...] = fitted()
+    rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
     text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
     seed: Annotated[int, whole(0), "draws everything that is random."] = 0
@@ -131,7 +96,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: tuple[ArrayLike, ArrayLike] | None = None,
+        validation: Sequence[Any] | None = None,
         *,
         run: Run | None = None,
         callbacks: Sequence[Any] = (),
@@ -142,10 +107,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers.
                 Crowd layers and two-stage networks take a `tf.data.Dataset` of (features, index).
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
-                `[N, R]` matrix with -1 for missing labels. Features with an index are matched by
-                name. Instances without annotations are left out with a warning.
-            validation: features and labels (class names) for choices such as the best epoch;
-                without it, methods that need it hold out a part of the annotated instances.
+                `[N, R]` matrix with -1 for missing labels. Features with an index, or a column of
+                item ids, are matched by name. Instances without annotations are left out with a
+                warning.
+            validation: features and labels (class names) for choices such as the best epoch, and
+                their kind if they are not the "truth" but a crowd's "votes". Without it, methods
+                that need it hold out a part of the annotated instances.
             run: where checkpoints and TensorBoard logs go; by default nowhere.
             callbacks: Keras callbacks of each training loop (see `Run`).
 
@@ -207,12 +174,14 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self,
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
-        validation: tuple[ArrayLike, ArrayLike] | None,
+        validation: Sequence[Any] | None,
         run: Run,
     ) -> TrainingData:
-        texts = is_text(features)
-        x = check_texts(features) if texts else self._features(features, "features")
-        crowd = align_annotations(x if is_dataset(features) else features, annotations)
+        check_search(annotations)
+        table = self._features(features, "features") if is_dataset(features) else features
+        table, crowd = align_annotations(table, annotations)
+        texts = not is_dataset(features) and is_text(table)
+        x = check_texts(table) if texts else self._features(table, "features")
         if len(x) != crowd.num_instances:
             raise DataError(
                 f"expected as many feature rows as annotated instances, received {len(x)} and"
@@ -235,10 +204,21 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if (encoder := self._encoder(x, texts, run)) is not None:
             self.text_features_ = encoder
             x = encoder.transform(x)
+        self.feature_names_in_, self.rescaling_ = column_names(table), None
+        if isinstance(x, np.ndarray) and not texts:
+            # What keeps its scale keeps float32's range.
+            wanted = getattr(self, "standardise", True) is True
+            self.rescaling_ = rescaling(x) if wanted else None
+            x = as_single(x, "features", self.rescaling_)
         self.feature_shape_ = tuple(int(size) for size in x.shape[1:])
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
-        held = None if validation is None else self._check_validation(validation[0], validation[1])
-        return TrainingData(x, crowd, held, rows)
+        if validation is None:
+            return TrainingData(x, crowd, None, rows)
+        held, labels, *kind = validation
+        if kind not in ([], ["truth"], ["votes"]):
+            raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
+        pair = self._check_validation(held, labels)
+        return TrainingData(x, crowd, pair, rows, *kind)
 
     def _encoder(self, x: Any, texts: bool, run: Run) -> Any:
         """Returns what makes features of texts or images, None if these are the features."""
@@ -272,7 +252,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self, features: ArrayLike, labels: ArrayLike
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Returns validation data as numbers and class codes, of the training features' shape."""
-        x = self._numbers(features, "validation features")
+        table, names = split_names(features, "validation features", self.feature_names_in_)
+        x = self._numbers(table, "validation features")
+        labels = align_labels(labels, table, names, "validation labels")
         codes = encode_labels(labels, self.classes_, "validation labels")  # type: ignore[arg-type]
         if len(codes) != len(x):
             raise DataError(
@@ -291,6 +273,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         Raises:
             DataError: another shape than that of the training features.
         """
+        columns = getattr(self, "feature_names_in_", None)
+        if not is_dataset(features):
+            table, _ = split_names(features, subject, columns)
+            features = arrange_columns(table, columns, subject)
         if (encoder := getattr(self, "text_features_", None)) is not None:
             check = check_features if encoder.takes == "images" else check_texts
             x = encoder.transform(check(features, subject))
@@ -301,10 +287,14 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
+        if isinstance(x, np.ndarray) and x.dtype != object:
+            x = as_single(x, subject, getattr(self, "rescaling_", None))
         return x
 
     def _features(self, features: Any, subject: str) -> Any:
-        """Returns features as float32 `[N, ...]`, or a dataset of them."""
+        """Returns features as numbers `[N, ...]`, or a dataset of them."""
+        if isinstance(features, DatasetFeatures):
+            return features
         if not is_dataset(features):
             return check_features(features, subject)
         if not self.reads_datasets:
@@ -340,14 +330,19 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Returns the accuracy against labels.
 
         For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
+        Labels with an index are matched with the features by name.
         """
+        columns = getattr(self, "feature_names_in_", None)
         if isinstance(labels, Annotations) or np.ndim(labels) == 2:  # type: ignore[arg-type]
-            crowd = align_annotations(features, labels, len(self.classes_)).observed()
+            features, crowd = align_annotations(features, labels, len(self.classes_), columns)
+            crowd = crowd.observed()
             if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
                 crowd = crowd.align(class_names=self.classes_)
             codes, labelled = crowd.vote_counts().argmax(axis=1), crowd.annotated
             sample_weight = np.where(labelled, 1.0 if sample_weight is None else sample_weight, 0.0)
         else:
+            features, names = split_names(features, "features", columns)
+            labels = align_labels(labels, features, names)
             codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
         guess = self.predict_proba(features).argmax(axis=1)
         return float(accuracy_score(codes, guess, sample_weight=sample_weight))
@@ -355,8 +350,22 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def inference_model(self) -> Any:
         """Returns a Keras model from raw features `[None, ...]` to a dict of outputs.
 
-        It has "probabilities" and, where there is one, "embedding".
+        It has "probabilities" and, where there is one, "embedding". It takes float64 if float32
+        cannot hold a column.
         """
+        model = self._inference_model()
+        if (scaling := getattr(self, "rescaling_", None)) is None:
+            return model
+        import keras
+
+        from neucrowd_tf.nn.layers import constants
+
+        inputs = keras.Input(self.feature_shape_, dtype="float64", name="features")
+        rescaled = constants(scaling[0], scaling[1], "rescale", "float64")(inputs)
+        return keras.Model(inputs, model(keras.ops.cast(rescaled, "float32")))
+
+    def _inference_model(self) -> Any:
+        """Returns the model of `inference_model`, from features as the method sees them."""
         raise NotImplementedError(f"{type(self).__name__} cannot be exported")
 
 
@@ -365,7 +374,7 @@ class EmbeddingEstimator(CrowdEstimator):
 
     model_: Any
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         return self.model_
 
     def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
@@ -402,71 +411,60 @@ class NetworkCache:
         self._spec = self._network = None
 
 
-class ReusesNetworks:
-    """An estimator whose fits may share compiled networks.
+# What several classes have as attributes and methods, without a base class for it.
+UNSET: Any = None
 
-    Attributes (of no copy):
-        _networks: what is shared, within `reused()`; `_network` the latest fit's there.
-        _functions: what predictions compiled.
+
+@contextlib.contextmanager
+def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
+    """Lets fits on data of one shape share one compiled network within this context.
+
+    Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
+
+    Args:
+        self: an estimator with `_networks`, what is shared, and `_network`, the latest fit's there.
+        cache: one of the caller's own, which keeps networks beyond the context.
     """
-
-    _networks: NetworkCache | None = None
-    _network: Any = None
-    _functions: NetworkCache | None = None
-
-    @contextlib.contextmanager
-    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Lets fits on data of one shape share one compiled network within this context.
-
-        Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked
-        for.
-
-        Args:
-            cache: one of the caller's own, which keeps networks beyond the context.
-        """
-        before = self._networks
-        self._networks = NetworkCache() if cache is None else cache
-        try:
-            yield
-        finally:
-            self._networks, self._network = before, None
+    before = self._networks
+    self._networks = NetworkCache() if cache is None else cache
+    try:
+        yield
+    finally:
+        self._networks, self._network = before, None
 
 
-class Snapshots:
-    """An estimator with a Keras model `model_`, whose fitted state can be kept and taken back."""
+def snapshot(self: Any) -> dict[str, Any]:
+    """Returns the fitted state as arrays and plain values.
 
-    model_: Any
+    The estimator, whose Keras model is `model_`, may then be refitted in place.
+    """
+    from neucrowd_tf.training.state import read_variables
 
-    def snapshot(self) -> dict[str, Any]:
-        """Returns the fitted state as arrays and plain values.
+    state = {
+        name: copy.copy(value)
+        for name, value in vars(self).items()
+        if name.endswith("_") and name != "model_"
+    }
+    return {"state": state, "weights": read_variables(self.model_.variables)}
 
-        The estimator may then be refitted in place.
-        """
-        from neucrowd_tf.training.state import read_variables
 
-        state = {
-            name: copy.copy(value)
-            for name, value in vars(self).items()
-            if name.endswith("_") and name != "model_"
-        }
-        return {"state": state, "weights": read_variables(self.model_.variables)}
+def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Returns a fitted estimator of its own that is as this one was then."""
+    import keras
 
-    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Returns a fitted estimator of its own that is as this one was then."""
-        import keras
+    estimator = clone(self)
+    estimator.model_ = keras.models.clone_model(self.model_)
+    return estimator.load_snapshot(snapshot)
 
-        estimator: Self = clone(self)
-        estimator.model_ = keras.models.clone_model(self.model_)
-        return estimator.load_snapshot(snapshot)
 
-    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
-        from neucrowd_tf.training.state import write_variables
+def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Takes a snapshot's state in place; `model_` must be this estimator's own."""
+    from neucrowd_tf.training.state import write_variables
 
-        for name, value in snapshot["state"].items():
-            setattr(self, name, value)
-        write_variables(self.model_.variables, snapshot["weights"])
-        return self
+    for name, value in snapshot["state"].items():
+        setattr(self, name, value)
+    write_variables(self.model_.variables, snapshot["weights"])
+    return self
 
 
 @contextlib.contextmanager

@@ -16,8 +16,8 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.images import image_files, read_image
 
-# Under this share of a column's magnitude a deviation is float32's rounding, which dividing by it
-# would blow up.
+# Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
+# blow up.
 CONSTANT = 1e-7
 _ROWS = 8192
 ROWS = 4096  # that a network predicts at a time
@@ -35,9 +35,9 @@ def standardise(
 
     `(features - mean) / scale` has mean 0 and standard deviation 1.
 
-    A column that is constant up to rounding (its deviation is at most `CONSTANT` times the larger
-    of 1 and its mean's magnitude) has scale 1: it becomes about 0. Sums are in float64, over blocks
-    of rows, so that images take no copy in that precision.
+    A column that is constant up to rounding (its deviation is at most `CONSTANT` times its mean's
+    magnitude; in float64 the rounding of a sum of N) has scale 1: it becomes about 0. Sums are in
+    float64, over blocks of rows, so that images take no copy in that precision.
 
     Args:
         features: `[N, ..., d]`, N > 0; of images each channel is a column.
@@ -62,7 +62,9 @@ def standardise(
     mean = sum(total(values, weight) for values, weight in blocks()) / count
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
-    return mean, np.where(deviation > CONSTANT * np.maximum(1.0, np.abs(mean)), deviation, 1.0)
+    exact = getattr(features, "dtype", None) == np.float64
+    least = len(features) * np.finfo(np.float64).eps if exact else CONSTANT
+    return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 
 def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:

@@ -80,13 +80,13 @@ class LinearHead(Persistent, BaseEstimator):
         """
         import keras
 
+        from neucrowd_tf.nn.layers import constants
+
         size, classes = self.kernel_.shape
         held = self.mean_.astype(np.float32).astype(np.float64)
-        rest = self.mean_ - held, self.scale_**2
-        parts = {"centre": (held, np.ones(size)), "standardise": rest}
         layers: list[Any] = [
-            keras.layers.Normalization(mean=mean, variance=variance, dtype="float32", name=name)
-            for name, (mean, variance) in parts.items()
+            constants(held, np.ones(size), "centre"),
+            constants(self.mean_ - held, self.scale_, "standardise"),
         ]
         dense = keras.layers.Dense(classes, "softmax", dtype="float32", name="probabilities")
         dense.build((None, size))
@@ -125,11 +125,10 @@ def fit_logistic(
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
     """
-    x = np.asarray(x, dtype=np.float64)
     weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     head = LinearHead()
-    head.mean_, head.scale_ = scaling(x, standardise, weights=weight)
-    z = (x - head.mean_) / head.scale_
+    head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
+    z = (np.asarray(x, dtype=np.float64) - head.mean_) / head.scale_
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:
         if validation is not None:

@@ -68,8 +68,8 @@ def hold_out(
     train.sort()
     held.sort()
     held_out = data.features[held], labels[held]
-    rest = TrainingData(data.features[train], data.annotations[train], held_out, data.rows[train])
-    return rest, train
+    parts = data.features[train], data.annotations[train], held_out, data.rows[train]
+    return TrainingData(*parts, validation_kind="votes"), train
 
 
 def validation_figures(

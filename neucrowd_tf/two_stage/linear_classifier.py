@@ -5,6 +5,7 @@ They need no TensorFlow to fit and predict.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -37,7 +38,7 @@ class LinearClassifier(CrowdEstimator):
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         return self.head_.predict_proba(_flat(features))
 
-    def inference_model(self) -> Any:
+    def _inference_model(self) -> Any:
         """Returns a Keras model: standardise, then a dense softmax."""
         import keras
 
@@ -70,4 +71,4 @@ class LinearClassifier(CrowdEstimator):
 
 def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns features `[N, d]`, whatever shape a row had."""
-    return features.reshape(len(features), -1)
+    return features.reshape(len(features), math.prod(features.shape[1:]))

@@ -251,6 +251,16 @@ def test_validation_instances_are_trained_on() -> None:
     assert (model.predict_proba(features).argmax(axis=1) == expected).mean() > 0.98
 
 
+def test_validation_votes_are_no_gold_labels() -> None:
+    features, crowd, truth = _crowd()
+    held = features[:60], crowd.class_names[truth[:60]], "votes"
+    model = Auto(FAST, seed=1).fit(features[60:], crowd[60:], held)
+    assert model.recommendation_["gold_labels"] == 0
+    assert model.confusion_matrices_.shape == (9, 2, 2)
+    with pytest.raises(UsageError, match='the kind "truth" or "votes", received'):
+        Auto(FAST).fit(features[60:], crowd[60:], (*held[:2], "majority"))
+
+
 def test_validation_votes_follow_those_of_the_crowd() -> None:
     features, crowd, truth = _crowd()
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=["no", "yes"])

@@ -158,7 +158,7 @@ def test_every_registered_class_is_listed(parts, repository):
 
 
 def test_standardise():
-    from neucrowd_tf.crowd.bases import Standardise
+    from neucrowd_tf.nn.layers import Standardise
 
     layer = Standardise(square_root=True)
     layer.build((None, 2))

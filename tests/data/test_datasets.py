@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import data
-from data import gsad
+import data  # noqa: F401  (registers the datasets)
+from data import cards, gsad
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
 from neucrowd_tf.errors import DataError, UsageError
@@ -62,7 +62,7 @@ def test_contract(name: str, request: pytest.FixtureRequest) -> None:
         assert not names & set(dataset.annotations.instance_names.tolist())
     if dataset.truth is not None:
         assert dataset.truth.dtype == np.int64 and dataset.truth.min() >= 0
-    assert data.card_text(dataset).startswith(f"# {dataset.card.title}\n")
+    assert cards.card_text(dataset).startswith(f"# {dataset.card.title}\n")
 
 
 @pytest.mark.parametrize("name", SIMULATED)
@@ -98,7 +98,7 @@ PRINTED = {
 @pytest.mark.parametrize("name", PRINTED)
 def test_card_beside_the_paper(name: str, request: pytest.FixtureRequest) -> None:
     dataset = load(name, request)
-    computed = data.dataset_statistics(dataset)
+    computed = cards.dataset_statistics(dataset)
     for statistic, tolerance in PRINTED[name].items():
         published = pytest.approx(dataset.card.paper[statistic], abs=tolerance + 1e-12)
         assert computed[statistic] == published, statistic

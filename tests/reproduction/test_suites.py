@@ -72,7 +72,12 @@ def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
     assert "| hotel | neucrowd | 0.850 | 0.850 [0.829, 0.869] (12) | yes | 0.850 |" in text
     assert "| oral |" not in text and "| plain |" not in text
     assert "](../../results/neucrowd_table3_curve.png)" in text and "table30" not in text
+    (tmp_path / page.STUDIES).write_text("file,question\nneucrowd_table3.csv,Another?\n")
     assert "[neucrowd_table3.csv](neucrowd_table3.csv): NeuCrowd, table 3" in page.readme(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}.json").write_text('{"title": "T"}')
+        page.collect_runs(tmp_path)
+    assert read_json(tmp_path / page.RUNS) == {"a": {"title": "T"}, "b": {"title": "T"}}
     assert COLUMNS.index("verdict") > COLUMNS.index("published")
 
 

@@ -1,0 +1,409 @@
+"""The one gate for tables in memory: names of rows and columns, and what float32 can hold.
+
+Features, annotations and labels come as frames, Series, arrays or sparse matrices. What has names
+is matched by them; what has none goes by position, and where neither is certain an error says so.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+import warnings
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations.codes import as_frame, factorize, matched, unmasked
+from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
+
+SHAPES = (
+    "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"
+    " worker=..., label=...) accepts other names), or a row per instance and a column per annotator"
+)
+# Float32 may move a value by this share of half its column's range.
+LOST = 1e-5
+Names = NDArray[Any] | None
+
+
+# --------------------------------------------------------------------------- names
+
+
+def numbered(index: Any) -> bool:
+    """Whether a pandas index numbers the rows, as one that nobody set does."""
+    start, step = getattr(index, "start", None), getattr(index, "step", None)
+    return start == 0 and step == 1
+
+
+def split_names(
+    table: Any, subject: str, columns: Names = None, tasks: Collection[Any] = ()
+) -> tuple[Any, Names]:
+    """Returns a table without a column of item ids, and the names of its rows (None: no names).
+
+    The names are those of the index, or of a column that is named as item ids are in files, if
+    nobody set the index.
+
+    Args:
+        table: features or labels; a frame, a Series, or anything without names.
+        subject: its name in errors.
+        columns: those that the table has to have; of frames that are trained on it is None.
+        tasks: the items of the annotations. A column such as `key` or `row`, which may be a
+            feature, has ids only if these are among them.
+
+    Raises:
+        DataError: two columns of ids, or ids that are missing or stand twice.
+    """
+    frame = as_frame(table)
+    index: Any = getattr(table if frame is None else frame, "index", None)
+    if not hasattr(index, "is_unique"):
+        return table, None
+    names = None if numbered(index) else as_name_array(index)
+    if frame is None:
+        return table, names
+    extra = [name for name in frame.columns if columns is None or name not in columns.tolist()]
+    ids = roles_of(extra)["task"] or [name for name in extra if folded(name) == "id"]
+    if not ids:
+        further = [name for name in extra if folded(name) in SECOND_ITEM]
+        every = set(tasks)
+        ids = [
+            c for c in further if columns is not None or (every and every <= set(frame[c].tolist()))
+        ]
+    if not ids or len(frame.columns) == 1:
+        return frame, names
+    unset = index.name is None and getattr(index.dtype, "kind", "O") in "iu"
+    same = len(ids) == 1 and as_name_array(index).tolist() == frame[ids[0]].tolist()
+    if len(ids) > 1 or not (unset or same):
+        also = f"column {ids[1]!r}" if len(ids) > 1 else "the index"
+        raise DataError(
+            f"{subject}: column {ids[0]!r} and {also} both name the rows. Drop one, or rename the"
+            " column if it is a feature"
+        )
+    column = frame[ids[0]]
+    bad = column.isna() | column.duplicated()
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        problem = "no id" if column.isna().iloc[row] else f"{spelt(column.iloc[row])} again"
+        raise DataError(
+            f"{subject}: row {row}: expected each item once in column {ids[0]!r}, received"
+            f" {problem}. Rename the column if it is a feature"
+        )
+    return frame.drop(columns=ids[0]), as_name_array(column)
+
+
+def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
+    """Returns a frame's columns in the order of training.
+
+    Raises:
+        DataError: columns that training did not have, or that are missing.
+    """
+    if columns is None or as_frame(frame) is None or numbered(frame.columns):
+        return frame
+    wanted, present = columns.tolist(), frame.columns.tolist()
+    if wanted == present:
+        return frame
+    lost = [name for name in wanted if name not in present]
+    new = [name for name in present if name not in wanted]
+    if lost or new or len(present) > len(wanted):
+        name, problem = (lost[0], "missing") if lost else ((new or present)[0], "new")
+        raise DataError(
+            f"{subject}: column {name!r} is {problem}; the columns of training are"
+            f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
+        )
+    return frame[wanted]
+
+
+def column_names(frame: Any, subject: str = "features") -> Names:
+    """Returns the names of a frame's columns, None of what has none.
+
+    Raises:
+        DataError: a name stands twice.
+    """
+    columns = getattr(frame, "columns", None)
+    if columns is None or numbered(columns):
+        return None
+    if not columns.is_unique:
+        twice = columns[columns.duplicated()][0]
+        raise DataError(f"{subject}: expected each column once, received {twice!r} again")
+    return as_name_array(columns)
+
+
+def _unlike(rows: NDArray[Any], names: NDArray[Any]) -> bool:
+    """Whether names are the same as others, in another order."""
+    first, second = list(map(str, rows.tolist())), list(map(str, names.tolist()))
+    return first != second and sorted(first) == sorted(second)
+
+
+def _ambiguous(subject: str) -> DataError:
+    return DataError(
+        f"features: expected an index in the order of the {subject}, received the rows' numbers"
+        f" in another one, while the {subject} have no names; features.to_numpy() if row i is"
+        " instance i, features.sort_index() if the index is the instance's number"
+    )
+
+
+def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") -> Any:
+    """Returns labels of rows by their names, or as they are if one side has none.
+
+    Args:
+        labels: `[M]`; a Series is matched by its index.
+        table: the features, see `split_names`.
+        rows: the names of its rows, or None.
+        subject: the labels' name in errors.
+
+    Raises:
+        DataError: a row without label, or names that cannot decide.
+    """
+    index = getattr(labels, "index", None)
+    if not hasattr(index, "is_unique"):
+        return labels
+    names = as_name_array(index)
+    if rows is None or numbered(index):
+        if rows is None and numbered(getattr(table, "index", None)):
+            rows = np.arange(len(table))
+        if rows is not None and _unlike(rows, names):
+            raise _ambiguous(subject)
+        return labels
+    if rows.tolist() == names.tolist():
+        return labels
+    places = matched(rows, names, subject)
+    if (places < 0).any():
+        raise DataError(
+            f"{subject}: expected a label of {spelt(rows[places < 0][0])}, which features have in"
+            f" their index, received none; {subject}.to_numpy() if row i is label i"
+        )
+    return labels.iloc[places]
+
+
+# --------------------------------------------------------------------------- numbers
+
+
+def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
+    """Returns features as finite numbers `[N, d]` of their own precision, or float32 `[N, ...]`.
+
+    Args:
+        features: an array, a DataFrame (also with nullable, boolean or object columns of numbers)
+            or a sparse matrix, which becomes dense.
+        subject: their name in errors.
+
+    Raises:
+        DataError: not numbers, fewer than two dimensions, or a NaN or infinite value (with its row
+            and column).
+    """
+    array = _as_numbers(features, subject)
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{subject}: expected numbers, received dtype {array.dtype}")
+    if array.ndim < 2 or array.shape[-1] == 0:
+        raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
+    if not np.isfinite(array).all():
+        place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        raise _not_finite(array, place, subject)
+    return array if array.ndim == 2 else as_single(array, subject)
+
+
+def as_single(
+    array: NDArray[Any], subject: str, scaling: NDArray[np.float64] | None = None
+) -> NDArray[np.float32]:
+    """Returns finite numbers as float32, first rescaled in float64 if there is a `rescaling`.
+
+    Raises:
+        DataError: a number that float32 does not reach.
+    """
+    with np.errstate(over="ignore"):
+        exact = array if scaling is None else (array - scaling[0]) / scaling[1]
+        single = exact.astype(np.float32, copy=False)
+    if not np.isfinite(single).all():
+        raise _not_finite(array, tuple(np.argwhere(~np.isfinite(single))[0].tolist()), subject)
+    return single
+
+
+def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Returns the middle and half the range `[2, d]` of columns that float32 cannot hold.
+
+    These are columns whose values it moves by more than `LOST` (seconds of an epoch), or that it
+    does not reach. Others have 0 and 1. None: float32 holds all columns.
+    """
+    if (features.dtype.itemsize <= 4 and features.dtype.kind == "f") or features.ndim != 2:
+        return None
+    if not len(features):
+        return None
+    exact = features.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        moved = np.abs(exact.astype(np.float32) - exact).max(axis=0)
+    low, high = exact.min(axis=0), exact.max(axis=0)
+    middle, half = high / 2 + low / 2, high / 2 - low / 2
+    varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
+    held = np.where(varies, moved <= LOST * half, np.isfinite(moved))
+    if held.all():
+        return None
+    return np.stack([np.where(held, 0.0, middle), np.where(held | ~varies, 1.0, half)])
+
+
+def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
+    if hasattr(features, "toarray"):  # a sparse matrix
+        features = features.toarray()
+    frame = as_frame(features)
+    array = np.asarray(unmasked(features if frame is None else frame))
+    if array.dtype == object and array.ndim > 1:
+        import pandas as pd
+
+        missing = pd.isna(array)
+        for place, value in np.ndenumerate(array):
+            if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
+                raise DataError(f"{subject}: {_shown(place)}: expected numbers, received {value!r}")
+        array = np.where(missing, np.nan, array).astype(np.float64)
+    return array
+
+
+def _not_finite(array: NDArray[Any], place: tuple[int, ...], subject: str) -> DataError:
+    return DataError(
+        f"{subject}: {_shown(place)}: expected a finite number, received {array[place]}"
+    )
+
+
+def _shown(place: tuple[int, ...]) -> str:
+    row, *column = place
+    return f"row {row}, column {column[0] if len(column) == 1 else tuple(column)}"
+
+
+# --------------------------------------------------------------------------- annotations
+
+
+def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotations:
+    """Returns `Annotations` from annotations in any form.
+
+    Args:
+        annotations: `Annotations`; a frame (or what has `to_pandas`) with a row per label, in
+            columns `task`, `worker`, `label` or their aliases; a frame with a row per instance and
+            a column per annotator, of class codes with -1 or of labels with NaN for missing ones;
+            or a dense `[N, R]` matrix of class codes with -1 (or masked) for missing ones.
+        num_classes: C of a matrix of codes; by default one more than the largest.
+
+    Raises:
+        DataError: a frame with some of the three columns only, or of another form.
+    """
+    if isinstance(annotations, Annotations):
+        return annotations
+    frame = as_frame(annotations)
+    if frame is None:
+        return Annotations.from_dense(annotations, num_classes=num_classes)
+    roles = roles_of(frame.columns)
+    if all(roles.values()):
+        return Annotations.from_frame(frame)
+    items = roles["task"]
+    if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
+        missing = next(role for role, columns in roles.items() if not columns)
+        columns = ", ".join(repr(name) for name in list(frame.columns)[:8])
+        raise DataError(
+            f"annotations: expected {SHAPES}; received columns {columns}, none of them a {missing}"
+        )
+    frame, names = split_names(frame, "annotations")
+    numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)
+    cells = frame.to_numpy(np.float64, na_value=np.nan) if numeric else np.zeros(0)
+    if numeric and not np.isnan(cells).any():
+        return Annotations.from_dense(
+            cells, num_classes=num_classes, instance_names=names, annotator_names=frame.columns
+        )
+    if (cells == -1).any():
+        raise DataError(
+            "annotations: expected -1 or NaN for missing labels, received both;"
+            " frame.replace(-1, np.nan), or Annotations.from_wide_frame(frame) if -1 is a class"
+        )
+    if frame.isna().to_numpy().any():
+        named = frame if names is None else frame.set_axis(names, axis=0)
+        return Annotations.from_wide_frame(named)
+    raise DataError(
+        f"annotations: expected {SHAPES}, with -1 or NaN for missing labels; received columns"
+        f" {', '.join(f'{name!r} of {dtype}' for name, dtype in list(frame.dtypes.items())[:8])}"
+    )
+
+
+def align_annotations(
+    features: Any, annotations: Any, num_classes: int | None = None, columns: Names = None
+) -> tuple[Any, Annotations]:
+    """Returns features without ids, and annotations with an instance for each row, in their order.
+
+    Rows with names are matched by them. Without names they are the annotations' instances in order.
+    A frame with a row per label has no such order, so that its tasks must be the rows' numbers.
+
+    Args:
+        features: `[N, ...]`, see `split_names`.
+        annotations: see `as_annotations`.
+        num_classes: see `as_annotations`.
+        columns: see `split_names`.
+
+    Raises:
+        DataError: annotations that cannot be matched with certainty.
+    """
+    crowd = as_annotations(annotations, num_classes)
+    tasks = crowd.instance_names
+    every = tasks.tolist() if crowd.named else ()
+    table, rows = split_names(features, "features", columns, every)
+    return table, _aligned(crowd, rows, int(np.shape(table)[0]), annotations)
+
+
+def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> Annotations:
+    """Returns the annotations of rows, see `align_annotations`."""
+    tasks = crowd.instance_names
+    frame = None if crowd is annotations else as_frame(annotations)
+    if rows is None:
+        long = frame is not None and all(roles_of(frame.columns).values())
+        if frame is not None and (long or (crowd.named and tasks.tolist() != [*range(size)])):
+            warnings.warn(
+                "features have no names of rows, annotations have: "
+                + ("task k is row k" if long else "row i is instance i")
+                + ". Pass a frame whose index names the tasks (in a Pipeline:"
+                ' set_output(transform="pandas")), or Annotations in the order of the rows',
+                UserWarning,
+                stacklevel=5,
+            )
+        return _by_row_number(crowd, size) if long else crowd
+    if tasks.tolist() == rows.tolist():
+        return crowd
+    if not crowd.named:
+        if _unlike(tasks, rows):
+            raise _ambiguous("annotations")
+        return crowd  # a matrix: row i is instance i
+    codes = factorize(rows, None, "index")[0]
+    if codes.max(initial=-1) + 1 < len(codes):
+        twice = rows[np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])]
+        raise DataError(
+            f"features: expected each task once in the index, received {spelt(twice[0])} again"
+        )
+    return crowd.align(rows)
+
+
+def check_search(annotations: Any) -> None:
+    """Raises DataError for a matrix that scikit-learn has re-encoded, or that its scorer rejects.
+
+    For `method="predict_proba"` its cross-validation numbers the values of each column anew, so
+    that -1 becomes a class; and an error in a scorer becomes NaN there, and the first candidate the
+    best one. The matrix does not show it, so that the caller is asked.
+    """
+    caller = None if isinstance(annotations, Annotations) else sys._getframe()
+    while caller is not None:
+        if caller.f_globals.get("__name__") == "sklearn.model_selection._validation":
+            scorer = caller.f_locals.get("scorer")
+            scorers = getattr(scorer, "_scorers", {"": scorer}).values()
+            if caller.f_locals.get("method", "predict") != "predict":
+                problem = 're-encodes each column for method="predict_proba"; use method="predict"'
+            elif any(type(one).__name__ == "_Scorer" for one in scorers):
+                problem = "has no scorer for them; use Annotations.from_dense(...) or no scoring"
+            else:
+                return
+            raise DataError(f"annotations: a matrix or a frame, and scikit-learn {problem}")
+        caller = caller.f_back
+
+
+def _by_row_number(crowd: Annotations, size: int) -> Annotations:
+    for name in crowd.instance_names.tolist():
+        if not (isinstance(name, int) and 0 <= name < size):
+            raise DataError(
+                "features: the rows have no names, and the task"
+                f" {spelt(name)} is not a row number from 0 to {size - 1}. Use"
+                " features.set_index(...), or Annotations.from_frame(frame,"
+                " instance_names=tasks in the rows' order)."
+            )
+    return crowd.align(np.arange(size))

@@ -1,0 +1,266 @@
+"""The command `neucrowd aggregate`: one label per item from the labels of many annotators."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+import math
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from neucrowd_tf.cli.command_line import (
+    STDOUT,
+    LabelFlags,
+    check_models,
+    check_outputs,
+    run_command,
+    write_outputs,
+)
+from neucrowd_tf.declare import number, whole
+from neucrowd_tf.errors import (
+    DataError,
+    IdentitiesError,
+    UnsupportedDataError,
+    UsageError,
+    one_line,
+)
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import ANNOTATIONS
+from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
+from neucrowd_tf.stopping import RESUME, hinted
+
+if TYPE_CHECKING:
+    from neucrowd_tf.aggregation.engine.local import Engine
+    from neucrowd_tf.certainty.inference import Inference
+    from neucrowd_tf.certainty.models import ModelAnnotator
+
+LABELS: tuple[str, ...] = ("task", "label", "probability", "num_labels", "num_tied")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Flags(LabelFlags):
+    """Infers one label per item from the labels of many annotators.
+
+    A folder, a Parquet file or any file with --engine is read by parts, so that it may be larger
+    than memory; the output is then a folder of Parquet files.
+    """
+
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
+    method: Annotated[
+        str | None, "Truth-inference method. Default: consensus; by parts dawid_skene."
+    ] = None
+    output: Annotated[
+        Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."
+    ] = STDOUT
+    annotators: Annotated[
+        Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
+    ] = None
+    seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
+    ties: Annotated[
+        Literal["random", "first", "prior"] | None,
+        "What decides between equally probable classes: `random` (with --seed), `first` in the"
+        " order of the classes, or `prior`, the class with most votes. Default: first; for"
+        " majority_vote random.",
+    ] = None
+    engine: Annotated[
+        Literal["local", "dask"] | None,
+        "Reads the labels by parts: in threads of this machine, or in Dask workers.",
+    ] = None
+    workers: Annotated[int | None, whole(1), "With --engine: threads, or Dask processes."] = None
+    scheduler: Annotated[str | None, "With --engine=dask: address tcp://host:port."] = None
+    resume: Annotated[bool, "With --engine: continues after the last iteration."] = False
+    max_iter: Annotated[int | None, whole(1), "With --engine: most iterations."] = None
+    tol: Annotated[float | None, number(least=0), "With --engine: least rise of the objective."] = (
+        None
+    )
+
+
+def aggregate(flags: Flags) -> list[str]:
+    """Writes what the flags ask for; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    path = flags.annotations
+    by_parts = (
+        flags.engine is not None
+        or ending(path) == ".parquet"
+        or (path.is_dir() and find(Head(path)) is None)
+    )
+    check_outputs(
+        {"--output": flags.output, "--annotators": flags.annotators},
+        {"--annotations": path, "--gold": flags.gold},
+    )
+    if by_parts:
+        return _aggregate_by_parts(flags)
+    if flags.max_iter is not None or flags.tol is not None:
+        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    # Errors in the flags are reported before slow imports.
+    from neucrowd_tf.aggregation.catalogue import make_aggregator
+    from neucrowd_tf.certainty.inference import METHOD, infer
+
+    method = flags.method or METHOD
+    make_aggregator(method)  # an unknown name is an error before the file is read
+    reading = read_annotations(path, flags)
+    crowd = reading.annotations
+    models = flags.model_annotator
+    check_models(models, crowd.annotator_names.tolist())
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        gold = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
+        try:
+            if flags.annotators is not None:
+                crowd.require_identities("--annotators")
+            inference = infer(crowd, method, gold, flags.seed, models, flags.ties)
+        except (IdentitiesError, UnsupportedDataError) as error:
+            raise DataError(f"{path}: {error}") from None
+    rows, header = label_rows(inference), LABELS
+    if reading.pairs is not None:
+        header = ("task", "class", *header[1:])
+        cells = map(text_cell, crowd.instance_names.tolist())
+        names = dict(zip(cells, reading.pairs, strict=True))
+        rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
+    written = {flags.output: to_csv(header, rows)}
+    compared: list[ModelAnnotator] = []
+    lines: list[str] = []
+    if models:
+        from neucrowd_tf.certainty.models import compare_models
+
+        compared, lines = compare_models(crowd, models, lambda one: infer(one, method).labels)
+    if flags.annotators is not None:
+        written[flags.annotators] = annotators_csv(inference, models, compared)
+    write_outputs(written)
+    notes = [_warning(w.message, method) for w in raised]
+    return [*notes, f"method: {method}", *inference.lines(), *lines]
+
+
+def _warning(message: Warning | str, method: str) -> str:
+    """Returns a warning's line; for a method that did not converge, with a flag that helps."""
+    if type(message).__name__ == "ConvergenceWarning":
+        return f"warning: {method} did not converge. Use --method=consensus."
+    return f"warning: {one_line(message)}"  # type: ignore[arg-type]
+
+
+def _aggregate_by_parts(flags: Flags) -> list[str]:
+    """Fits by parts; progress is printed to standard error, so there are no notes."""
+    for name in ("annotators", "gold", "ties"):
+        if getattr(flags, name) is not None:
+            raise UsageError(
+                f"--{name}: not available for labels that are read by parts (--engine, a folder or"
+                " a Parquet file). Use a CSV without --engine."
+            )
+    output = flags.output
+    if output == STDOUT or output.is_file() or output.suffix in (".csv", ".json", ".parquet"):
+        raise UsageError(
+            f"--output={output}: labels that are read by parts (--engine, a folder or a Parquet"
+            " file) are written to a folder. Name a folder, such as --output=labels."
+        )
+    if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
+        raise UsageError("--scheduler: only with --engine=dask and without --workers.")
+    with hinted(RESUME):
+        _fit(flags)
+    return []
+
+
+def _fit(flags: Flags) -> None:
+    try:
+        from neucrowd_tf.aggregation.engine.fit import Request, fit
+
+        engine = _engine(flags)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
+            " 'neucrowd-tf[dask]' for --engine=dask."
+        ) from None
+    method = flags.method or "dawid_skene"
+    if flags.method is None:
+        print(f"method: {method} (labels are read by parts)", file=sys.stderr)  # noqa: T201
+    request = Request(
+        flags.annotations,
+        method,
+        flags.output,
+        flags.max_iter,
+        flags.tol,
+        flags.resume,
+        flags,
+        lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
+    )
+    with contextlib.closing(engine):
+        fit(request, engine)
+
+
+def _engine(flags: Flags) -> Engine:
+    if flags.engine == "dask":
+        from neucrowd_tf.aggregation.engine.dask import Dask
+
+        return Dask(flags.scheduler, flags.workers or 2)
+    from neucrowd_tf.aggregation.engine.local import Local
+
+    return Local(flags.workers)
+
+
+def label_rows(inference: Inference) -> Iterator[list[str]]:
+    """Yields a row of `LABELS` for each item that has a label or a gold label."""
+    crowd, labels, probas = inference.crowd, inference.labels, inference.probas
+    names = [text_cell(name) for name in crowd.class_names.tolist()]
+    counts, tied = crowd.vote_counts().sum(axis=1), inference.certainty.num_tied
+    for row, task in enumerate(crowd.instance_names.tolist()):
+        if counts[row] or inference.gold[row] >= 0:
+            label = int(labels[row])
+            probability = number_cell(float(probas[row, label]))
+            numbers = str(int(counts[row])), str(int(tied[row]))
+            yield [text_cell(task), names[label], probability, *numbers]
+
+
+def annotators_csv(
+    inference: Inference, models: Sequence[str] = (), tests: Sequence[ModelAnnotator] = ()
+) -> str:
+    """Returns a CSV with a row per annotator.
+
+    The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
+    `c_<true class>_<label>` for each pair of classes. With tests of models, `winning_rate` and
+    `advantage` of the alternative annotator test stand before these; people have none.
+
+    Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model`
+    for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
+    recalibrated probabilities; its rows sum to one.
+    """
+    from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
+
+    crowd, skills = inference.crowd, inference.skills
+    if skills is None:
+        raise ValueError("annotators are not known")
+    errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
+    names, classes = crowd.annotator_names.tolist(), crowd.class_names.tolist()
+    by_code = {row.annotator: row for row in tests}
+    tested = [by_code.get(code) for code in range(len(names))]
+    notes = [row.note if row else "" for row in tested]
+    columns: dict[str, Sequence[object]] = {
+        "annotator": names,
+        "num_labels": crowd.labels_per_annotator().tolist(),
+        "skill": skills.skill.tolist(),
+        "skill_low": skills.low.tolist(),
+        "skill_high": skills.high.tolist(),
+        "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
+        "kind": ["model" if str(name) in models else "person" for name in names],
+    }
+    if tests:
+        results = [row and row.test for row in tested]
+        columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
+        columns["advantage"] = [test.advantage if test else math.nan for test in results]
+    # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
+    pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
+    rows = zip(*columns.values(), *errors.reshape(len(names), -1).T.tolist(), strict=True)
+    return to_csv([*columns, *pairs], (map(cell, row) for row in rows))
+
+
+main = functools.partial(run_command, Flags, aggregate, "neucrowd aggregate")

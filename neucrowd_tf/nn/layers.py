@@ -1,0 +1,58 @@
+"""Standardising inside the network, so that an exported model takes raw features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+from numpy.typing import ArrayLike
+
+
+@keras.saving.register_keras_serializable("neucrowd_tf")
+class Standardise(keras.layers.Layer):
+    """`(x - mean) / scale` with constants that are weights.
+
+    Keras' `Normalization` holds the variance, which float32 cannot from scales of 1e20 on, and
+    takes no scale below 1e-7. If asked for, a signed square root comes first.
+
+    Args:
+        square_root: whether `sign(x) sqrt(|x|)` comes first (pooled activations have long tails).
+        name: of the layer.
+        dtype: of the constants and the results.
+        trainable: whether training changes the constants.
+    """
+
+    def __init__(
+        self,
+        square_root: bool = False,
+        *,
+        name: str | None = None,
+        dtype: Any = "float32",
+        trainable: bool = False,
+    ) -> None:
+        super().__init__(name=name, dtype=dtype, trainable=trainable)
+        self.square_root = square_root
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        width = (int(input_shape[-1]),)  # type: ignore[arg-type]
+        constant = {"shape": width, "trainable": False}
+        self.mean = self.add_weight(initializer="zeros", name="mean", **constant)
+        self.scale = self.add_weight(initializer="ones", name="scale", **constant)
+
+    def call(self, features: Any) -> Any:
+        x = ops.cast(features, self.compute_dtype)
+        if self.square_root:
+            x = ops.sign(x) * ops.sqrt(ops.abs(x))
+        return (x - self.mean) / self.scale
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "square_root": self.square_root}
+
+
+def constants(mean: ArrayLike, scale: ArrayLike, name: str, dtype: str = "float32") -> Standardise:
+    """Returns the layer with the mean and the scale `[d]` of each column."""
+    layer = Standardise(name=name, dtype=dtype)
+    layer.build((None, len(mean)))  # type: ignore[arg-type]
+    layer.set_weights([mean, scale])
+    return layer

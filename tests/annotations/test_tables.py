@@ -1,0 +1,133 @@
+"""Frames as they are: read as what they say, matched by name, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from neucrowd_tf.annotations import Annotations, align_annotations, as_annotations
+from neucrowd_tf.errors import DataError
+
+LONG = pd.DataFrame(
+    {"task": [2, 0, 1, 0], "worker": [0, 0, 1, 1], "label": [1, 0, 1, 1]}, index=[7, 7, 8, 9]
+)
+NAMED = LONG.assign(task=["c", "a", "b", "a"])
+
+
+class Hub:
+    """Stands for a Hugging Face dataset: nothing but `to_pandas` is asked of it."""
+
+    def to_pandas(self) -> pd.DataFrame:
+        return NAMED
+
+
+@pytest.mark.parametrize(
+    "columns", [("task", "worker", "label"), ("taskId", "performer", "answer")]
+)
+def test_integer_codes_are_no_matrix(columns: tuple[str, ...]) -> None:
+    """Four labels of three tasks, where a matrix would have twelve cells of four instances."""
+    crowd = as_annotations(LONG.set_axis(list(columns), axis=1))
+    assert crowd.num_annotations == 4 and crowd.instance_names.tolist() == [2, 0, 1]
+    assert as_annotations(Hub()) == Annotations.from_frame(NAMED)
+
+
+def test_column_names_can_be_given() -> None:
+    frame = NAMED.set_axis(["item", "who", "said"], axis=1)
+    with pytest.raises(DataError, match=r"from_frame\(frame, task=.*'said', none of them a worker"):
+        as_annotations(frame)
+    assert Annotations.from_frame(frame, worker="who", label="said") == as_annotations(NAMED)
+    with pytest.raises(DataError, match=r"expected a column 'whom', .*'who' comes close"):
+        Annotations.from_frame(frame, worker="whom", label="said")
+    twice = NAMED.assign(item=NAMED["task"])
+    with pytest.raises(
+        DataError, match=r"expected a column 'task', received 2 among .*task=\.\.\."
+    ):
+        Annotations.from_frame(twice)
+    assert Annotations.from_frame(twice, task="item") == as_annotations(NAMED)
+
+
+def test_values_keep_their_types() -> None:
+    """Categories, nullable integers and texts like NA are ids; a missing one is an error."""
+    expected = Annotations.from_frame(NAMED)
+    assert Annotations.from_frame(NAMED.astype("category")) == expected
+    assert Annotations.from_frame(NAMED.assign(label=NAMED["label"].astype("Int64"))) == expected
+    crowd = Annotations.from_frame(NAMED.assign(label=["NA", "None", "-", "-"]))
+    assert crowd.class_names.tolist() == ["-", "NA", "None"]
+    with pytest.raises(DataError, match="row 1, column 'worker': expected a value"):
+        Annotations.from_frame(NAMED.assign(worker=["a", None, "b", "b"]))
+    floats = pd.DataFrame({"w": [1.0, np.nan], "v": [0.0, 1.0]})
+    assert Annotations.from_wide_frame(floats).class_names.tolist() == [0, 1]
+    halves = Annotations.from_wide_frame(floats / 2)
+    assert halves.class_names.tolist() == [0.0, 0.5]
+
+
+def test_wide_frames_keep_their_names() -> None:
+    wide = pd.DataFrame({"w": [0, -1], "v": [1, 1]}, index=["a", "b"])
+    crowd = as_annotations(wide)
+    assert crowd.to_dense().tolist() == [[0, 1], [-1, 1]]
+    assert crowd.instance_names.tolist() == ["a", "b"] and crowd.annotator_names[1] == "v"
+    assert as_annotations(wide.where(wide >= 0)).to_dense().tolist() == [[0, 1], [-1, 1]]
+    with pytest.raises(DataError, match=r"from_frame.*received columns 'x' of (str|object)"):
+        as_annotations(pd.DataFrame({"x": ["a"], "y": ["b"]}))
+
+
+def features(index: list[Any] | None) -> pd.DataFrame:
+    return pd.DataFrame({"x": [0.0, 1.0, 2.0]}, index=index)
+
+
+@pytest.mark.parametrize("annotations", [NAMED, Annotations.from_frame(NAMED)])
+def test_features_are_matched_by_name(annotations: Any) -> None:
+    result = align_annotations(features(["b", "c", "a"]), annotations)[1]
+    assert result.instance_names.tolist() == ["b", "c", "a"]
+    assert result.to_dense().tolist() == [[-1, 1], [1, -1], [0, 1]]
+    four = pd.DataFrame({"x": range(4)}, index=["d", "a", "b", "c"])
+    assert align_annotations(four, annotations)[1].annotated.tolist() == [False, True, True, True]
+    with pytest.raises(
+        DataError, match=r"instance names: expected one of 'a', 'b', 'x', received 'c'"
+    ):
+        align_annotations(features(["a", "b", "x"]), annotations)
+    with pytest.raises(DataError, match="expected each task once in the index, received 'a' again"):
+        align_annotations(features(["a", "b", "a"]), annotations)
+
+
+def test_rows_without_names() -> None:
+    """Tasks that are numbers of rows are found by them; others are refused rather than taken in the
+    order in which a frame happens to name them.
+    """
+    for rows in (np.zeros((3, 1)), features(None)):
+        assert align_annotations(rows, LONG)[1].to_dense().tolist() == [[0, 1], [-1, 1], [1, -1]]
+        with pytest.raises(DataError, match=r"the rows have no names, and the task 'c'"):
+            align_annotations(rows, NAMED)
+        built = Annotations.from_frame(NAMED)
+        assert align_annotations(rows, built)[1] is built  # it says its order
+
+
+def test_a_matrix_goes_by_rows_unless_an_index_shuffles_them() -> None:
+    matrix = np.array([[0, 1], [-1, 1], [1, -1]])
+    for index in (None, [0, 1, 2], ["c", "a", "b"], [5, 3, 8]):
+        assert np.array_equal(align_annotations(features(index), matrix)[1].to_dense(), matrix)
+    with pytest.raises(DataError, match=r"features\.to_numpy\(\) if row i is instance i"):
+        align_annotations(features([2, 0, 1]), matrix)
+
+
+def test_align_replace_and_select_are_those_of_the_matrix() -> None:
+    crowd = Annotations.from_frame(NAMED)
+    moved = crowd.align(["a", "d", "b", "c"], [1, 0, 2])
+    assert moved.num_classes == 3
+    assert moved.to_dense().tolist() == [[1, 0], [-1, -1], [-1, 0], [0, -1]]
+    assert moved.annotated.tolist() == [True, False, True, True]
+    assert sorted(map(tuple, moved.to_frame().astype(str).to_numpy().tolist())) == sorted(
+        map(tuple, crowd.to_frame().astype(str).to_numpy().tolist())
+    )
+    votes = Annotations.from_votes(crowd.vote_counts(), instance_names=crowd.instance_names)
+    assert np.array_equal(
+        votes.align(["a", "d", "b", "c"]).vote_counts()[:, :2], moved.vote_counts()[:, [1, 0]]
+    )
+    with pytest.raises(DataError, match="instance names: expected one of 'a', received 'c'"):
+        crowd.align(["a"])
+    assert crowd.replace(class_names=["n", "y"]).to_frame()["label"].tolist() == list("ynyy")
+    with pytest.raises(DataError, match="annotator_names: expected 2 names, received 1"):
+        crowd.replace(annotator_names=["w"])

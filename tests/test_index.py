@@ -1,0 +1,79 @@
+"""The index is what modules register, and asking it imports none of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.errors import UsageError
+from tests.processes import python
+
+
+@pytest.fixture(scope="module")
+def script(repository: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("index_script", repository / "docs" / "index.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.ci
+def test_indexes_are_what_modules_register(script: ModuleType) -> None:
+    for path, text in script.texts().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run make pages"
+
+
+def test_an_entry_says_what_the_method_does() -> None:
+    entry = registry.read_index("neucrowd_tf")["method"]["dasc_crowd_layer"]
+    assert entry.requires_identities and "quota" in (entry.parameter_names or ())
+
+
+def test_a_stale_index_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = registry.Entry("gone", "neucrowd_tf.errors", "of nobody")
+    monkeypatch.setitem(registry.read_index("neucrowd_tf")["method"], "gone", entry)
+    with pytest.raises(UsageError, match=r"neucrowd_tf\.errors does not register it\. Run `make"):
+        registry.method("gone")
+
+
+def test_the_module_that_registers_is_the_one_whose_statements_run() -> None:
+    assert registry.entry("method", "dasc_conal").module == registry.entry("method", "conal").module
+
+
+CASES = {
+    "--list": "main(['--list'], ('baselines', 'data', 'reproduction'))",
+    "a misspelt method": "main(['--dataset=hotel', '--method=neucrwd'])",
+    "a misspelt hyper-parameter": (
+        "main(['--dataset=hotel', '--method=conal', '--hparam=x=1'], ('baselines', 'data'))"
+    ),
+    "a misspelt suite": "main(['--suite=tabel'], ('reproduction',))",
+}
+
+
+def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path) -> None:
+    code = "import os, sys; from neucrowd_tf.harness.cli import main; os.chdir(sys.argv[1])\n"
+    for case in CASES.values():
+        code += f"{case}\n"
+    code += (
+        "heavy = {'tensorflow', 'keras', 'neucrowd_tf.methods.conal', 'neucrowd_tf.neucrowd'}\n"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
+    )
+    done = python(repository, "-c", code, str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "Did you mean neucrowd" in done.stderr and "  dasc_conal " in done.stdout
+
+
+def test_a_method_costs_the_import_of_its_module(repository: Path) -> None:
+    code = (
+        "import sys, baselines; from neucrowd_tf import registry\n"
+        "registry.method('raykar').make(smoothing=1)\n"
+        "others = [m for m in sys.modules if m.startswith('baselines.')]\n"
+        "others += [m for m in ('keras', 'neucrowd_tf.rll') if m in sys.modules]\n"
+        "sys.exit(str(others) if others != ['baselines.raykar'] else 0)"
+    )
+    done = python(repository, "-c", code)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,302 @@
+"""Tables in memory: names decide, float32 loses nothing, and what cannot be decided is an error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from neucrowd_tf import iced, registry, rll  # noqa: F401  (they register methods)
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.methods import crowd_layer  # noqa: F401
+from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.two_stage import TwoStageClassifier
+
+ROWS = 60
+
+
+def tables(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
+    """Returns features with the tasks as index, a label in each row, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.arange(ROWS) % 2)
+    x = rng.normal(size=(ROWS, 3)) + 3 * truth[:, None] * [1, -1, 0]
+    labels = np.where(rng.random((ROWS, 4)) < 0.85, truth[:, None], 1 - truth[:, None])
+    tasks = rng.permutation(ROWS) + 100
+    features = pd.DataFrame(x, index=pd.Index(tasks, name="task"), columns=list("abc"))
+    wide = pd.DataFrame(labels, index=tasks, columns=[f"w{i}" for i in range(4)])
+    long = wide.stack().reset_index().set_axis(["task", "worker", "label"], axis=1)
+    return features, long.sample(frac=1, random_state=seed), truth
+
+
+X, LONG, TRUTH = tables()
+WIDE = LONG.pivot(index="task", columns="worker", values="label")
+CROWD = Annotations.from_frame(LONG)
+Y = pd.Series(TRUTH, index=X.index)
+
+
+def model() -> TwoStageClassifier:
+    return TwoStageClassifier(Cs=(1.0,))
+
+
+def rows_where(chosen: Callable[[Any], Any]) -> np.ndarray:
+    """Returns which cells of `WIDE` are of tasks that are chosen."""
+    return np.repeat(chosen(WIDE.index.to_numpy())[:, None], 4, axis=1)
+
+
+RIGHT = model().fit(X, LONG).predict_proba(X)
+
+
+def with_column(name: str) -> pd.DataFrame:
+    """Returns the features as `read_csv` reads them: the ids in a column."""
+    return X.reset_index().rename(columns={"task": name})
+
+
+# --------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", ["task", "item", "id", "task_id", "Question", "key", "url"])
+@pytest.mark.parametrize("annotations", [LONG, WIDE, WIDE.reset_index(), CROWD])
+def test_a_column_of_ids_names_the_rows(name: str, annotations: Any) -> None:
+    features = with_column(name)
+    fitted = model().fit(features, annotations)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"] and fitted.n_features_in_ == 3
+    for table in (features, X, X.to_numpy()):
+        np.testing.assert_allclose(fitted.predict_proba(table), RIGHT, rtol=1e-12)
+    shuffled = features.sample(frac=1, random_state=1)
+    assert fitted.score(shuffled, Y) == fitted.score(X, TRUTH)
+    assert fitted.score(shuffled, LONG) == fitted.score(X, CROWD)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda x: x.assign(item=range(ROWS)), "column 'item' and the index both name the rows"),
+        (lambda x: with_column("item").assign(id=0, task=1), "'task' and column 'item'|both name"),
+        (lambda x: with_column("item").assign(item=1), "row 1: .*column 'item', received 1 again"),
+        (lambda x: with_column("id").assign(id=None), "row 0: .*column 'id', received no id"),
+        (lambda x: x.set_axis(list("aab"), axis=1), "each column once, received 'a' again"),
+        (lambda x: x.iloc[[0, *range(ROWS)]], "each task once in the index"),
+        (lambda x: x.iloc[:, :0], "expected shape"),
+        (lambda x: x.iloc[:0], "instance names: expected one of|received 0"),
+        (lambda x: x["a"], r"shape \[instances, features\]"),
+        (lambda x: x.assign(a=np.inf), "row 0, column 0: expected a finite number, received inf"),
+        (lambda x: x.set_index([x.index, x["a"] > 0]), "instance names"),
+    ],
+)
+def test_tables_that_cannot_be_used(change: Callable[[pd.DataFrame], Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        model().fit(change(X), LONG)
+
+
+def test_names_of_several_levels_and_kinds() -> None:
+    names = pd.MultiIndex.from_arrays([X.index, X.index % 3])
+    long = LONG.assign(task=[(task, task % 3) for task in LONG["task"]])
+    named = model().fit(X.set_axis(names, axis=0), long)
+    np.testing.assert_allclose(named.predict_proba(X), RIGHT, rtol=1e-12)
+    text = model().fit(X.set_axis(X.index.astype(str), axis=0), LONG.astype({"task": str}))
+    np.testing.assert_allclose(text.predict_proba(X), RIGHT, rtol=1e-12)
+
+
+def test_columns_are_arranged_by_name_and_others_are_refused() -> None:
+    fitted = model().fit(X, LONG)
+    np.testing.assert_array_equal(fitted.predict_proba(X[["c", "a", "b"]]), RIGHT)
+    held = model().set_params(Cs=(0.01, 1.0)).fit(X, LONG, (X[["c", "b", "a"]], Y))
+    same = model().set_params(Cs=(0.01, 1.0)).fit(X, LONG, (X, TRUTH))
+    np.testing.assert_array_equal(held.predict_proba(X), same.predict_proba(X))
+    for other, message in (
+        (X.rename(columns={"b": "d"}), "column 'b' is missing; the columns of training"),
+        (X.assign(d=1), "column 'd' is new"),
+        (X[["a", "b"]], "column 'c' is missing"),
+    ):
+        for use in (fitted.predict, lambda x: fitted.score(x, Y)):
+            with pytest.raises(DataError, match=message):
+                use(other)
+
+
+def test_series_are_matched_by_name() -> None:
+    fitted, shuffled = model().fit(X, LONG), Y.sample(frac=1, random_state=1)
+    assert fitted.score(X, shuffled) == fitted.score(X, TRUTH) > 0.9
+    assert fitted.score(X.iloc[:9], Y) == fitted.score(X.iloc[:9], TRUTH[:9])
+    chosen = [
+        model().set_params(Cs=(1e-4, 1.0)).fit(X, LONG, (X, labels)).head_.C_
+        for labels in (Y, shuffled)
+    ]
+    assert chosen == [1.0, 1.0]
+    with pytest.raises(
+        DataError, match=r"labels: expected a label of .*received none; labels\.to_n"
+    ):
+        fitted.score(X, Y.iloc[1:])
+    numbers = X.reset_index(drop=True)
+    with pytest.raises(DataError, match="in another one, while the labels have no names"):
+        fitted.score(numbers.sample(frac=1, random_state=0), Y.reset_index(drop=True))
+
+
+def test_where_names_cannot_decide_a_warning_says_what_to_do() -> None:
+    numbers = {task: row for row, task in enumerate(X.index)}
+    for crowd, rule in ((WIDE, "row i is"), (LONG.replace({"task": numbers}), "task k is")):
+        with pytest.warns(UserWarning, match=f"no names of rows.*{rule}.*set_output"):
+            make_pipeline(StandardScaler(), model()).fit(X, crowd)
+    kept = make_pipeline(StandardScaler(), model()).set_output(transform="pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert kept.fit(X, WIDE).score(X, Y) == model().fit(X, LONG).score(X, Y)
+
+
+# --------------------------------------------------------------------------- values of annotations
+
+
+def test_labels_in_memory_are_read_as_files_are() -> None:
+    with pytest.raises(DataError, match="labels 'no' and 'no ' differ only in case, spaces"):
+        Annotations.from_arrays(["a", "b"], ["v", "w"], ["no", "no "])
+    exact = Annotations.from_arrays(["a", "b"], [0, 1], ["no", "No"], class_names=["no", "No"])
+    assert exact.num_classes == 2
+    levels = pd.CategoricalDtype(["low", "mid", "high"], ordered=True)
+    ordered = pd.Series(["mid", "low", "high"], dtype=levels)
+    frame = pd.DataFrame({"task": [1, 2, 3], "worker": 0, "label": ordered})
+    assert Annotations.from_frame(frame).class_names.tolist() == ["low", "mid", "high"]
+    wide = pd.DataFrame({"v": ordered, "w": ordered.where(ordered != "low")})
+    for dtype in (levels, pd.ArrowDtype(__import__("pyarrow").string())):
+        names = Annotations.from_wide_frame(wide.astype(dtype)).class_names.tolist()
+        assert names == (["low", "mid", "high"] if dtype is levels else ["high", "low", "mid"])
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [
+        WIDE.astype(float),
+        WIDE.astype("Int64"),
+        WIDE.astype("int8[pyarrow]"),
+        WIDE.astype("Float64"),
+        np.ma.masked_equal(WIDE.to_numpy(), -1),
+        WIDE.astype("Int64").mask(rows_where(lambda task: task % 7 == 0)),
+    ],
+)
+def test_codes_of_any_type(wide: Any) -> None:
+    crowd = model()._check(X.loc[WIDE.index], wide, None, Run()).annotations
+    assert crowd.class_names.tolist() == [0, 1]
+    expected = WIDE.to_numpy()
+    if isinstance(wide, pd.DataFrame) and wide.isna().any(axis=None):
+        expected = expected[~wide.isna().any(axis=1).to_numpy(bool)]
+    assert crowd.to_dense().tolist() == expected.tolist()
+
+
+def test_masked_and_missing_labels() -> None:
+    matrix = np.ma.masked_array([[0, 1], [1, 1]], mask=[[0, 1], [0, 0]])
+    assert Annotations.from_dense(matrix).to_dense().tolist() == [[0, -1], [1, 1]]
+    with pytest.raises(DataError, match="column 'label': expected a value, received a missing"):
+        Annotations.from_arrays([0, 1], [0, 0], matrix[0])
+    with pytest.raises(DataError, match="row 1, column 1: expected a finite number, received nan"):
+        masked = np.ma.masked_array(X.to_numpy(), mask=np.arange(3 * ROWS).reshape(-1, 3) == 4)
+        model().fit(masked, CROWD)
+    floats = WIDE.mask(rows_where(lambda task: task < 105), -1.0)
+    assert model().fit(X, floats).classes_.tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"received both; frame\.replace"):
+        model().fit(X, floats.mask(rows_where(lambda task: task == 110)))
+    gaps = LONG.assign(label=LONG["label"].where(LONG["worker"] != "w1"))
+    with pytest.warns(UserWarning) as caught:
+        fitted = model().fit(X, gaps)
+    assert [str(one.message)[:20] for one in caught] == ["60 of 240 labels are"]
+    assert len(fitted.classes_) == 2
+    with pytest.raises(DataError, match="at least one row"):
+        Annotations.from_frame(LONG.assign(label=None))
+
+
+# --------------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize("name", ["mv_lr", "softprob"])
+@pytest.mark.parametrize(
+    ("scale", "shift"), [(1e-8, 0), (1e-30, 0), (1e300, 0), (86400.0, 1.7e9), (1e-6, 5)]
+)
+def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) -> None:
+    make = registry.method(name).make
+    right = make().fit(X, LONG).predict_proba(X)
+    moved = X * [scale, 1, 1] + [shift, 0, 0]
+    fitted = make().fit(moved, LONG)
+    np.testing.assert_allclose(fitted.predict_proba(moved), right, atol=1e-3)
+    np.testing.assert_allclose(fitted.predict_proba(moved.iloc[:1]), right[:1], atol=1e-3)
+    assert fitted.predict(moved.iloc[:0]).shape == (0,)
+
+
+def test_a_column_is_constant_relative_to_its_values() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    for scale in (1e-30, 1e-12, 1.0, 1e20):
+        np.testing.assert_allclose(standardise(x * scale)[1], x.std() * scale)
+    for value in (0.0, 1e-12, 0.1, 1e20):
+        assert standardise(np.full((50, 1), value))[1] == 1.0
+        assert standardise(np.full((50, 1), value, np.float32))[1] == 1.0
+
+
+QUICK = {"mv_lr": {}, "iced": {"rounds": 1, "warm_up_epochs": 2, "autoencoder_epochs": 2}}
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", ["mv_lr", "crowd_layer", "rll", "iced"])
+@pytest.mark.parametrize("scale", [1e-12, 1e20, 1e60])
+def test_exported_graphs_take_any_scale(name: str, scale: float) -> None:
+    quick = QUICK.get(name, {"epochs": 2})
+    fitted = registry.method(name).make(**quick).fit(X * scale, LONG)
+    graph = fitted.inference_model()((X * scale).to_numpy())["probabilities"]
+    np.testing.assert_allclose(graph, fitted.predict_proba(X * scale), atol=1e-4)
+    if scale < 1e38:
+        expected = registry.method(name).make(**quick).fit(X, LONG).predict_proba(X)
+        np.testing.assert_allclose(graph, expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["mv_lr", "ds_lr", "softprob"])
+@settings(max_examples=5, derandomize=True, deadline=None)
+@given(
+    rows=st.permutations(range(ROWS)),
+    labels=st.permutations(range(3 * ROWS)),
+    columns=st.permutations(list("abc")),
+    scale=st.floats(1e-9, 1e9),
+    shift=st.floats(-1e9, 1e9),
+)
+def test_order_and_units_of_a_table_change_nothing(
+    name: str, rows: list[int], labels: list[int], columns: list[str], scale: float, shift: float
+) -> None:
+    make = registry.method(name).make
+    three = LONG[LONG["worker"] != "w0"]  # without ties, which are drawn in the order of the rows
+    moved = (X * [scale, 1, 1] + [shift * scale, 0, 0]).iloc[rows][columns]
+    fitted = make(Cs=(1.0,)).fit(moved, three.iloc[labels])
+    right = make(Cs=(1.0,)).fit(X, three).predict_proba(X)[rows]
+    np.testing.assert_allclose(fitted.predict_proba(moved[["a", "b", "c"]]), right, atol=1e-3)
+
+
+# --------------------------------------------------------------------------- searches
+
+GRID = {"Cs": [(1e-6,), (1.0,)]}
+
+
+@pytest.mark.parametrize("annotations", [CROWD.align(X.index), WIDE.loc[X.index].to_numpy()])
+def test_cross_validation(annotations: Any) -> None:
+    x = X.to_numpy()
+    assert cross_val_score(model(), x, annotations).mean() > 0.8
+    assert (cross_val_predict(model(), x, annotations) == TRUTH).mean() > 0.8
+    assert GridSearchCV(model(), GRID).fit(x, annotations).score(x, TRUTH) > 0.8
+    with pytest.raises(DataError, match='method="predict"'):
+        cross_val_predict(model(), x, annotations, method="predict_proba")
+
+
+def test_scorers_are_against_the_crowd() -> None:
+    crowd = CROWD.align(X.index)
+    search = GridSearchCV(model(), GRID, scoring="accuracy").fit(X, crowd)
+    assert search.best_score_ == pytest.approx(
+        GridSearchCV(model(), GRID).fit(X, crowd).best_score_
+    )
+    with pytest.raises(ValueError, match=r"has no scorer for them; use Annotations\.from_dense"):
+        GridSearchCV(model(), GRID, scoring="accuracy").fit(X, WIDE.loc[X.index].to_numpy())
+    bare = CROWD.align([*X.index, "new"])
+    with pytest.raises(DataError, match="received none of 'new'"):
+        GridSearchCV(model(), GRID).fit(np.zeros((ROWS + 1, 2)), bare)
