@@ -92,6 +92,7 @@ pages: results
 	$(BIN)/python docs/parameters.py
 	$(BIN)/python docs/equations.py
 	$(BIN)/python docs/deviations.py
+	$(BIN)/python docs/notebooks.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build *.egg-info

@@ -18,7 +18,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 from benchmarks.timing import arguments, memory_mb, show, simulated
-from neucrowd_tf.commands.quiet import import_tensorflow
+from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.harness import plugins
 
 FIRST = 10

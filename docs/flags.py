@@ -27,7 +27,7 @@ def page() -> str:
 
     kinds = {RUN: Options}
     for name in names:
-        kinds[name] = importlib.import_module(f"neucrowd_tf.{COMMANDS[name][0]}").Flags
+        kinds[name] = importlib.import_module(f"neucrowd_tf.commands.{name}").Flags
     for name, kind in kinds.items():
         text = help_text(kind, f"neucrowd {name}")
         parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")

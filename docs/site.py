@@ -1,11 +1,12 @@
 """Hooks of mkdocs.yml: pages outside docs/, links between files, formulas, and the API reference.
 
 Pages keep the links that work in a checkout. Here those to pages lead to the site's pages, and
-those to other files of the repository become plain text.
+those to other files of the repository become plain text. A notebook is a page with its output.
 """
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -40,6 +41,10 @@ def _uri(path: str) -> str | None:
     """Returns where a file of the repository is in the site, None for one that it has not."""
     if path in PROJECT:
         return PROJECT[path]
+    if re.fullmatch(r"examples/\w+\.py", path):
+        path = path.replace("examples/", "docs/notebooks/").replace(".py", ".ipynb")
+    if path.startswith("docs/notebooks/"):
+        return path.removeprefix("docs/").replace(".ipynb", ".md")
     if path.startswith("results/") and path.endswith((".md", ".png", ".csv")):
         return path.replace("results/", "tables/", 1)
     if path.startswith("docs/") and (ROOT / path).is_file() and not path.endswith(".py"):
@@ -54,6 +59,9 @@ def on_files(files: Any, config: Any) -> Any:
         uri = _uri(path)
         if uri:
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
+        files.append(File.generated(config, name, content=text))
     for name in API:
         text = f"# {name}\n\n::: {name}\n"
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
@@ -61,6 +69,21 @@ def on_files(files: Any, config: Any) -> Any:
     text = f"# Python API\n\nThe public classes and functions of each package.\n\n{lines}"
     files.append(File.generated(config, "reference/api/index.md", content=text))
     return files
+
+
+def notebook_page(path: Path) -> str:
+    """Returns a notebook in Markdown: texts, code, and what it printed and drew."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                parts.append(f"```text\n{''.join(output['text'])}```")
+            elif "image/png" in output["data"]:
+                image = output["data"]["image/png"]
+                parts.append(f'<img alt="" src="data:image/png;base64,{image}">')
+    return "\n\n".join(parts) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

@@ -147,6 +147,14 @@ def train(rng, x, y):
     return f, W
 
 
+def loses_a_class(f, x, y):
+    """Whether f predicts a class for under a fifth of the images that its annotators call so."""
+    votes = np.stack([np.sum(c == y, axis=1) for c in range(C)], axis=1)
+    agreed = np.bincount(votes.argmax(axis=1), minlength=C)
+    predicted = np.bincount(f(x).numpy().argmax(axis=1), minlength=C)
+    return bool(np.any(predicted < 0.2 * agreed))
+
+
 r"""
 ## Which pseudo-annotations are selected (section 3.2.1)
 
@@ -226,7 +234,10 @@ def run(data, seed):
     observed, y = y >= 0, y.copy()
     valid, test, selected = [], [], []
     for t in range(T + 1):
-        f, W = train(rng, x, y)
+        for _ in range(3):  # a fit that loses a class is repeated
+            f, W = train(rng, x, y)
+            if not loses_a_class(f, x, np.where(observed, y, -1)):
+                break
         for scores, part, truth in ((valid, x_valid, y_valid), (test, x_test, y_test)):
             scores.append(np.mean(f(part).numpy().argmax(axis=1) == truth))
         print(f"round {t}: {np.sum(y >= 0)} labels, R = {imbalance(y):.2f}, valid {valid[-1]:.3f}")
@@ -278,6 +289,7 @@ The gains are the accuracy of the other choice minus that of DASC here (* of Cro
 | loss (9) | mean | sum | not measured |
 | retraining | from new weights | not said | not measured |
 | round | chosen by validation, of 5 | "expected performance" | the last: the same in all seeds |
+| a class is lost | the fit is repeated | not said | 0.795 for 0.887 (one seed of ten) |
 | selected cells | keep their label | "without replacement" | the same |
 | rate of W | 0.01 | 0.001 | not measured |
 | penalty | 0.0005 x squared kernels | on all layers | half of it: -0.003 [-0.006, -0.000]* |

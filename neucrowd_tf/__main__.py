@@ -15,29 +15,26 @@ from neucrowd_tf.stopping import end_at_signals
 if __name__ == "__main__":
     end_at_signals()  # also while the rest loads
 
-from neucrowd_tf.commands.command_line import PROBLEM, run, say
+from neucrowd_tf.cli.command_line import PROBLEM, run, say
 
 RUN = "run"
-# Each command's module, and what it does.
+# What each command does.
 COMMANDS = {
-    "report": (
-        "report.__main__",
-        "write an HTML page on a crowd's labels: agreement, annotators, items to check",
-    ),
-    "aggregate": ("aggregate", "infer one label per item from the labels of many annotators"),
-    "relabel": ("relabel", "list the labels to collect next: items, annotators and reasons"),
-    "merge": ("merge", "add the new labels to the table of labels"),
-    "gold": ("gold", "draw items that are worth a gold label"),
-    "convert": ("convert", "write an annotation tool's export as annotations.csv"),
-    RUN: ("harness.cli", "train and compare methods on a dataset or your own tables"),
-    "predict": ("predict", "score items with a model that a run has exported"),
+    "report": "write an HTML page on a crowd's labels: agreement, annotators, items to check",
+    "aggregate": "infer one label per item from the labels of many annotators",
+    "relabel": "list the labels to collect next: items, annotators and reasons",
+    "merge": "add the new labels to the table of labels",
+    "gold": "draw items that are worth a gold label",
+    "convert": "write an annotation tool's export as annotations.csv",
+    RUN: "train and compare methods on a dataset or your own tables",
+    "predict": "score items with a model that a run has exported",
 }
 
 
 def overview() -> str:
     """Returns the text of `neucrowd --help`."""
     width = max(map(len, COMMANDS))
-    lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
+    lines = [f"  {name:{width}}  {text}" for name, text in COMMANDS.items()]
     return "\n".join(
         [
             "neucrowd COMMAND --flag=value ...",
@@ -64,7 +61,7 @@ def main(argv: list[str]) -> int:
         from neucrowd_tf.harness.cli import main as run_main
 
         return run_main(argv[first == RUN :])
-    module = importlib.import_module(f"neucrowd_tf.{COMMANDS[first][0]}")
+    module = importlib.import_module(f"neucrowd_tf.commands.{first}")
     return int(module.main(argv[1:]))
 
 

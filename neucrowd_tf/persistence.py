@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.commands.run_files import SavedEstimator
+from neucrowd_tf.cli.run_files import SavedEstimator
 from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
@@ -196,6 +196,13 @@ def _import_layers(path: Path) -> None:
             importlib.import_module(module)
 
 
+def present_name(name: str) -> str:
+    """Returns where a class of an earlier version is now: module and class."""
+    for pattern, replacement in _MOVED:
+        name = re.sub(pattern, replacement, name)
+    return name
+
+
 def load(folder: str | os.PathLike[str]) -> Any:
     """Loads a folder that `save` wrote.
 
@@ -208,9 +215,7 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if not (source / "estimator.json").is_file():
         raise DataError(f"{source}: no saved estimator, estimator.json is missing. Check the path.")
     record = SavedEstimator.read(source / "estimator.json")
-    name = str(record.content.get("class"))
-    for pattern, replacement in _MOVED:
-        name = re.sub(pattern, replacement, name)
+    name = present_name(str(record.content.get("class")))
     if record.format != FORMAT:
         raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
     try:

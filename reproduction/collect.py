@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.commands.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
+from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from neucrowd_tf.io.files.json import read_json
 from reproduction.suite import Case, Suite
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
-from neucrowd_tf.commands.run_files import CURVES
+from neucrowd_tf.cli.run_files import CURVES
 from neucrowd_tf.harness.flags import Options
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.panels import Places, Point, draw_bars, figure, write

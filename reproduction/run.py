@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from neucrowd_tf import registry
-from neucrowd_tf.commands.command_line import say
+from neucrowd_tf.cli.command_line import say
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.harness import process, runner
 from neucrowd_tf.harness.flags import Options

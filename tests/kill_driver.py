@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import Any
 
-from neucrowd_tf.commands.quiet import quiet
+from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.harness import cli, plugins
 
 

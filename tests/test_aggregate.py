@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
-from neucrowd_tf.aggregate import annotators_csv, main
 from neucrowd_tf.aggregation import Consensus, DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
+from neucrowd_tf.commands.aggregate import annotators_csv, main
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio
 
@@ -206,7 +206,7 @@ def test_a_quick_start(
 ) -> None:
     # What takes a second and more to load is not there; skills' intervals alone need SciPy's.
     code = (
-        "import sys; from neucrowd_tf.aggregate import main; main(sys.argv[1:]);"
+        "import sys; from neucrowd_tf.commands.aggregate import main; main(sys.argv[1:]);"
         " heavy = ('tensorflow', 'keras', 'matplotlib', 'sklearn', 'scipy.stats');"
         " sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.commands.command_line import check_models, check_outputs, run, say, write_outputs
-from neucrowd_tf.commands.run_files import Config, ExportedNames, Metrics, input_digest
+from neucrowd_tf.cli.command_line import check_models, check_outputs, run, say, write_outputs
+from neucrowd_tf.cli.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
 
 FULL_DISK = "error: No space left on device; free some and start again: standard output\n"

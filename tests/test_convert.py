@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neucrowd_tf.convert import main
+from neucrowd_tf.commands.convert import main
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio
 

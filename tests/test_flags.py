@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import pytest
 
-from neucrowd_tf import aggregate, convert, flags, predict, relabel
+from neucrowd_tf import flags
+from neucrowd_tf.commands import aggregate, convert, predict, relabel, report
 from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import NAMES, Options, check, parse
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.report import __main__ as report
 
 COMMANDS = (aggregate, convert, predict, relabel, report)
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf import aggregate, gold, merge
 from neucrowd_tf.annotations import simulation
+from neucrowd_tf.commands import aggregate, gold, merge
 
 LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 

@@ -59,7 +59,7 @@ def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path
     for case in CASES.values():
         code += f"{case}\n"
     code += (
-        "heavy = {'tensorflow', 'keras', 'baselines.conal', 'neucrowd_tf.neucrowd'}\n"
+        "heavy = {'tensorflow', 'keras', 'neucrowd_tf.methods.conal', 'neucrowd_tf.neucrowd'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
     done = python(repository, "-c", code, str(tmp_path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 import neucrowd_tf
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.persistence import present_name
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -55,3 +57,25 @@ def test_another_folder(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     with pytest.raises(FileExistsError):
         neucrowd_tf.MajorityVote().save(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "present"),
+    [
+        ("neucrowd_tf.crowd_layers.crowd_layer:CrowdLayer", "methods.crowd_layer:CrowdLayer"),
+        ("neucrowd_tf.crowd_layers.geocrowdnet:GeoCrowdNetF", "methods.geocrowdnet:GeoCrowdNet"),
+        ("baselines.doctor_net:DoctorNet", "methods.doctor_net:DoctorNet"),
+        ("baselines.unionnet:UnionNetA", "methods.unionnet:UnionNet"),
+        ("neucrowd_tf.dasc.methods:SelfTrainedCrowdLayer", "dasc.estimator:DASC"),
+        ("baselines.conal:SelfTrainedCoNAL", "dasc.estimator:DASC"),
+    ],
+)
+def test_folders_of_an_earlier_version_name_classes_elsewhere(earlier, present):
+    assert present_name(earlier) == f"neucrowd_tf.{present}" == present_name(present_name(earlier))
+    module, _, name = present_name(earlier).partition(":")
+    assert hasattr(importlib.import_module(module), name)
+
+
+def test_classes_of_other_modules_stay():
+    for name in ("baselines.aggnet:AggNet", "neucrowd_tf.rll.estimator:RLL", "mine:UnionNet"):
+        assert present_name(name) == name

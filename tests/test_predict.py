@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.commands.predict import main
 from neucrowd_tf.export import NAMES, export_saved_model
-from neucrowd_tf.predict import main
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
 COLUMNS = ("width", "height", "=weight")

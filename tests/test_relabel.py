@@ -13,18 +13,18 @@ import pandas as pd
 import pytest
 
 from benchmarks import relabel
-from neucrowd_tf import aggregate
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
+from neucrowd_tf.commands import aggregate
+from neucrowd_tf.commands.relabel import main
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.labelling.inputs import read_probabilities
 from neucrowd_tf.labelling.plan import make_plan, worths
-from neucrowd_tf.relabel import main
 from tests.io.importers.exports import label_studio
 
 Writer = Callable[[Path], Path]

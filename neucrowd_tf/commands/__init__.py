@@ -1,1 +1,1 @@
-"""What commands and runs share: flags of labels, exit codes, outputs, the files of a run."""
+"""The commands, one file each: flags, what they read and what they write."""

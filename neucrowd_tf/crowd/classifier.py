@@ -15,9 +15,23 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.declare import Constraint, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.estimator import NetworkCache, ReusesNetworks, TrainingData
+from neucrowd_tf.training import estimator as shared
+from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
-from neucrowd_tf.training.networks import BASES, ChoosesEpoch, Kinds, configuration, network
+from neucrowd_tf.training.networks import (
+    BASES,
+    BatchSize,
+    Kinds,
+    LearningRate,
+    MinDelta,
+    Optimizer,
+    Patience,
+    Pretrained,
+    ValidationFraction,
+    check_network,
+    configuration,
+    network,
+)
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
@@ -70,7 +84,7 @@ class Network:
 
 
 @estimator
-class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
+class NetworkClassifier(CrowdEstimator):
     """A Keras classifier trained on instances drawn by index.
 
     A subclass sets what it is trained on.
@@ -110,7 +124,6 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
         Literal["constant", "cosine"],
         'of the learning rates: "cosine" lets them fall to 0 over the epochs.',
     ] = "constant"
-    epochs: Annotated[int, whole(1), "passes over the instances."] = 50
     monitor: Annotated[
         str | None,
         one_of("accuracy", "log_loss", "auc", "loss"),
@@ -118,14 +131,28 @@ class NetworkClassifier(ReusesNetworks, ChoosesEpoch):
         ' data, "loss" that with the least training loss.',
     ] = None
 
+    pretrained: Pretrained = False
+    epochs: Annotated[int, whole(1), "passes over the instances."] = 50
+    patience: Patience = None
+    min_delta: MinDelta = 0.0
+    validation_fraction: ValidationFraction = 0.2
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 128
+
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
     n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
     rows_: NDArray[np.int64] = fitted()
 
+    # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
+    # and what predictions compiled.
+    _networks = _network = _functions = shared.UNSET
+    reused = shared.reused
+
     def _check_together(self) -> None:
-        super()._check_together()
+        check_network(self)
         if self.schedule == "cosine" and not (
             isinstance(self.optimizer, str) and isinstance(self.learning_rate, (int, float))
         ):

@@ -18,7 +18,7 @@ from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
-from neucrowd_tf.training.estimator import Snapshots, TrainingData
+from neucrowd_tf.training.estimator import TrainingData, from_snapshot, load_snapshot, snapshot
 from neucrowd_tf.training.features import DatasetFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
 
@@ -57,7 +57,7 @@ def lost_classes(
 
 
 @estimator
-class CrowdLayerBase(Snapshots, NetworkClassifier):
+class CrowdLayerBase(NetworkClassifier):
     """A classifier trained end to end on annotators' labels.
 
     A head says what each annotator would answer. A subclass makes the head in `_head`.
@@ -105,6 +105,8 @@ class CrowdLayerBase(Snapshots, NetworkClassifier):
     # Whether the head takes the features before the base's last dense layer, too; the loss then
     # goes over single annotations.
     shares_features: ClassVar[bool] = False
+
+    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
 
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0

@@ -17,7 +17,14 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, Snapshots, TrainingData
+from neucrowd_tf.training.estimator import (
+    CrowdEstimator,
+    NetworkCache,
+    TrainingData,
+    from_snapshot,
+    load_snapshot,
+    snapshot,
+)
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
@@ -60,7 +67,7 @@ class ClassifierArguments:
 
 
 @estimator
-class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
+class CrowdInG(ClassifierArguments, CrowdEstimator):
     """A classifier and a generator of annotations against a discriminator and an auxiliary network.
 
     The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
@@ -89,6 +96,7 @@ class CrowdInG(Snapshots, ClassifierArguments, CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
+    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
 
     pretrain_epochs: Annotated[int, whole(1), "of DL-CL."] = 15
     pretrain_batch: Annotated[int, whole(1), "instances in a batch of DL-CL."] = 64

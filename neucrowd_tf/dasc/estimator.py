@@ -33,7 +33,7 @@ from neucrowd_tf.declare import (
     one_of,
     whole,
 )
-from neucrowd_tf.training.estimator import CrowdEstimator, ReusesNetworks, TrainingData
+from neucrowd_tf.training.estimator import UNSET, CrowdEstimator, TrainingData, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
@@ -77,7 +77,7 @@ class Rounds:
 
 
 @estimator
-class DASC(ReusesNetworks, CrowdEstimator):
+class DASC(CrowdEstimator):
     """Distribution-aware self-training over any crowd model.
 
     Each round fits the model again on the observed and the selected pseudo-annotations, predicts
@@ -159,6 +159,10 @@ class DASC(ReusesNetworks, CrowdEstimator):
     confusion_matrices_: NDArray[np.float32] | None = fitted()
     rows_: NDArray[np.int64] = fitted()
     n_iter_: int = fitted()
+
+    # What rounds share, also with those of other fits within `reused()`; left out of copies.
+    _networks = _network = UNSET
+    reused = reused
 
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.commands.predictions import PredictionTable, read_predictions
-from neucrowd_tf.commands.run_files import FINISHED, PREDICTIONS
+from neucrowd_tf.cli.predictions import PredictionTable, read_predictions
+from neucrowd_tf.cli.run_files import FINISHED, PREDICTIONS
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, crossed_interval

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from neucrowd_tf import registry
-from neucrowd_tf.commands.command_line import run as run_to_exit_code
-from neucrowd_tf.commands.command_line import say
-from neucrowd_tf.commands.quiet import quiet
+from neucrowd_tf.cli.command_line import run as run_to_exit_code
+from neucrowd_tf.cli.command_line import say
+from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.harness import flags, plugins, process
 from neucrowd_tf.io.files.atomic import write_text

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.auto import gold_codes
-from neucrowd_tf.commands import run_files
-from neucrowd_tf.commands.command_line import check_models
-from neucrowd_tf.commands.predictions import predictions_csv
+from neucrowd_tf.cli import run_files
+from neucrowd_tf.cli.command_line import check_models
+from neucrowd_tf.cli.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder
 from neucrowd_tf.errors import (

@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.commands.quiet import quiet
+from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import plugins, process
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from neucrowd_tf.commands.command_line import LabelFlags
+from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.declare import declared, number, whole
 from neucrowd_tf.errors import UsageError

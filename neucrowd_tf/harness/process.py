@@ -15,8 +15,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.commands.command_line import show_warning
-from neucrowd_tf.commands.quiet import import_tensorflow
+from neucrowd_tf.cli.command_line import show_warning
+from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
 

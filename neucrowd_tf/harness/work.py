@@ -14,8 +14,8 @@ from filelock import FileLock
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
-from neucrowd_tf.commands import run_files
-from neucrowd_tf.commands.run_files import CONFIG, FINISHED, Config, Metrics
+from neucrowd_tf.cli import run_files
+from neucrowd_tf.cli.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process

@@ -39,8 +39,7 @@ class DoctorHeads(AnnotatorHead):
     Args:
         num_annotators: R.
         num_classes: C.
-        l2: kernel penalty, `l2 * sum(kernel ** 2) / R`: what the penalty of one classifier would
-            be, on average.
+        l2: kernel penalty, `l2 * sum(kernel ** 2) / R`: one classifier's, on average.
         seed: draws the kernels.
 
     References:
@@ -80,8 +79,8 @@ class DoctorHeads(AnnotatorHead):
         """Returns the kernels' mean penalty."""
         if not self.l2:
             return 0.0
-        squares = ops.square(ops.convert_to_tensor(self.kernel))
-        return self.l2 * ops.sum(squares) / self.num_annotators
+        kernel = ops.convert_to_tensor(self.kernel)
+        return self.l2 * ops.sum(ops.square(kernel)) / self.num_annotators
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -115,8 +114,7 @@ class DoctorWeights(TargetModel):
     """Trains an average's weights so that it predicts the mean of each instance's observed labels.
 
     Args:
-        answers: the trained network, features to annotators' probabilities `[B, R, C]`; it stays as
-            it is.
+        answers: features to annotators' probabilities `[B, R, C]`; it stays as it is.
         average: what is trained.
         features: the crowd model's variable of features, shared.
         num_classes: C.
@@ -157,14 +155,12 @@ class DoctorWeights(TargetModel):
 class WeightedDoctorNet(CrowdLayerBase):
     """Annotators' classifiers on shared features, averaged with learnt weights.
 
-    A second phase learns how much each of them counts. The base ends in a dense layer; what comes
-    before it are the shared features.
+    A second phase learns how much each counts. They share what is before the base's last layer.
 
     Attributes:
         annotator_weights_: `[R]`, how much each annotator counts; they sum to one.
         confusion_matrices_: `[R, C true, C observed]`: an annotator's mean answer over the training
-            instances, weighted with the average's probability of the true class. This model has no
-            matrices of its own.
+            instances, weighted with the average's probability of the true class.
         model_, history_, n_iter_, best_epoch_, rows_: see `CrowdLayerBase`; `history_` is that
             of the first phase, `weight_history_` of the second.
 
@@ -175,9 +171,7 @@ class WeightedDoctorNet(CrowdLayerBase):
 
     sees_instances: ClassVar[bool] = True
 
-    weight_epochs: Annotated[
-        int, whole(0), "epochs of the second phase; 0 leaves the plain mean."
-    ] = 50
+    weight_epochs: Annotated[int, whole(0), "of the second phase; 0 leaves the plain mean."] = 50
     weight_learning_rate: Annotated[
         float, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
     ] = 0.01
@@ -234,10 +228,8 @@ class WeightedDoctorNet(CrowdLayerBase):
 
 @register_method(
     "doctor_net",
-    summary=(
-        "Doctor Net: a classifier for each annotator, their answers aggregated by a weighted"
-        " majority vote"
-    ),
+    summary="Doctor Net: a classifier for each annotator, their answers aggregated by a weighted"
+    " majority vote",
     requires_identities=True,
     presets=PRESETS["wdn"],
     space=SPACE,
@@ -246,13 +238,10 @@ class WeightedDoctorNet(CrowdLayerBase):
 class DoctorNet(WeightedDoctorNet):
     """Weighted Doctor Net whose doctors vote.
 
-    Each doctor's most probable label counts with the doctor's learnt weight.
-
-    A class's probability is the share of the weight that votes for it.
+    A class's probability is the learnt weight of those who give it most.
 
     References:
-        CrowdInG, section 4.4.1; Guan et al. (2018), Who said what: modeling individual labelers
-        improves classification.
+        CrowdInG, section 4.4.1; Guan et al. (2018), as of `WeightedDoctorNet`.
     """
 
     def _answers(self, logits: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import Scale
-from neucrowd_tf.commands.run_files import REPORT
+from neucrowd_tf.cli.run_files import REPORT
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.report.crowd import crowd_sections

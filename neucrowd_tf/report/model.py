@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.metrics import confusion_matrix
 
-from neucrowd_tf.commands.predictions import read_predictions
-from neucrowd_tf.commands.run_files import PREDICTIONS
+from neucrowd_tf.cli.predictions import read_predictions
+from neucrowd_tf.cli.run_files import PREDICTIONS
 from neucrowd_tf.evaluation.intervals import Interval, metric_intervals
 from neucrowd_tf.metrics import CALIBRATION_BINS, classification_metrics
 from neucrowd_tf.report.text import shown

@@ -411,71 +411,60 @@ class NetworkCache:
         self._spec = self._network = None
 
 
-class ReusesNetworks:
-    """An estimator whose fits may share compiled networks.
+# What several classes have as attributes and methods, without a base class for it.
+UNSET: Any = None
 
-    Attributes (of no copy):
-        _networks: what is shared, within `reused()`; `_network` the latest fit's there.
-        _functions: what predictions compiled.
+
+@contextlib.contextmanager
+def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
+    """Lets fits on data of one shape share one compiled network within this context.
+
+    Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
+
+    Args:
+        self: an estimator with `_networks`, what is shared, and `_network`, the latest fit's there.
+        cache: one of the caller's own, which keeps networks beyond the context.
     """
-
-    _networks: NetworkCache | None = None
-    _network: Any = None
-    _functions: NetworkCache | None = None
-
-    @contextlib.contextmanager
-    def reused(self, cache: NetworkCache | None = None) -> Iterator[None]:
-        """Lets fits on data of one shape share one compiled network within this context.
-
-        Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked
-        for.
-
-        Args:
-            cache: one of the caller's own, which keeps networks beyond the context.
-        """
-        before = self._networks
-        self._networks = NetworkCache() if cache is None else cache
-        try:
-            yield
-        finally:
-            self._networks, self._network = before, None
+    before = self._networks
+    self._networks = NetworkCache() if cache is None else cache
+    try:
+        yield
+    finally:
+        self._networks, self._network = before, None
 
 
-class Snapshots:
-    """An estimator with a Keras model `model_`, whose fitted state can be kept and taken back."""
+def snapshot(self: Any) -> dict[str, Any]:
+    """Returns the fitted state as arrays and plain values.
 
-    model_: Any
+    The estimator, whose Keras model is `model_`, may then be refitted in place.
+    """
+    from neucrowd_tf.training.state import read_variables
 
-    def snapshot(self) -> dict[str, Any]:
-        """Returns the fitted state as arrays and plain values.
+    state = {
+        name: copy.copy(value)
+        for name, value in vars(self).items()
+        if name.endswith("_") and name != "model_"
+    }
+    return {"state": state, "weights": read_variables(self.model_.variables)}
 
-        The estimator may then be refitted in place.
-        """
-        from neucrowd_tf.training.state import read_variables
 
-        state = {
-            name: copy.copy(value)
-            for name, value in vars(self).items()
-            if name.endswith("_") and name != "model_"
-        }
-        return {"state": state, "weights": read_variables(self.model_.variables)}
+def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Returns a fitted estimator of its own that is as this one was then."""
+    import keras
 
-    def from_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Returns a fitted estimator of its own that is as this one was then."""
-        import keras
+    estimator = clone(self)
+    estimator.model_ = keras.models.clone_model(self.model_)
+    return estimator.load_snapshot(snapshot)
 
-        estimator: Self = clone(self)
-        estimator.model_ = keras.models.clone_model(self.model_)
-        return estimator.load_snapshot(snapshot)
 
-    def load_snapshot(self, snapshot: dict[str, Any]) -> Self:
-        """Takes a snapshot's state in place; `model_` must be this estimator's own."""
-        from neucrowd_tf.training.state import write_variables
+def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Takes a snapshot's state in place; `model_` must be this estimator's own."""
+    from neucrowd_tf.training.state import write_variables
 
-        for name, value in snapshot["state"].items():
-            setattr(self, name, value)
-        write_variables(self.model_.variables, snapshot["weights"])
-        return self
+    for name, value in snapshot["state"].items():
+        setattr(self, name, value)
+    write_variables(self.model_.variables, snapshot["weights"])
+    return self
 
 
 @contextlib.contextmanager

@@ -223,45 +223,61 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
     return config
 
 
+Optimizer = Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING]
+LearningRate = Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING]
+BatchSize = Annotated[int, whole(1), "instances a step."]
+Pretrained = Annotated[
+    bool,
+    "whether each fit starts from the network's own trainable weights, and not from weights"
+    " that the seed draws. Frozen weights and other state are always kept.",
+]
+Patience = Annotated[
+    int | None, whole(1), "stop after so many epochs without a better one; None does not."
+]
+MinDelta = Annotated[float, number(least=0), "by how much more than this an epoch must be better."]
+ValidationFraction = Annotated[
+    float,
+    share,
+    "the share of instances held out to choose the epoch by, if `fit` gets no validation data.",
+]
+
+
+def check_network(model: Any) -> None:
+    """Checks an estimator's networks, which `nested` names, and that its optimizer has one rate.
+
+    Raises:
+        UsageError: what cannot be used.
+    """
+    for name, kinds in model.nested.items():
+        configuration(name, getattr(model, name), kinds)
+    changed = model.learning_rate != type(model).learning_rate
+    if not isinstance(model.optimizer, str) and changed:
+        raise UsageError(
+            "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
+            " the rate there, or pass the optimizer by name."
+        )
+
+
 @estimator
 class TrainsNetwork(CrowdEstimator):
     """A method with a network and an optimizer; `nested` says which arguments are networks."""
 
     nested: ClassVar[Mapping[str, Kinds]] = {}
 
-    optimizer: Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING] = "adam"
-    learning_rate: Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING] = 1e-3
-    batch_size: Annotated[int, whole(1), "instances a step."] = 128
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 128
 
     def _check_together(self) -> None:
-        for name, kinds in self.nested.items():
-            configuration(name, getattr(self, name), kinds)
-        changed = self.learning_rate != type(self).learning_rate
-        if not isinstance(self.optimizer, str) and changed:
-            raise UsageError(
-                "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
-                " the rate there, or pass the optimizer by name."
-            )
+        check_network(self)
 
 
 @estimator
 class ChoosesEpoch(TrainsNetwork):
     """A method that trains for epochs and may keep the best of them."""
 
-    pretrained: Annotated[
-        bool,
-        "whether each fit starts from the network's own trainable weights, and not from weights"
-        " that the seed draws. Frozen weights and other state are always kept.",
-    ] = False
+    pretrained: Pretrained = False
     epochs: Annotated[int, whole(1), "how long to train."] = 20
-    patience: Annotated[
-        int | None, whole(1), "stop after so many epochs without a better one; None does not."
-    ] = None
-    min_delta: Annotated[
-        float, number(least=0), "by how much more than this an epoch must be better."
-    ] = 0.0
-    validation_fraction: Annotated[
-        float,
-        share,
-        "the share of instances held out to choose the epoch by, if `fit` gets no validation data.",
-    ] = 0.2
+    patience: Patience = None
+    min_delta: MinDelta = 0.0
+    validation_fraction: ValidationFraction = 0.2

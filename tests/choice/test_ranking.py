@@ -12,6 +12,7 @@ from neucrowd_tf.choice import ranking, search
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.choice.evidence import Evidence
 from neucrowd_tf.choice.ranking import held_out_interval
+from neucrowd_tf.choice.recommendation import advice
 
 
 def test_the_interval_by_hand() -> None:
@@ -130,3 +131,12 @@ def test_many_candidates_need_a_larger_difference(others: int, left_out: bool) -
     evidence = dataclasses.replace(Evidence.of(crowd, truth, 0), gold=truth)
     members = ranking.rank(held, evidence, unlike=("worse",)).members
     assert ("worse" not in members) == left_out
+
+
+@pytest.mark.parametrize(("rare", "advised"), [(25, False), (24, True)])
+def test_balanced_classes_are_advised_for_imbalanced_ones(rare: int, advised: bool) -> None:
+    """75 to 25 is three to one, which is not more than three."""
+    truth = (np.arange(100) < rare).astype(int)
+    crowd = Annotations(np.repeat(np.arange(100), 3), np.tile([0, 1, 2], 100), np.repeat(truth, 3))
+    sentences = advice(Evidence.of(crowd, truth, 0), "as_trained")
+    assert any("target=balanced" in sentence for sentence in sentences) == advised

@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf import predict
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
+from neucrowd_tf.commands import predict
 from neucrowd_tf.encoders import ImageEncoder, images, make_encoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model

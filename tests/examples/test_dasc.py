@@ -13,6 +13,7 @@ import tensorflow as tf
 from examples import dasc
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.crowd.estimator import lost_classes
 from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.crowd.presets import schedule_presets
 from neucrowd_tf.dasc.estimator import latest_good
@@ -62,6 +63,16 @@ def test_a_step_has_the_packages_loss_and_gradients(table: Any, alike: Compare) 
     alike(
         [loss, *gradients], [theirs, *map(tf.convert_to_tensor, tape.gradient(theirs, variables))]
     )
+
+
+def test_a_lost_class_is_found_as_by_the_package(table: Any) -> None:
+    truth = np.arange(60) % dasc.C
+    y = np.where(table >= 0, truth[:, None], np.where(np.arange(7) == 0, truth[:, None], -1))
+    for kept in (0, 1, 2, 8):  # of the class 3
+        predicted = np.where((truth == 3) & (np.cumsum(truth == 3) > kept), 4, truth)
+        lost = lost_classes(truth, predicted, dasc.C).any()
+        one_hot = tf.one_hot(predicted, dasc.C)
+        assert dasc.loses_a_class(lambda _, p=one_hot: p, None, y) == lost == (kept < 2)
 
 
 def test_numbers(alike: Compare) -> None:

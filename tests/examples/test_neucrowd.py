@@ -42,6 +42,7 @@ def test_a_step_has_the_packages_losses_and_gradients(
 ) -> None:
     data, positive = voted
     package, _ = NeuCrowd(seed=3)._network(data)
+    package.compile(optimizer="adam")
     encoder, sampler = neucrowd.make_encoder(8, 3), neucrowd.Sampler(8, 3 + 7919)
     alike(encoder.get_weights()[::2], package.encoder.get_weights()[::2])  # biases begin at 0
     alike(sampler.encoder.get_weights()[::2], package.sampler.encoder.get_weights()[::2])

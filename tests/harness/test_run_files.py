@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.predictions import predictions_csv
+from neucrowd_tf.cli.predictions import predictions_csv
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
 

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from neucrowd_tf.commands.predict import main as predict
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, process
-from neucrowd_tf.predict import main as predict
 
 RIGHT = 0.85
 

@@ -369,7 +369,7 @@ def test_items_of_features(tmp_path: Path) -> None:
 def test_a_script_with_flags_of_its_own_is_not_proposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from neucrowd_tf.aggregate import main
+    from neucrowd_tf.commands.aggregate import main
 
     text, path = ASKED[min(ASKED)][0], tmp_path / "labels.csv"
     monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])

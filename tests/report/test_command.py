@@ -1,4 +1,4 @@
-"""python -m neucrowd_tf.report: what it reads, and one line for whatever is wrong."""
+"""neucrowd report: what it reads, and one line for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.relabel import main as relabel
-from neucrowd_tf.report.__main__ import main
+from neucrowd_tf.commands.relabel import main as relabel
+from neucrowd_tf.commands.report import main
 
 
 def test_a_csv_becomes_a_page(

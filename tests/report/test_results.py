@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.commands.predictions import read_predictions
+from neucrowd_tf.cli.predictions import read_predictions
 from neucrowd_tf.errors import DataError
 
 

@@ -111,16 +111,16 @@ def command(name: str, flags: Sequence[str]) -> int:
     from importlib import import_module
 
     module = import_module(
-        {"report": "neucrowd_tf.report.__main__"}.get(name, f"neucrowd_tf.{name}")
+        {"report": "neucrowd_tf.commands.report"}.get(name, f"neucrowd_tf.{name}")
     )
     return int(module.main(list(flags)))
 
 
 def prepare() -> None:
     """Imports what the commands need, so that a forked process need not."""
-    import neucrowd_tf.aggregate
     import neucrowd_tf.aggregation
-    import neucrowd_tf.report.__main__  # noqa: F401
+    import neucrowd_tf.commands.aggregate
+    import neucrowd_tf.commands.report  # noqa: F401
 
 
 def rejected(check: str, work: Callable[[], int], folder: Path) -> list[str]:

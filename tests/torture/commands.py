@@ -66,7 +66,7 @@ class FitByParts:
     method: str
 
     def run(self, out: Path) -> int:
-        from neucrowd_tf.aggregate import main
+        from neucrowd_tf.commands.aggregate import main
 
         if not (crowd := out.parent / "crowd.csv").exists():
             crowd.write_text(_crowd())

@@ -226,7 +226,7 @@ def _begin() -> None:
 
     Nothing is computed yet: a fork would not survive that.
     """
-    from neucrowd_tf.commands.quiet import quiet
+    from neucrowd_tf.cli.quiet import quiet
     from neucrowd_tf.harness import plugins
 
     quiet()

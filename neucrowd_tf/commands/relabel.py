@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import (
+from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
     check_models,
@@ -18,7 +18,7 @@ from neucrowd_tf.commands.command_line import (
     run_command,
     write_outputs,
 )
-from neucrowd_tf.commands.run_files import CONFIG, OUT_OF_FOLD, read_config
+from neucrowd_tf.cli.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.declare import number, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.gold import read_gold

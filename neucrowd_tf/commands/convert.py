@@ -7,7 +7,7 @@ import functools
 from pathlib import Path
 from typing import Annotated
 
-from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, write_outputs
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, run_command, write_outputs
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import (
+from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
     check_models,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from neucrowd_tf.commands.command_line import STDOUT, check_outputs, run_command, say, write_outputs
-from neucrowd_tf.commands.quiet import import_tensorflow
-from neucrowd_tf.commands.run_files import ExportedNames
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, run_command, say, write_outputs
+from neucrowd_tf.cli.quiet import import_tensorflow
+from neucrowd_tf.cli.run_files import ExportedNames
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES

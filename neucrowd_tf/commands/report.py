@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.command_line import (
+from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
     check_models,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from neucrowd_tf.commands.command_line import (
+from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
     check_models,

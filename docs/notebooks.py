@@ -1,0 +1,103 @@
+"""Writes docs/notebooks/<paper>.ipynb from examples/<paper>.py, executed on its small data.
+
+A notebook whose cells are those of its file already is left as it is, with its output.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import contextlib
+import io
+import json
+import linecache
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAPERS = ("neucrowd", "rll", "crowding", "dasc", "iced")
+
+
+def cells(text: str) -> list[tuple[str, str]]:
+    """Returns ("markdown" or "code", source) of a file's text blocks and what is between them."""
+    lines, result, start = text.splitlines(), [], 0
+    for node in [*ast.parse(text).body, None]:
+        block = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if node is None or block:
+            end = len(lines) if node is None else node.lineno - 1
+            code = "\n".join(lines[start:end]).strip("\n")
+            if code:
+                result.append(("code", code))
+        if block:
+            result.append(("markdown", str(node.value.value).strip("\n")))
+            start = node.end_lineno
+    return result
+
+
+def stored(paper: str) -> list[tuple[str, str]]:
+    """Returns the cells of a paper's notebook as it is."""
+    path = ROOT / "docs" / "notebooks" / f"{paper}.ipynb"
+    if not path.exists():
+        return []
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+
+
+def executed(name: str, sources: list[tuple[str, str]]) -> dict[str, Any]:
+    """Returns a notebook of these cells with what they print and draw."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    space: dict[str, Any] = {"__name__": "__main__"}
+    made: list[dict[str, Any]] = []
+    for number, (kind, source) in enumerate(sources):
+        lines = source.splitlines(keepends=True)
+        cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
+        cell["source"] = lines
+        if kind == "code":
+            file, printed = f"<{name} {number}>", io.StringIO()
+            linecache.cache[file] = (len(source), None, lines, file)  # TensorFlow reads it
+            with contextlib.redirect_stdout(printed):
+                exec(compile(source, file, "exec"), space)
+            cell["execution_count"] = sum(other["cell_type"] == "code" for other in made) + 1
+            cell["outputs"] = []
+            if printed.getvalue():
+                text = printed.getvalue().splitlines(keepends=True)
+                cell["outputs"] += [{"output_type": "stream", "name": "stdout", "text": text}]
+            for figure in map(pyplot.figure, pyplot.get_fignums()):
+                image = io.BytesIO()
+                figure.savefig(image, format="png", metadata={"Software": None})
+                data = {"image/png": base64.b64encode(image.getvalue()).decode()}
+                cell["outputs"] += [{"output_type": "display_data", "data": data, "metadata": {}}]
+            pyplot.close("all")
+        made.append(cell)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    meta = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    return {"cells": made, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
+
+
+def main() -> None:
+    """Makes the notebooks whose files have changed."""
+    sys.argv = sys.argv[:1]
+    for paper in PAPERS:
+        sources = cells((ROOT / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
+        if stored(paper) == sources:
+            continue
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:  # where the example saves its picture
+            os.chdir(folder)
+            try:
+                notebook = executed(paper, sources)
+            finally:
+                os.chdir(before)
+        text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+        (ROOT / "docs" / "notebooks" / f"{paper}.ipynb").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
