@@ -47,8 +47,9 @@ batch, learning_rate = 32, 1e-3
 
 USPS-Syn has 668 images of a frequent digit and 66 of a rare one, nine simulated annotators who
 label every image, and a balanced test set. The paper does not say which digits; 6 is the only one
-with exactly 668 + 166 images, and 2 is the hardest pair for it that we tried. Class 1 is the rare one. Without
-a folder, 3, 5 and 9 of scikit-learn's digits are the frequent class, and 8 is the rare one.
+with exactly 668 + 166 images, and 2 is the hardest pair for it that we tried. Class 1 is the rare
+one. Without a folder, 3, 5 and 9 of scikit-learn's digits are the frequent class, and 8 is the rare
+one.
 """
 
 
@@ -160,8 +161,9 @@ r"""
 **Candidates.** The paper takes the samples that were inferred to be of the minority. With a uniform
 prior these drift to half of all samples, and synthesis stops. Here the classifier's own predictions
 choose the candidates; after the warm-up it is trained on balanced data, and it does not see single
-labels. The class that is predicted less often is the minority, decided again in each round, and gets as many synthetic samples as
-it lacks. The paper repeats each candidate R times and does not say how often.
+labels. The class that is predicted less often is the minority, decided again in each round, and
+gets as many synthetic samples as it lacks. The paper repeats each candidate R times and does not
+say how often.
 
 **Where a synthetic sample lies.** A candidate moves towards one of its k nearest candidates, by a
 share $\delta$ of the way. $S$ is the certainty of a sample's votes (definition 2):

@@ -82,15 +82,17 @@ def simulate(seed):
 r"""
 ## Safety-aware sampling (section 3.3.1)
 
-The *assurance* $\mathcal A$ of an example is $|1 - 2/d \cdot$ votes$|$ (definition 2): 0 if the votes
-are tied, 1 if all annotators agree. With seven annotators it is at least 1/7. An example is *safe* if those of its k nearest neighbours that have its label have more assurance
-together than the others (definitions 2 and 3). The k neighbours are the nearest of all examples; "k
-nearest positive (negative) neighbors" could also mean k of each label. They are found in the
-embedding space, which moves, so safety is computed again before each epoch. The paper says "at each
+The *assurance* $\mathcal A$ of an example is $|1 - 2/d \cdot$ votes$|$ (definition 2): 0 if the
+votes are tied, 1 if all annotators agree. With seven annotators it is at least 1/7. An example is
+*safe* if those of its k nearest neighbours that have its label have more assurance together than
+the others (definitions 2 and 3). The k neighbours are the nearest of all examples; "k nearest
+positive (negative) neighbors" could also mean k of each label. They are found in the embedding
+space, which moves, so safety is computed again before each epoch. The paper says "at each
 iteration".
 
-The text gives safe examples "higher probabilities". Section 4.4 says of mislabelled ones "we exclude
-them dynamically". Neither has a number. Here an unsafe example has 0.3 times the chance of a safe one.
+The text gives safe examples "higher probabilities". Section 4.4 says of mislabelled ones "we
+exclude them dynamically". Neither has a number. Here an unsafe example has 0.3 times the chance of
+a safe one.
 """
 
 
@@ -185,8 +187,8 @@ def tuplet_losses(embeddings, tuplets, assurance):
 
 It has an embedding network of its own, shared by the n members. Their embeddings, side by side,
 give one linear *hardness* score. The network learns by square loss to predict the loss that the
-representation network had on a tuplet. It sees each tuplet with its own anchor. Section 3.4 gives it
-the tuplets after robust anchor generation.
+representation network had on a tuplet. It sees each tuplet with its own anchor. Section 3.4 gives
+it the tuplets after robust anchor generation.
 """
 
 
@@ -240,8 +242,8 @@ def losses_and_gradients(encoder, sampler, x, assurance, tuplets, choose):
 
 After each epoch, a plain logistic regression on the embedding is scored on the validation reviews.
 In the end we restore the weights with the best AUC there (of equal ones, those with the smallest
-log loss), and choose the inverse strength of the final regression's penalty by validation log loss from 1e-4 to 1e4
-(section 4.3).
+log loss), and choose the inverse strength of the final regression's penalty by validation log loss
+from 1e-4 to 1e4 (section 4.3).
 """
 
 
@@ -323,7 +325,7 @@ The gains are on hotel: accuracy of the other choice minus that of this file, ov
 
 | question | here | the paper, or another choice | gain of the other |
 |---|---|---|---|
-| robust anchor | mean of embeddings | $\mathcal F$ of the sum of examples | +0.001 [-0.005, +0.008] |
+| robust anchor | mean of embeddings | $\mathcal F$(sum of examples) | +0.001 [-0.005, +0.008] |
 | robust anchor | mean of embeddings | sum of embeddings | -0.053 [-0.061, -0.045] |
 | unsafe examples | weight 0.3 | section 4.4: excluded | -0.016 [-0.024, -0.007] |
 | optimizer | Adam, 0.001 | Adadelta, 0.001 | -0.116 [-0.150, -0.082] |
