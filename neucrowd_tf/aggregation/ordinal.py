@@ -76,7 +76,7 @@ def _cuts(theta: Array, size: int) -> Array:
 
 
 def _chances(theta: Array, size: int) -> tuple[Array, Array, Array, Array]:
-    """Returns `[R, C, G]` label probabilities, `[R, C - 1, G]` distances to thresholds, and spreads."""
+    """Returns `[R, C, G]` label probabilities, distances to thresholds, spreads and biases."""
     biases, logs = np.split(theta[size - 1 :], 2)
     spreads = SPREAD * np.exp(np.clip(logs, -3, 3))
     distance = _cuts(theta, size)[None, :, None] - NODES - biases[:, None, None]
