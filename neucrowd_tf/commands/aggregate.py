@@ -236,7 +236,7 @@ def label_rows(inference: Inference) -> Iterator[list[str]]:
 
 
 def _with_values(rows: Iterable[list[str]], inference: Inference) -> Iterator[list[str]]:
-    """Yields the rows with the expected class: a number, or its place from 1 if it is none."""
+    """Yields the rows with the expected class: as a number, otherwise by its place from 1."""
     crowd, probas = inference.crowd, inference.model.probas_
     numbers = numbers_of(list(map(str, crowd.class_names.tolist())))
     values = probas @ (np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers)
