@@ -114,6 +114,8 @@ def judges(crowd: Annotations, models: Sequence[str], people: Array | None) -> l
     votes = crowd.select(~inside[crowd.annotators]).vote_counts().astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
     alone = people is None or total.max(initial=0) < 2
-    shares = votes / np.maximum(total, 1) if alone else people
+    shares = votes / np.maximum(total, 1)
+    if people is not None and not alone:
+        shares = people
     reference = np.where(total > 0, shares, np.nan)
     return [judge(crowd, code, reference) for code in np.flatnonzero(inside).tolist()]
