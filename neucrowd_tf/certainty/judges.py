@@ -33,7 +33,7 @@ class Judge(NamedTuple):
         right: by class, how often the model names it where it is the reference (of two classes:
             sensitivity and specificity).
         shares: by class, its share among all items that the model labelled, corrected by people.
-        said: `[C]` the shares of the model's own labels.
+        model_shares: `[C]` the shares of the model's own labels.
     """
 
     annotator: int
@@ -43,7 +43,7 @@ class Judge(NamedTuple):
     kappa: Estimate
     right: Sequence[Estimate]
     shares: Sequence[Estimate]
-    said: Array
+    model_shares: Array
 
 
 def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0) -> Judge:
