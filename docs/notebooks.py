@@ -1,6 +1,6 @@
 """Writes docs/notebooks/<paper>.ipynb from examples/<paper>.py, executed on its small data.
 
-A notebook whose cells are those of its file already is left as it is, with its output.
+A notebook keeps its output where the code is the same.
 """
 
 from __future__ import annotations
@@ -37,16 +37,30 @@ def cells(text: str) -> list[tuple[str, str]]:
     return result
 
 
-def stored(paper: str) -> list[tuple[str, str]]:
-    """Returns the cells of a paper's notebook as it is."""
+def stored(paper: str) -> dict[str, Any]:
+    """Returns a paper's notebook as it is, or one without cells."""
     path = ROOT / "docs" / "notebooks" / f"{paper}.ipynb"
-    if not path.exists():
-        return []
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cells": []}
+
+
+def sources(notebook: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the kinds and sources of a notebook's cells."""
     return [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
 
 
-def executed(name: str, sources: list[tuple[str, str]]) -> dict[str, Any]:
+def with_texts(notebook: dict[str, Any], wanted: list[tuple[str, str]]) -> bool:
+    """Gives a notebook the texts of its file; returns False where other cells or code differ."""
+    pairs = list(zip(sources(notebook), wanted, strict=False))
+    if len(wanted) != len(notebook["cells"]) or any(
+        old[0] != new[0] or (new[0] == "code" and old != new) for old, new in pairs
+    ):
+        return False
+    for cell, (_, source) in zip(notebook["cells"], wanted, strict=True):
+        cell["source"] = source.splitlines(keepends=True)
+    return True
+
+
+def executed(name: str, wanted: list[tuple[str, str]]) -> dict[str, Any]:
     """Returns a notebook of these cells with what they print and draw."""
     import matplotlib
 
@@ -55,7 +69,7 @@ def executed(name: str, sources: list[tuple[str, str]]) -> dict[str, Any]:
 
     space: dict[str, Any] = {"__name__": "__main__"}
     made: list[dict[str, Any]] = []
-    for number, (kind, source) in enumerate(sources):
+    for number, (kind, source) in enumerate(wanted):
         lines = source.splitlines(keepends=True)
         cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}}
         cell["source"] = lines
@@ -82,19 +96,18 @@ def executed(name: str, sources: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Makes the notebooks whose files have changed."""
+    """Writes the notebooks, and runs those whose code has changed."""
     sys.argv = sys.argv[:1]
     for paper in PAPERS:
-        sources = cells((ROOT / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
-        if stored(paper) == sources:
-            continue
-        before = os.getcwd()
-        with tempfile.TemporaryDirectory() as folder:  # where the example saves its picture
-            os.chdir(folder)
-            try:
-                notebook = executed(paper, sources)
-            finally:
-                os.chdir(before)
+        wanted = cells((ROOT / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
+        notebook, before = stored(paper), os.getcwd()
+        if not with_texts(notebook, wanted):
+            with tempfile.TemporaryDirectory() as folder:  # where the example saves its picture
+                os.chdir(folder)
+                try:
+                    notebook = executed(paper, wanted)
+                finally:
+                    os.chdir(before)
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         (ROOT / "docs" / "notebooks" / f"{paper}.ipynb").write_text(text, encoding="utf-8")
 

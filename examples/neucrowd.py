@@ -83,8 +83,10 @@ def simulate(seed):
 ## Safety-aware sampling (section 3.3.1)
 
 An example is *safe* if those of its k nearest neighbours that have its label have more assurance
-together than the others (definitions 2 and 3). Neighbours are found in the embedding space, which
-moves; so safety is computed again before each epoch. The paper says "at each iteration".
+together than the others (definitions 2 and 3). The k neighbours are the nearest of all examples; "k
+nearest positive (negative) neighbors" could also mean k of each label. They are found in the
+embedding space, which moves; so safety is computed again before each epoch. The paper says "at each
+iteration".
 
 The text gives safe examples "higher probabilities", and section 4.4 "excludes" the unsafe ones;
 neither has a number. Here an unsafe example has 0.3 times the chance of a safe one.
@@ -107,10 +109,11 @@ def safe_examples(embeddings, y, assurance):
 """
 ## Drawing tuplets (definition 1)
 
-Members are drawn one after the other without repetition, with probabilities in proportion to their
-weights: two positive examples, the anchor and $e^+$, and then n - 2 negative ones. Adding Gumbel
-noise to the logarithms of the weights and taking the largest keys is such a draw, for all tuplets
-at once. A tuplet holds row numbers; features are never copied.
+P positive and Q negative examples make $O(P^2 Q^{n-2})$ tuplets. Members are drawn one after the
+other without repetition, with probabilities in proportion to their weights: two positive examples,
+the anchor and $e^+$, and then n - 2 negative ones. Adding Gumbel noise to the logarithms of the
+weights and taking the largest keys is such a draw, for all tuplets at once. A tuplet holds row
+numbers; features are never copied.
 """
 
 

@@ -32,7 +32,7 @@ def test_a_papers_notebook_is_its_file_with_output(paper: str, repository: Path)
     made = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(made)
     sources = made.cells((repository / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
-    assert made.stored(paper) == sources, "run python docs/notebooks.py"
+    assert made.sources(made.stored(paper)) == sources, "run python docs/notebooks.py"
     cells = json.loads((NOTEBOOKS / f"{paper}.ipynb").read_text(encoding="utf-8"))["cells"]
     outputs = [output for cell in cells for output in cell.get("outputs", ())]
     assert any("test accuracy" in "".join(output.get("text", ())) for output in outputs)

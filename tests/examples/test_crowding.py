@@ -195,7 +195,9 @@ def test_the_split_by_entropy() -> None:
     assert order[round(crowding.t * N) :].tolist() == unsure.numpy().tolist()
 
 
-@pytest.mark.slow
-def test_it_runs_without_a_folder() -> None:
+@pytest.mark.ci
+def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("game_pretrain_epochs", "epochs"):
+        monkeypatch.setattr(crowding, name, 2)
     accuracy, predicted, y = crowding.run(crowding.simulate(seed=0), seed=0)
     assert accuracy > 0.9 and y.shape == (500, 15) and len(predicted) == 500
