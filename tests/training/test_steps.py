@@ -74,11 +74,11 @@ rng = np.random.default_rng(0)
 x = rng.normal(size=(30, 4))
 y = (x[:, 0] > 0).astype(int)
 a = np.where(rng.random((30, 3)) < 0.8, y[:, None], 1 - y[:, None])
-units = {"hidden_units": (6,), "dropout": 0.0}
+units, clipped = {"hidden_units": (6,), "dropout": 0.0}, SGD(0.1, clipnorm=0.05)
 tuplets = {"encoder": units, "epochs": 2, "steps_per_epoch": 3, "optimizer": "sgd"}
 for kind, options in (
     (NeuCrowd, {**tuplets, "batch_size": 1, "learning_rate": 0.1, "sampler_warmup": 1}),
-    (CrowdLayer, {"base": units, "epochs": 2, "batch_size": 7, "optimizer": SGD(0.1, clipnorm=0.05)}),
+    (CrowdLayer, {"base": units, "epochs": 2, "batch_size": 7, "optimizer": clipped}),
     (RLL, {**tuplets, "batch_size": 3, "learning_rate": 0.1}),
 ):
     one = kind(**options).fit(x, a)
