@@ -16,7 +16,7 @@ from neucrowd_tf.annotations import statistics
 from neucrowd_tf.errors import DataError, UsageError
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]
-SIMULATED = [*BUNDLED, "syn1", "usps_syn", "usps_lt", "gsad_syn"]
+SIMULATED = [*BUNDLED, "syn1", "syn1_dependent", "usps_syn", "usps_lt", "gsad_syn"]
 REAL = ["hotel", "labelme", "labelme_ovr_3", "music", "cifar10n_lt", "cifar10n_ovr_9"]
 SMALL = {"cifar10n_lt": {"size": 400}, "cifar10n_ovr_9": {"size": 400}}
 NEED_DATA = {"usps_syn", "usps_lt", "gsad_syn", *REAL}
@@ -118,7 +118,7 @@ def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
     )
     drawn = []
     for seed in range(4):
-        dataset = registry.dataset("syn1").load(None, seed)
+        dataset = registry.dataset("syn1_dependent").load(None, seed)
         drawn.append(figures(dataset.annotations.vote_counts(), dataset.truth))
     assert np.mean(drawn, axis=0) == pytest.approx(published, rel=0.08)
 
