@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -447,3 +448,43 @@ def test_every_argument_is_checked_before_anything_is_computed() -> None:
             setattr(estimator, field.name, object())
             with pytest.raises(UsageError, match=f"^{field.name}: expected .*, received <obj"):
                 check_arguments(estimator)
+
+
+@pytest.mark.parametrize("method", _parameters())
+def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> None:
+    """Rows of labels, rows and columns of new features in any order, and for methods that
+    standardise any unit, leave predictions by name as they are."""
+    rng = np.random.default_rng(0)
+    features, crowd, truth, _, new = crowd_data(2)
+    columns, names = [f"c{i}" for i in range(6)], [f"i{i}" for i in range(ROWS)]
+    frame = pd.DataFrame(features, names, columns)
+    labels = Fits(method, tmp_path).training(crowd, truth).align(crowd.instance_names)
+    codes = crowd.class_names[labels.labels]
+    long = pd.DataFrame(
+        {
+            "task": [names[i] for i in labels.instances],
+            "worker": [str(r) for r in labels.annotators],
+            "label": codes,
+        }
+    )
+
+    def fitted(table: pd.DataFrame, annotations: pd.DataFrame) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if method.uses_truth:
+                return make(method).fit(table, labels)
+            return make(method).fit(table, annotations)
+
+    later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)
+    first = fitted(frame, long)
+    expected = first.predict_proba(later)
+    order = rng.permutation(NEW_ROWS)
+    moved = later.iloc[order][list(reversed(columns))]
+    np.testing.assert_allclose(first.predict_proba(moved), expected[order], atol=1e-5)
+    again = fitted(frame, long.sample(frac=1, random_state=1))
+    np.testing.assert_allclose(again.predict_proba(later), expected, atol=1e-3)
+    if getattr(first, "standardise", True) is True and method.name != "auto":
+        units, shift = 2.0 ** np.arange(-9, 9, 3), 64.0 * np.arange(6)
+        scaled = fitted(frame * units + shift * units, long)
+        changed = scaled.predict_proba(later * units + shift * units)
+        np.testing.assert_allclose(changed, expected, atol=1e-3)
