@@ -60,7 +60,7 @@ $(LOWEST)/.installed: requirements-lowest.lock setup.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-# Malformed inputs and broken runs, counted: minutes; a sample is among the tests.
+# Broken runs, counted: minutes; a sample is among the tests.
 torture: $(STAMP)
 	$(BIN)/python -m tests.torture --workers=$(JOBS)
 

@@ -175,16 +175,6 @@ def test_without_truth_the_test_labels_are_votes(files) -> None:
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
 
 
-def test_instance_without_annotations_is_kept(files) -> None:
-    paths = files(
-        features=FEATURES + "t6,1,1\n", annotations=LONG, test_features=OTHERS, test_truth=TRUTH
-    )
-    result = load(**paths)
-    assert len(result.features) == 7 and result.annotations.annotated.tolist() == [True] * 6 + [
-        False
-    ]
-
-
 def test_annotator_with_one_label_and_named_classes(files) -> None:
     options = files(
         features=FEATURES,

@@ -162,21 +162,6 @@ def test_wrong_width_is_one_error(crowd, width):
         ).fit(features, annotations)
 
 
-def test_idle_annotator_and_unused_class_are_finite(crowd):
-    features, _, annotations = crowd
-    dense = annotations.to_dense()
-    dense[:, 3] = -1
-    wider = Annotations.from_dense(dense, num_classes=4)
-    rows = wider.annotated
-    model = CrowdLayer(**{**SMALL, "epochs": 3}).fit(features[rows], wider[np.flatnonzero(rows)])
-    assert np.isfinite(model.predict_proba(features)).all()
-    assert model.predict_proba(features).shape == (120, 4)
-    assert np.isfinite(model.confusion_matrices_).all()
-    # Nothing was learnt of annotator 3, so he answers as the classifier's probabilities suggest.
-    corner = np.exp(np.eye(4)) / np.exp(np.eye(4)).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.confusion_matrices_[3], corner, atol=1e-5)
-
-
 def test_bad_arguments(crowd):
     features, _, annotations = crowd
     for arguments, message in (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from reproduction.controls import crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
 from tests.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.crowding.test_game import LAMBDA, SmallGame, make_game
-from tests.processes import python
 
 LABELS = np.array([0, 2, 1, 1])
 AUTHENTIC = np.array([True, False, True, False])
@@ -231,40 +229,3 @@ def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     assert resets == [0, 10]  # an epoch of the authors' is ten passes
     accuracies = classifier.history_["val_accuracy"]
     assert len(accuracies) == 12 and classifier.best_epoch_ == int(np.argmax(accuracies))
-
-
-_RESUMED = """
-import hashlib, pathlib, sys
-from neucrowd_tf.training.run import Run
-from reproduction.controls.crowding import RELEASED, ControlledCrowdInG
-from tests.crowding.conftest import ARGUMENTS, make_crowd
-from tests.test_common import Interrupted, _renames
-folder, stop = pathlib.Path(sys.argv[1]), int(sys.argv[2]) or None
-x, annotations, truth = make_crowd()
-model = ControlledCrowdInG(**{**ARGUMENTS, **RELEASED, "epochs": 3, "passes": 1, "batch_size": 20})
-run = Run(checkpoints=folder, progress=False, checkpoint_seconds=0)
-try:
-    with _renames(folder, stop_after=stop) as saves:
-        model.fit(x, annotations, validation=(x[:18], truth[:18]), run=run)
-except Interrupted:
-    sys.exit()
-answers = model.predict_proba(x).tobytes() + repr(model.history_).encode()
-print(len(saves), hashlib.sha256(answers).hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_the_released_game_resumes_in_a_new_process_with_the_same_bytes(
-    repository: Path, tmp_path: Path
-) -> None:
-    """Stopped before the game's first epoch and before its last one."""
-
-    def fit(name: str, stop: int = 0) -> list[str]:
-        arguments = ("-c", _RESUMED, str(tmp_path / name), str(stop))
-        done = python(repository, *arguments, check=True)
-        return done.stdout.split()
-
-    saves, answers = fit("whole")
-    for left in (4, 1):
-        assert fit(f"broken-{left}", int(saves) - left) == []
-        assert fit(f"broken-{left}") == [str(left), answers]

@@ -56,34 +56,6 @@ def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
         assert result[row] == pytest.approx(expected, rel=1e-6)
 
 
-def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
-    rng = np.random.default_rng(1)
-    votes = rng.integers(1, 6, size=(50, 2))
-    labels = votes.argmax(axis=1)
-    prior = np.array([0.3, 0.7])
-    shares = mle_confidence(votes, labels)
-    middle = bayesian_confidence(votes, labels, beta_parameters(prior))
-    low, high = np.minimum(shares, prior[labels]), np.maximum(shares, prior[labels])
-    assert ((middle >= low - 1e-6) & (middle <= high + 1e-6)).all()
-    np.testing.assert_allclose(
-        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e-7)), shares, atol=1e-5
-    )
-    np.testing.assert_allclose(
-        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e7)),
-        prior[labels],
-        atol=1e-5,
-    )
-
-
-def test_swapping_the_classes_changes_nothing() -> None:
-    parameters = beta_parameters([0.25, 0.75], alpha=3.0, beta=2.0)
-    swapped = tuple(block[::-1] for block in parameters)
-    np.testing.assert_array_equal(
-        bayesian_confidence(VOTES, LABELS, parameters),
-        bayesian_confidence(VOTES[:, ::-1], 1 - LABELS, swapped),  # type: ignore[arg-type]
-    )
-
-
 def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
     result = bayesian_confidence([[2, 0]], np.array([0]), beta_parameters([1.0, 0.0]))
     assert np.isfinite(result).all() and result[0] == pytest.approx(1.0, abs=1e-5)

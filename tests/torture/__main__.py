@@ -1,4 +1,4 @@
-"""Broken runs and limits of resources: `make torture`.
+"""Broken runs: `make torture`.
 
 python -m tests.torture [--kills=240] [--methods=NAMES] [--seed=0] [--workers=2]
 """
@@ -10,7 +10,6 @@ import sys
 import time
 
 from tests.torture.kills import families, try_kills
-from tests.torture.limits import try_limits
 from tests.torture.record import Record
 
 
@@ -27,10 +26,8 @@ def main() -> int:
     flags = parser.parse_args()
     began = time.monotonic()
     record = Record()
-    try_limits(record)
-    if flags.kills:
-        methods = tuple(flags.methods.split(",")) if flags.methods else families()
-        try_kills(flags.kills, flags.seed, flags.workers, methods, record)
+    methods = tuple(flags.methods.split(",")) if flags.methods else families()
+    try_kills(flags.kills, flags.seed, flags.workers, methods, record)
     print("\n".join(record.lines()), flush=True)
     print(f"{time.monotonic() - began:.0f} s")
     return int(bool(record.wrong))

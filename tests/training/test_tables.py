@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -252,26 +250,6 @@ def test_exported_graphs_take_any_scale(name: str, scale: float) -> None:
     if scale < 1e38:
         expected = registry.method(name).make(**quick).fit(X, LONG).predict_proba(X)
         np.testing.assert_allclose(graph, expected, atol=1e-2)
-
-
-@pytest.mark.parametrize("name", ["mv_lr", "ds_lr", "softprob"])
-@settings(max_examples=5, derandomize=True, deadline=None)
-@given(
-    rows=st.permutations(range(ROWS)),
-    labels=st.permutations(range(3 * ROWS)),
-    columns=st.permutations(list("abc")),
-    scale=st.floats(1e-9, 1e9),
-    shift=st.floats(-1e9, 1e9),
-)
-def test_order_and_units_of_a_table_change_nothing(
-    name: str, rows: list[int], labels: list[int], columns: list[str], scale: float, shift: float
-) -> None:
-    make = registry.method(name).make
-    three = LONG[LONG["worker"] != "w0"]  # without ties, which are drawn in the order of the rows
-    moved = (X * [scale, 1, 1] + [shift * scale, 0, 0]).iloc[rows][columns]
-    fitted = make(Cs=(1.0,)).fit(moved, three.iloc[labels])
-    right = make(Cs=(1.0,)).fit(X, three).predict_proba(X)[rows]
-    np.testing.assert_allclose(fitted.predict_proba(moved[["a", "b", "c"]]), right, atol=1e-3)
 
 
 # --------------------------------------------------------------------------- searches
