@@ -2,7 +2,7 @@
 
     python -m benchmarks.people_and_models [--data_dir=D] [--seeds=3] [--output=F.csv]
 
-Nine models that are right for 80% of the items stand beside people. Their errors are correlated by
+Nine models that are right for 80% of the items label them, too. Their errors are correlated by
 0, .4 or .8: they copy one draw (copies) or one of three (families), or fail on the same items and
 often with the same class (difficulty). Columns: accuracy of the labels of people alone, of people
 and models, and (where errors are independent) of all counted one by one; the share of people's 80%

@@ -17,7 +17,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = {
-    "README.md": "project/overview.md",
+    "README.md": "README.md",
     "BUILD.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
