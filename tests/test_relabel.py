@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import relabel
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
@@ -458,30 +457,3 @@ def test_one_line_and_exit_code_2(
         assert main(flags) == 2
         captured = capsys.readouterr()
         assert message in captured.err and captured.out == ""
-
-
-# ----------------------------------------------------------------- study
-
-
-def test_the_reached_part_by_hand_and_with_a_family_left_out() -> None:
-    values = {"rte": (0.1, 0.05), "snow_rte": (0.1, 0.07), "web": (0.2, 0.2)}
-    rows = [{"crowd": name, "expected": e, "reached": r} for name, (e, r) in values.items()]
-    # .5 and .7 count half as much as 1, being of one family.
-    result = relabel.summary(rows)
-    assert result["mean"] == pytest.approx(0.8)
-    # Said of rte: 1 * .1, off by .05 and .03; of web: .6 * .2, off by .08.
-    assert result["error"] == pytest.approx((0.04 + 0.08) / 2) and result["covered"] == 0
-
-
-def test_one_label_per_item_the_best_first() -> None:
-    worth, items = np.array([5.0, 4.0, 6.0, 1.0]), np.array([0, 0, 1, 2])
-    assert relabel.one_per_item(worth, items).tolist() == [2, 0, 3]
-
-
-@pytest.mark.ci
-def test_the_study_counts_further_labels_once() -> None:
-    crowd = simulated(0, tasks=60, annotators=12, classes=3, each=6)
-    truth = crowd.vote_counts().argmax(axis=1)
-    rows = list(relabel.rises("web", crowd, truth, 2))
-    assert [row["share"] for row in rows] == [0.1, 0.3] and "entropy" in rows[1]
-    assert rows[1]["expected"] >= rows[0]["expected"] > 0

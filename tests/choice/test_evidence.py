@@ -64,8 +64,6 @@ def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
     assert abs(result - right) < 0.1 and abs(result - right) < abs(alone - right) / 3
 
 
-
-
 def test_two_members_by_hand() -> None:
     """One instance surely of the first class; a member gives it .8, the other .2. With weights a
     and b, d = a - b, the loss is log(1 + 4^-d) + .3 d^2, least where log(4) / (1 + 4^d) = .6 d: at
