@@ -13,6 +13,7 @@ from neucrowd_tf.aggregation.kos import Kos
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
 from neucrowd_tf.aggregation.mmsr import Mmsr
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     GoldMajorityVote,
@@ -37,6 +38,7 @@ __all__ = [
     "Mace",
     "MajorityVote",
     "Mmsr",
+    "OrdinalConsensus",
     "ShrunkDawidSkene",
     "Wawa",
     "ZeroBasedSkill",

@@ -46,9 +46,9 @@ def like_other_items(crowd: Annotations, gold: NDArray[np.int64]) -> Annotations
     counts = np.bincount(crowd.instances[keep], minlength=len(counts))
     if _more(counts[marked], counts[others]):
         rng = np.random.default_rng(0)
-        part = inside / np.maximum(inside + outside, 1)
-        usual = float(np.median(part[(inside > 0) & ~only])) if (inside > 0).any() else 0.0
-        late = (part > OVER_REPRESENTED * usual)[crowd.annotators] + rng.random(len(keep))
+        on_these = inside / np.maximum(inside + outside, 1)
+        usual = float(np.median(on_these[(inside > 0) & ~only])) if (inside > 0).any() else 0.0
+        late = (on_these > OVER_REPRESENTED * usual)[crowd.annotators] + rng.random(len(keep))
         places = np.flatnonzero(keep & on_gold)
         places = places[np.lexsort((late[places], crowd.instances[places]))]
         rows = crowd.instances[places]

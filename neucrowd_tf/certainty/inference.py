@@ -178,7 +178,7 @@ def infer(
         calibration = calibration.fitted(posteriors, votes, codes)
     certainty = calibration.apply(decided(model), effective_votes(crowd, families), codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
-    if method not in (METHOD, "majority_vote"):
+    if method not in (METHOD, "majority_vote", "ordinal"):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)
     return Inference(crowd, model, certainty, skills, *gold_figures, tuple(families), left_out)

@@ -33,7 +33,7 @@ class Judge(NamedTuple):
         right: by class, how often the model names it where it is the reference (of two classes:
             sensitivity and specificity).
         shares: by class, its share among all items that the model labelled, corrected by people.
-        said: `[C]` the shares of the model's own labels.
+        model_shares: `[C]` the shares of the model's own labels.
     """
 
     annotator: int
@@ -43,7 +43,7 @@ class Judge(NamedTuple):
     kappa: Estimate
     right: Sequence[Estimate]
     shares: Sequence[Estimate]
-    said: Array
+    model_shares: Array
 
 
 def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0) -> Judge:
@@ -114,6 +114,8 @@ def judges(crowd: Annotations, models: Sequence[str], people: Array | None) -> l
     votes = crowd.select(~inside[crowd.annotators]).vote_counts().astype(np.float64)
     total = votes.sum(axis=1, keepdims=True)
     alone = people is None or total.max(initial=0) < 2
-    shares = votes / np.maximum(total, 1) if alone else people
+    shares = votes / np.maximum(total, 1)
+    if people is not None and not alone:
+        shares = people
     reference = np.where(total > 0, shares, np.nan)
     return [judge(crowd, code, reference) for code in np.flatnonzero(inside).tolist()]

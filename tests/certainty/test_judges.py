@@ -19,7 +19,7 @@ def test_by_hand() -> None:
     assert row.agreement.value == pytest.approx(0.8)
     assert [one.value for one in row.right] == pytest.approx([5 / 6, 3 / 4])
     assert row.kappa.value == pytest.approx((0.8 - 0.52) / 0.48)
-    assert row.said.tolist() == [0.8, 0.2]
+    assert row.model_shares.tolist() == [0.8, 0.2]
     for one in (row.agreement, row.kappa, *row.right, *row.shares):
         assert one.low <= one.value <= one.high
 
