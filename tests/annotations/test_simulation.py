@@ -109,17 +109,6 @@ def test_simulate_is_seeded_and_sparse() -> None:
     assert named.class_names.tolist() == ["no", "yes"]
 
 
-def test_draws_of_one_seed_are_unrelated() -> None:
-    """Who labels and what is answered come from different streams: skill does not depend on how
-    often one labels.
-    """
-    matrices = simulation.from_skills(np.full((200, 2), 0.7))
-    truth = np.zeros(300, dtype=int)
-    crowd = simulation.simulate(truth, matrices, 0, rates=np.linspace(0.1, 1, 200))
-    accuracy, labels = statistics.annotator_accuracy(crowd, truth)
-    assert abs(stats.spearmanr(accuracy, labels).statistic) < 0.2
-
-
 @pytest.mark.parametrize("at_least_one", [True, False])
 def test_remove_annotations(at_least_one: bool) -> None:
     generator = np.random.default_rng(0)

@@ -17,7 +17,6 @@ from neucrowd_tf.crowding.objectives import (
     information_loss,
     latent_log_likelihood,
     output_penalty,
-    printed_discriminator_losses,
     quantiles,
     ratio_sums,
     select_annotations,
@@ -30,32 +29,7 @@ RNG = np.random.default_rng(0)
 OBSERVED = RNG.random((40, 3)) < [0.1, 0.5, 0.95]
 
 
-def sigmoid(values: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-values))
-
-
 # ----------------------------------------------------------------- discriminator (eq. 4)
-
-
-LOGITS = np.array([[0.0, 1.0, -1.0], [2.0, 0.0, 0.5], [-0.3, 0.2, 0.1]], np.float32)
-LABELS = np.array([0, 2, 1])
-AUTHENTIC = np.array([True, False, True])
-
-
-def test_losses_equal_a_naive_loop() -> None:
-    expected, literal = [], []
-    for row, label, real in zip(sigmoid(LOGITS.astype(float)), LABELS, AUTHENTIC, strict=True):
-        if real:
-            expected.append(
-                -sum(np.log(d) if c == label else np.log(1 - d) for c, d in enumerate(row))
-            )
-            literal.append(-np.log(row[label]))
-        else:
-            expected.append(-np.log(1 - row[label]))
-            literal.append(-np.log(1 - row[label]))
-    np.testing.assert_allclose(discriminator_losses(LOGITS, LABELS, AUTHENTIC), expected, rtol=1e-5)
-    printed = printed_discriminator_losses(LOGITS, LABELS, AUTHENTIC)
-    np.testing.assert_allclose(printed, literal, rtol=1e-5)
 
 
 def test_losses_by_hand() -> None:
@@ -122,19 +96,6 @@ def test_ratios_by_hand() -> None:
         [2, 10, 10, 0],
         rtol=1e-5,
     )
-
-
-def test_risk_equals_a_naive_loop_and_passes_no_gradient_to_the_losses() -> None:
-    losses, ratios = (
-        RNG.normal(size=(4, 3)).astype(np.float32),
-        RNG.random((4, 3)).astype(np.float32),
-    )
-    expected = np.mean([(losses[n, r] - 0.3) * ratios[n, r] for n in range(4) for r in range(3)])
-    delta = tf.Variable(losses)
-    with tf.GradientTape() as tape:
-        risk = counterfactual_risk(delta, ratios, 0.3)
-    np.testing.assert_allclose(risk, expected, rtol=1e-5)
-    assert tape.gradient(risk, delta) is None
 
 
 def test_risk_is_unbiased() -> None:

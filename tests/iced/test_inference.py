@@ -37,21 +37,6 @@ def test_it_is_dawid_and_skene(prior: str) -> None:
     assert short.errors == pytest.approx(want.errors_)
 
 
-def test_a_uniform_prior_loses_to_majority_vote_on_imbalanced_classes_and_wins_on_balanced_ones() -> (  # noqa: E501
-    None
-):
-    imbalanced, balanced = [], []
-    for seed in range(5):
-        for sizes, gains in (((300, 30), imbalanced), ((165, 165), balanced)):
-            truth, annotations = crowd(seed, sizes)
-            labels = infer_labels(annotations.one_hot(), 2).labels
-            gains.append(
-                (labels == truth).mean()
-                - (majority_labels(annotations.vote_counts(), "random", 0) == truth).mean()
-            )
-    assert np.mean(imbalanced) < -0.05 < 0.0 < np.mean(balanced)
-
-
 def test_a_class_that_nobody_uses_gets_nothing() -> None:
     rng = np.random.default_rng(0)
     dense = rng.integers(0, 2, (60, 5))

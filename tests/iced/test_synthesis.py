@@ -101,12 +101,6 @@ def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
     assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(12 * 3000)
 
 
-def test_smote_is_a_function_of_its_generator_and_classes_differ() -> None:
-    assert np.array_equal(drawn().embeddings, drawn().embeddings)
-    assert not np.array_equal(drawn().weights, drawn(seed=1).weights)
-    assert not np.array_equal(drawn().weights, drawn(interpolation="printed").weights)
-
-
 def test_smote_shrinks_k_and_needs_two_points() -> None:
     z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
     new = drawn(z, np.array([0, 1]), 6, k=5)
@@ -145,16 +139,6 @@ def copies(dense: np.ndarray, neighbours: np.ndarray, seed: int = 0) -> np.ndarr
     new = np.full((len(neighbours), dense.shape[1]), -1)
     new[triples[0], triples[1]] = triples[2]
     return new
-
-
-def test_annotators_copy_one_of_the_neighbours() -> None:
-    dense = np.array([[0, 1, -1], [1, 1, -1], [2, -1, -1], [0, 0, 2]])
-    neighbours = np.array([[0, 1], [2, 2], [3, 1]])
-    new = copies(dense, neighbours)
-    for i, r in np.argwhere(new >= 0):
-        assert new[i, r] in dense[neighbours[i], r]
-    # The second synthetic instance has one neighbour alone: it is copied as it is.
-    assert new[1].tolist() == [2, -1, -1]
 
 
 def test_annotators_keep_their_rates_and_stay_independent() -> None:

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf import registry
-from neucrowd_tf.crowding.game import _CLASSIFIER, _UNSURE, Game, authenticity_auc
+from neucrowd_tf.crowding.game import Game, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
@@ -96,25 +96,6 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
         assert sorted([*surest, *unsure.numpy().tolist()]) == list(range(4))
     game = game_with("uncapped")
     assert game.ratio_cap == math.inf and 0 < game.ratio_floor < 1e-30
-
-
-def test_the_same_draws_come_before_the_generators_turn() -> None:
-    game, calls = game_with("same_draws"), []
-
-    def turn(name: str) -> Any:
-        def call(*arguments: Any) -> Any:
-            calls.append((name, arguments[3:]))
-            return "draws" if name == "log" else {f"{name}_loss": 0.0}
-
-        return call
-
-    for name, method in (("log", "log_annotations"), ("generator", "generator_turn")):
-        setattr(game, method, turn(name))
-    game.discriminator_turn, game.classifier_turn = turn("discriminator"), turn("classifier")
-    game.train_step(0)
-    custom = (_UNSURE, _CLASSIFIER)
-    assert [name for name, _ in calls] == ["discriminator", "log", "generator", "classifier"]
-    assert calls[1][1] == (custom,) and calls[3][1] == ("draws",)
 
 
 @pytest.mark.ci

@@ -10,7 +10,6 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
-    class_prior,
     mle_confidence,
     subsample_annotations,
 )
@@ -42,18 +41,6 @@ def test_bayesian_by_hand() -> None:
     np.testing.assert_allclose(
         bayesian_confidence(VOTES, LABELS, fixed), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
     )
-
-
-def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
-    rng = np.random.default_rng(0)
-    votes = rng.integers(0, 5, size=(40, 3))
-    labels = votes.argmax(axis=1)
-    prior = class_prior(labels, 3)
-    result = bayesian_confidence(votes, labels, beta_parameters(prior, mass=2.0))
-    for row, label in enumerate(labels):
-        mine = sum(votes[row, c] for c in range(3) if c == label)
-        expected = (2.0 * np.mean(labels == label) + mine) / (2.0 + sum(votes[row]))
-        assert result[row] == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_class_that_does_not_occur_has_a_proper_prior() -> None:
