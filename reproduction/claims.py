@@ -34,6 +34,7 @@ AUTHORS, RECIPE, OURS = "the authors' data", "the paper's recipe", "a recipe of 
 SOURCES = {
     **dict.fromkeys(("hotel", "labelme", "music"), AUTHORS),
     **dict.fromkeys(("syn1", "syn2"), RECIPE),
+    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a recipe fitted to the authors' data"),
     **dict.fromkeys(("usps_syn", "gsad_syn"), OURS),
 }
 _GENERATED = ("ours", "verdict")

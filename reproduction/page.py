@@ -39,6 +39,13 @@ PAPERS = {
 # The words of a published value, in the order of the summary's columns.
 STATUSES = (YES, f"{NO}, above", f"{NO}, below", UNCLEAR, PRIVATE_DATA, ABSENT_DATA)
 OTHER = "not run"
+# The data of a claim, as tables name it.
+SOURCES = {
+    "the authors' data": "authors",
+    "the paper's recipe": "recipe",
+    "a recipe of ours": "ours",
+    "a stand-in": "stand-in",
+}
 # What made each file: by suite, and of all others.
 RUNS, STUDIES = "runs.json", "studies.csv"
 Rows = list[dict[str, str]]
@@ -92,7 +99,9 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         what = f"{claim.claim} ({claim.where})"
-        table.append([claim.verdict, what, published, ours, claim.source])
+        table.append(
+            [claim.verdict, what, published, ours, SOURCES.get(claim.source, claim.source)]
+        )
     return aligned(table, "md", "")
 
 
@@ -172,18 +181,21 @@ def _paper_page(
     published = [(suite, table) for suite, table in published if table]
     if mine:
         lines += [
-            "This page has every claim of the paper, our own choices, and the paper's tables.",
-            "[Results](../../RESULTS.md) explains the verdicts.",
+            "This page has further claims of the paper, our own choices, and the paper's tables.",
+            "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             "",
-            *["## Claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.own),
+            *["## Further claims of the paper", ""],
+            *table_of(claim for claim in mine if not claim.own and not claim.headline),
             *["", "## Choices of ours", ""],
             *table_of(claim for claim in own if claim.suite),
             *["", "## Conditions and readings", ""],
+            "These are the conditions of the main claims and of what runs cannot decide. The notes",
+            "of all claims are in `reproduction/claims.toml`.",
+            "",
         ]
         notes: dict[str, list[Claim]] = {}
         for claim in mine:
-            if claim.note:
+            if claim.note and (claim.headline or claim.verdict == claims.READING):
                 notes.setdefault(claim.note, []).append(claim)
         for note, about in notes.items():
             first = f"**{about[0].claim}** ({about[0].where})"

@@ -6,15 +6,17 @@ import json
 import pathlib
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import data  # noqa: F401  (registers the datasets)
 from data import cards, gsad
 from neucrowd_tf import registry
+from neucrowd_tf.annotations import statistics
 from neucrowd_tf.errors import DataError, UsageError
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]
-SIMULATED = [*BUNDLED, "syn1", "usps_syn", "usps_lt", "gsad_syn"]
+SIMULATED = [*BUNDLED, "syn1", "syn1_dependent", "usps_syn", "usps_lt", "gsad_syn"]
 REAL = ["hotel", "labelme", "labelme_ovr_3", "music", "cifar10n_lt", "cifar10n_ovr_9"]
 SMALL = {"cifar10n_lt": {"size": 400}, "cifar10n_ovr_9": {"size": 400}}
 NEED_DATA = {"usps_syn", "usps_lt", "gsad_syn", *REAL}
@@ -85,6 +87,25 @@ def test_card_beside_the_paper(name: str, request: pytest.FixtureRequest) -> Non
     for statistic, tolerance in PRINTED[name].items():
         published = pytest.approx(dataset.card.paper[statistic], abs=tolerance + 1e-12)
         assert computed[statistic] == published, statistic
+
+
+def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
+    """Majority accuracy, variance of wrong votes and kappa of drawn crowds beside the file's."""
+    frame = pd.read_csv(data_dir / "neucrowd_syn" / "valid.csv", usecols=range(3))
+
+    def figures(votes, truth):
+        wrong = votes[np.arange(len(votes)), 1 - truth]
+        return (wrong < 3.5).mean(), wrong.var(), statistics.fleiss_kappa(votes)
+
+    positive = frame["votes"].to_numpy()
+    published = figures(
+        np.stack([7 - positive, positive], axis=1), frame["ground_truth"].to_numpy()
+    )
+    drawn = []
+    for seed in range(4):
+        dataset = registry.dataset("syn1_dependent").load(None, seed)
+        drawn.append(figures(dataset.annotations.vote_counts(), dataset.truth))
+    assert np.mean(drawn, axis=0) == pytest.approx(published, rel=0.08)
 
 
 def test_authors_files_of_syn(tmp_path: pathlib.Path) -> None:

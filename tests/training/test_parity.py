@@ -76,8 +76,7 @@ OPTIMIZERS: dict[str, Any] = {
     ),
     "sgd, scaled": lambda: opt.SGD(0.1, loss_scale_factor=128.0),
     "sgd, global norm": lambda: opt.SGD(0.1, global_clipnorm=0.1, weight_decay=0.1),
-    "adam, average": lambda: opt.Adam(0.01, clipvalue=0.01, **EMA),
-    "average overwrites": lambda: opt.Adam(0.01, ema_overwrite_frequency=2, **EMA),
+    "average overwrites": lambda: opt.Adam(0.01, clipvalue=0.01, ema_overwrite_frequency=2, **EMA),
     "scaled automatically": lambda: opt.LossScaleOptimizer(
         opt.SGD(0.1, **EMA), dynamic_growth_steps=2
     ),

@@ -44,10 +44,12 @@ class TestStandardise:
         mean, scale = standardise(x)
         assert scale.tolist() == [1] and np.abs((x - mean) / scale).max() < 1e-9
 
-    def test_what_counts_as_constant(self) -> None:
-        """Two values 1 +- s have deviation s: above `CONSTANT` they are told apart."""
-        for share, constant in ((0.5, True), (2.0, False)):
-            x = np.array([[1 - share * CONSTANT], [1 + share * CONSTANT]])
+    @pytest.mark.parametrize("kind", [np.float32, np.float64])
+    def test_what_counts_as_constant(self, kind: Any) -> None:
+        """1 and 1 + 2 s have deviation s: beyond the rounding of their type they are told apart."""
+        limit = CONSTANT if kind is np.float32 else 2 * np.finfo(np.float64).eps
+        for share, constant in ((0.6, True), (2.0, False)):
+            x = np.array([[1], [1 + 2 * share * limit]], kind)
             assert (standardise(x)[1][0] == 1) == constant
 
 
