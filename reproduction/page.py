@@ -102,7 +102,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
         table.append(
             [claim.verdict, what, published, ours, SOURCES.get(claim.source, claim.source)]
         )
-    return aligned(table, "md", "")
+    kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
+    return aligned([[line[i] for i in kept] for line in table], "md", "")
 
 
 def at_a_glance(rows: Iterable[Claim]) -> list[str]:
