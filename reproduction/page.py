@@ -98,11 +98,12 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
-        what = f"{claim.claim} ({claim.where})"
+        text = f"{claim.claim} ({claim.where})"
         table.append(
-            [claim.verdict, what, published, ours, SOURCES.get(claim.source, claim.source)]
+            [claim.verdict, text, published, ours, SOURCES.get(claim.source, claim.source)]
         )
-    return aligned(table, "md", "")
+    kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
+    return aligned([[line[i] for i in kept] for line in table], "md", "")
 
 
 def at_a_glance(rows: Iterable[Claim]) -> list[str]:
@@ -176,7 +177,7 @@ def _paper_page(
 ) -> str:
     lines = [f"# Results: {title}", ""]
     mine = [claim for claim in rows if claim.paper == title]
-    own = [claim for claim in mine if claim.own]
+    choices = [claim for claim in mine if claim.choice]
     published = [(suite, _published(table)) for suite, table in tables]
     published = [(suite, table) for suite, table in published if table]
     if mine:
@@ -185,9 +186,9 @@ def _paper_page(
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             "",
             *["## Further claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.own and not claim.headline),
+            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
             *["", "## Choices of ours", ""],
-            *table_of(claim for claim in own if claim.suite),
+            *table_of(claim for claim in choices if claim.suite),
             *["", "## Conditions and readings", ""],
             "These are the conditions of the main claims and of what runs cannot decide. The notes",
             "of all claims are in `reproduction/claims.toml`.",
@@ -225,8 +226,8 @@ def _section(suite: Suite, rows: Rows) -> list[str]:
     """Returns a paper's own table, of the values that we have too."""
     plain = [{**row, "gain": ""} for row in rows]
     shown = rows_shown(suite, plain)
-    kept = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
-    table = [[line[i] for i in kept] for line in shown]
+    columns = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
+    table = [[line[i] for i in columns] for line in shown]
     return [f"## {suite.title}", "", f"`{suite.command}`", "", *aligned(table, "md", "")]
 
 
