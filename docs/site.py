@@ -56,6 +56,10 @@ def _uri(path: str) -> str | None:
         return path.replace("results/", "tables/", 1)
     if path.startswith("docs/") and (ROOT / path).is_file() and not path.endswith(".py"):
         return path.removeprefix("docs/")
+    if path.startswith("neucrowd_tf/") and path.endswith(".py"):
+        module = path.removesuffix(".py").replace("/", ".")
+        packages = [name for name in API if module == name or module.startswith(f"{name}.")]
+        return f"reference/api/{max(packages, key=len)}.md" if packages else None
     return None
 
 
@@ -143,6 +147,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites links and formulas outside code."""
     uri = page.file.src_uri
+    # A search for a method finds its page first.
+    page.meta.setdefault("search", {"boost": 3 if uri.startswith("methods/") else 1})
     places = {_uri(path): path for path in PROJECT}
     tables = uri.startswith("tables/")
     path = places.get(uri) or (uri.replace("tables/", "results/", 1) if tables else f"docs/{uri}")
