@@ -6,8 +6,8 @@ The method is ours, not the paper's.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,22 @@ from neucrowd_tf.aggregation.crowd_and_classifier import alternate, evidence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, strengths, whole
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import soft_path
-from neucrowd_tf.training.networks import ENCODERS, configuration
-from neucrowd_tf.training.representation import NetworkEstimator
+from neucrowd_tf.training.networks import (
+    ENCODERS,
+    BatchSize,
+    Encoder,
+    Epochs,
+    Kinds,
+    LearningRate,
+    Optimizer,
+    Standardise,
+    StepsPerEpoch,
+    check_network,
+    configuration,
+)
 from neucrowd_tf.training.run import Run
 
 if TYPE_CHECKING:
@@ -47,7 +58,7 @@ _PATIENCE = 3  # strengths in a row that are worse than the best before weaker o
     space={"trust": (1.0, 3.0, 10.0), "l2": (1e-4, 1e-3, 1e-2), "rounds": (1, 3, 5)},
 )
 @estimator
-class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
+class NeuCrowdJoint(TransformerMixin, CrowdEstimator):
     """Logits `linear(x) + s mean_m f_m(x) V_m`.
 
     1. The posterior begins as Dawid-Skene's (the shares of votes without identities).
@@ -86,13 +97,21 @@ class NeuCrowdJoint(TransformerMixin, EmbeddingEstimator, NetworkEstimator):
     ] = 4
     members: Annotated[int, whole(0), "how many residuals are averaged; 0 leaves them out."] = 3
     folds: Annotated[int, whole(2), "parts in which instances are left out."] = 5
-    epochs: Annotated[int, whole(1), "how long each member is trained."] = 10
-    steps_per_epoch: Annotated[int, whole(1), "batches an epoch."] = 20
+    epochs: Epochs = 10  # of each member
+    steps_per_epoch: StepsPerEpoch = 20
     Cs: Annotated[
         Sequence[float],
         strengths,
         "what the linear classifier's C is chosen from, the strongest regularisation first.",
     ] = _QUARTER_DECADES
+    encoder: Encoder = "dense"
+    standardise: Standardise = True
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 128
+
+    nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
+    _check_together, transform = check_network, transform
 
     model_: Any = fitted()
     posterior_: NDArray[np.float64] = fitted()

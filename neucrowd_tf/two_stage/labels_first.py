@@ -35,6 +35,13 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
 }
 
 
+Labels = Annotated[
+    str,
+    one_of("hard", "soft"),
+    '"hard" trains on the most probable class; "soft" on each class weighted with its probability.',
+]
+
+
 @estimator
 class LabelsFirst(CrowdEstimator):
     """Base of the estimators that infer labels first."""
@@ -61,7 +68,10 @@ class LabelsFirst(CrowdEstimator):
             )
 
     def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Infers labels and returns them as one-hot rows `[N, C]`."""
+        """Infers labels; returns the weight of each class in training, `[N, C]`.
+
+        They are one-hot, or with `labels="soft"` (a subclass may declare `Labels`) probabilities.
+        """
         if isinstance(self.aggregator, str):
             stage = AGGREGATORS[self.aggregator](seed=self.seed)
         else:
@@ -72,28 +82,13 @@ class LabelsFirst(CrowdEstimator):
             stage.fit(annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_
+        if getattr(self, "labels", "hard") == "soft":
+            return self.probas_
         return np.eye(len(self.classes_))[self.labels_]
 
 
 @estimator
-class WeighsLabels(LabelsFirst):
-    """Base of the estimators that train on labels or on their probabilities."""
-
-    labels: Annotated[
-        str,
-        one_of("hard", "soft"),
-        '"hard" trains on the most probable class; "soft" on each class weighted with its'
-        " probability.",
-    ] = "hard"
-
-    def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Infers labels; returns the weight of each class in training, `[N, C]`."""
-        hard = super()._infer(annotations)
-        return self.probas_ if self.labels == "soft" else hard
-
-
-@estimator
-class TwoStageClassifier(WeighsLabels, LinearClassifier):
+class TwoStageClassifier(LabelsFirst, LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.
@@ -106,6 +101,8 @@ class TwoStageClassifier(WeighsLabels, LinearClassifier):
         confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
             known who voted.
     """
+
+    labels: Labels = "hard"
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.head_ = self._regression(data, self._infer(data.annotations))
