@@ -16,8 +16,8 @@ from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import alternate, evidence
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, strengths, whole
 from neucrowd_tf.registry import register_method

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Clock, arguments, peak_memory_mb, show
-from neucrowd_tf.aggregation import DawidSkene, Glad, MajorityVote
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.glad import Glad
+from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 
 crowdkit: Any = None

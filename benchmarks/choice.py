@@ -35,11 +35,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, pooling, ranking, search
 from neucrowd_tf.choice.average import mean_logits
 from neucrowd_tf.choice.candidates import affordable
-from neucrowd_tf.choice.evidence import CRITERIA, Evidence
+from neucrowd_tf.choice.evidence import CRITERIA, Evidence, weighed_consensus
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.metrics import expected_calibration_error
-from neucrowd_tf.training.validation import consensus_labels
 
 DATASETS = "labelme,music,usps_syn,gsad_syn,syn1,breast_cancer,digits,cifar10n"
 REAL = ("labelme", "music", "cifar10n")  # not redrawn: a draw takes some rows
@@ -101,7 +100,7 @@ def collect_table(
     arrays: dict[str, NDArray[Any]] = {
         "truth": truth,
         "test_labels": test_labels,
-        "consensus": consensus_labels(annotations, draw, weigh_annotators=True),
+        "consensus": weighed_consensus(annotations, draw),
         "instances": annotations.instances,
         "annotators": annotations.annotators,
         "labels": annotations.labels,

@@ -27,8 +27,9 @@ from benchmarks.crowds import read_crowds
 from benchmarks.timing import arguments, data_folder, show
 from data import truth_inference as published
 from data.truth_inference import Benchmark
-from neucrowd_tf.aggregation import EBCC, Consensus, make_aggregator
-from neucrowd_tf.aggregation.consensus import CANDIDATES, deal, held_out_score
+from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.consensus import CANDIDATES, Consensus, deal, held_out_score
+from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.annotations import simulation
 
 # -1 is always EBCC, infinity never.

@@ -17,7 +17,7 @@ from benchmarks.timing import Clock, accuracy_on_test, peak_memory_mb, prepared,
 
 def timed_fit(arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the time of one fit, of its parts, and how well it does."""
-    from neucrowd_tf.aggregation import majority_labels
+    from neucrowd_tf.annotations.votes import majority_labels
     from neucrowd_tf.iced import score_rounds
     from neucrowd_tf.iced.networks import ICEDModel
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from neucrowd_tf.aggregation.engine.local import Local
 from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
@@ -203,8 +204,6 @@ def _engine(flags: Flags) -> Engine:
         from neucrowd_tf.aggregation.engine.dask import Dask
 
         return Dask(flags.scheduler, flags.workers or 2)
-    from neucrowd_tf.aggregation.engine.local import Local
-
     return Local(flags.workers)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, none, number, one_of, whole
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf import aggregation
-from neucrowd_tf.aggregation import Aggregator
+from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.glad import Glad
+from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
@@ -28,10 +30,10 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
-    "mv": aggregation.MajorityVote,
-    "ds": aggregation.DawidSkene,
-    "ds_one_coin": functools.partial(aggregation.DawidSkene, one_coin=True),
-    "glad": aggregation.Glad,
+    "mv": MajorityVote,
+    "ds": DawidSkene,
+    "ds_one_coin": functools.partial(DawidSkene, one_coin=True),
+    "glad": Glad,
 }
 
 
