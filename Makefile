@@ -91,6 +91,7 @@ pages: results
 	$(BIN)/python docs/data_formats.py
 	$(BIN)/python docs/parameters.py
 	$(BIN)/python docs/equations.py
+	$(BIN)/python docs/deviations.py
 	$(BIN)/python docs/notebooks.py
 
 clean:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.people_and_models [--data_dir=D] [--seeds=3] [--output=F.csv]
 
-Nine models that are right for 80% of the items stand beside people. Their errors are correlated by
+Nine models that are right for 80% of the items label them, too. Their errors are correlated by
 0, .4 or .8: they copy one draw (copies) or one of three (families), or fail on the same items and
 often with the same class (difficulty). Columns: accuracy of the labels of people alone, of people
 and models, and (where errors are independent) of all counted one by one; the share of people's 80%
@@ -58,8 +58,8 @@ def simulated(
     else:
         sources = 3 if kind == "families" else 1
         source = drawn(rng.random((ITEMS, sources)) < RIGHT, wrong(sources))
-        own = drawn(rng.random((ITEMS, MODELS)) < RIGHT, wrong(MODELS))
-        models = np.where(shared, source[:, np.arange(MODELS) * sources // MODELS], own)
+        single = drawn(rng.random((ITEMS, MODELS)) < RIGHT, wrong(MODELS))
+        models = np.where(shared, source[:, np.arange(MODELS) * sources // MODELS], single)
     names = [f"p{i}" for i in range(PEOPLE)] + [f"m{i}" for i in range(MODELS)]
     dense = np.concatenate([people, models], axis=1)
     return Annotations.from_dense(dense, num_classes=classes, annotator_names=names), truth
@@ -72,8 +72,8 @@ def real(folder: Path) -> tuple[Annotations, np.ndarray[Any, Any], list[str]]:
     crowd = Annotations.from_arrays(rows["task"], rows["worker"], rows["label"])
     names = json.loads((folder / "set.json").read_text(encoding="utf-8"))["models"]
     codes = {name: code for code, name in enumerate(crowd.class_names.tolist())}
-    known = [codes.get(truth.get(name), -1) for name in crowd.instance_names.tolist()]
-    return crowd, np.array(known), names
+    checked = [codes.get(truth.get(name), -1) for name in crowd.instance_names.tolist()]
+    return crowd, np.array(checked), names
 
 
 def measured(
@@ -83,10 +83,10 @@ def measured(
     people = ~np.isin(crowd.annotator_names.astype(str), models)
     alone = crowd.select(people[crowd.annotators])
     rows = np.flatnonzero(alone.annotated & (truth >= 0))
-    known = crowd.select(np.isin(crowd.instances, rows))
-    total = np.maximum(known.labels_per_annotator(), 1)
-    hits = known.labels == truth[known.instances]
-    right = np.bincount(known.annotators, hits, minlength=len(people)) / total
+    checked = crowd.select(np.isin(crowd.instances, rows))
+    total = np.maximum(checked.labels_per_annotator(), 1)
+    hits = checked.labels == truth[checked.instances]
+    right = np.bincount(checked.annotators, hits, minlength=len(people)) / total
     judged = np.flatnonzero(people & (total >= 10))
 
     def accuracy(one: Inference) -> float:

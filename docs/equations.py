@@ -1,4 +1,4 @@
-"""Writes BUILD.md's index of equations from docstrings' References and the single-file examples."""
+"""Writes docs/reference/equations.md from docstrings' References and the single-file examples."""
 
 from __future__ import annotations
 
@@ -125,24 +125,30 @@ def counterparts() -> dict[tuple[str, str], list[str]]:
     return under | named
 
 
+def _short(path: str, name: str) -> str:
+    return f"{path.removeprefix('neucrowd_tf/').removesuffix('.py')}:{name}"
+
+
 def table() -> str:
     """Returns the index in Markdown, a row an equation."""
     rows = ["| paper | equation | what it is | where | in one file |", "|---|---|---|---|---|"]
     files = counterparts()
     for (paper, equation), places in index().items():
-        shown = "<br>".join(f"[`{path}:{name}`]({path})" for path, name, _ in places)
+        shown = "<br>".join(f"[`{_short(path, name)}`](../../{path})" for path, name, _ in places)
         subject = places[0][2].replace("|", "\\|") if places else ""
         example = f"examples/{paper.lower()}.py"
-        one = "<br>".join(f"[`{name}`]({example})" for name in files.get((paper, equation), ()))
+        one = "<br>".join(
+            f"[`{name}`](../../{example})" for name in files.get((paper, equation), ())
+        )
         rows.append(f"| {paper} | {equation} | {subject} | {shown} | {one} |")
     return "\n".join(rows) + "\n"
 
 
 def page(text: str) -> str:
-    """Returns BUILD.md with the index written anew."""
+    """Returns the page with its table."""
     return MARK.sub(lambda match: match[1] + table() + match[2], text)
 
 
 if __name__ == "__main__":
-    build = ROOT / "BUILD.md"
-    build.write_text(page(build.read_text(encoding="utf-8")), encoding="utf-8")
+    target = ROOT / "docs" / "reference" / "equations.md"
+    target.write_text(page(target.read_text(encoding="utf-8")), encoding="utf-8")

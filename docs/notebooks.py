@@ -38,7 +38,7 @@ def cells(text: str) -> list[tuple[str, str]]:
 
 
 def stored(paper: str) -> dict[str, Any]:
-    """Returns a paper's notebook as it is; without cells where there is none."""
+    """Returns a paper's notebook as it is, or one without cells."""
     path = ROOT / "docs" / "notebooks" / f"{paper}.ipynb"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cells": []}
 

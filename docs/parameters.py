@@ -49,18 +49,14 @@ def entries(kind: Any, above: set[tuple[str, str]]) -> str:
 
 
 def page(text: str) -> str:
-    """Returns the page with its lists written again; a section has its own "as above"."""
+    """Returns the page with its lists written again; each argument is explained once."""
     above: set[tuple[str, str]] = set()
 
     def fill(match: re.Match[str]) -> str:
         kind = getattr(importlib.import_module(match[2]), match[3])
         return match[1] + entries(kind, above) + match[4]
 
-    sections = []
-    for section in re.split(r"(?m)^(?=## )", text):
-        above.clear()
-        sections.append(MARK.sub(fill, section))
-    return "".join(sections)
+    return MARK.sub(fill, text)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ those to other files of the repository become plain text. A notebook is a page w
 
 from __future__ import annotations
 
-import json
+import ast
 import posixpath
 import re
 from pathlib import Path
@@ -17,20 +17,27 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = {
-    "README.md": "project/overview.md",
+    "README.md": "README.md",
     "BUILD.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
     "SECURITY.md": "project/security.md",
     "RESULTS.md": "results.md",
 }
+# Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
-    "annotations", "aggregation", "certainty", "choice", "layers",
-    "crowd.losses", "datasets", "evaluation", "export", "io.labels",
-    "labelling.belief", "labelling.plan", "persistence", "registry", "report.build",
-    "training", "nn.losses", "nn.miners",
+    "neucrowd", "rll", "dasc", "crowding", "iced", "crowd.estimator", "crowd.head", "layers",
+    "two_stage", "training", "choice", "encoders", "aggregation", "annotations", "certainty",
+    "labelling.belief", "labelling.plan", "datasets", "io.labels", "evaluation", "report.build",
+    "export", "persistence", "registry", "harness.plugins", "crowd.losses", "nn.losses",
+    "nn.miners",
 )  # fmt: skip
-API = ("neucrowd_tf", *(f"neucrowd_tf.{name}" for name in PACKAGES))
+METHODS = tuple(
+    f"neucrowd_tf.methods.{path.stem}"
+    for path in sorted((ROOT / "neucrowd_tf" / "methods").glob("*.py"))
+    if path.stem not in ("__init__", "registration")
+)
+API = (*(f"neucrowd_tf.{name}" for name in PACKAGES), *METHODS)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]*)(#[^)]*)?\)")
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 MARKS = re.compile(r"^(```\w+) [^\n]*$", re.MULTILINE)  # of the tests: "ci", "file=x.py"
@@ -52,6 +59,75 @@ def _uri(path: str) -> str | None:
     return None
 
 
+def _source(module: str) -> Path:
+    path = ROOT.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def public(module: str) -> dict[str, str]:
+    """Returns where each name of a module's `__all__` is defined; nothing without `__all__`."""
+    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
+    places = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+    names: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            values = [x.value for x in ast.walk(node.value) if isinstance(x, ast.Constant)]
+            names = [name for name in values if isinstance(name, str) and name != "__version__"]
+            # The package's own list is of names that it imports when they are used.
+            names = names or sorted(name for name in places if places[name].startswith("neucrowd_"))
+    paths = {name: places.get(name, f"{module}.{name}") for name in names}
+    return {name: _definition(path, module) for name, path in paths.items()}
+
+
+def _definition(path: str, importer: str) -> str:
+    """Follows a name through the packages that import it from another module."""
+    module, _, name = path.rpartition(".")
+    passed_on = module != importer and _source(module).name == "__init__.py"
+    return public(module).get(name, path) if passed_on else path
+
+
+def _object(path: str) -> str:
+    return f"::: {path}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n"
+
+
+def api_pages() -> dict[str, str]:
+    """Returns the text of each page of the API by name."""
+    pages: dict[str, str] = {}
+    shown: set[str] = set()  # an object has one page; others link to it
+    for module in (*METHODS, *API):
+        text = ast.get_docstring(ast.parse(_source(module).read_text(encoding="utf-8"))) or ""
+        names = public(module)
+        lines = [
+            f"- [`{name}`][{path}]\n"
+            if path in shown or path.startswith(METHODS)
+            else _object(path)
+            for name, path in names.items()
+        ]
+        shown |= set(names.values())
+        summary = text.split("\n\n")[0]
+        body = "\n".join([summary, "", *lines]) if names else f"::: {module}\n"
+        pages[module] = f"# {module}\n\n{body}"
+    links = {name: f"[`{name}`][{path}]" for name, path in public("neucrowd_tf").items()}
+    lines = [f"- {links[name]}" for name in sorted(links, key=str.lower)]
+    pages["index"] = "\n".join(
+        [
+            "# Python API\n",
+            "This reference has the public classes and functions with their source code.\n",
+            "## Names of neucrowd_tf\n",
+            *lines,
+            "\n## Packages\n",
+            *(f"- [{module}]({module}.md)" for module in API),
+            "",
+        ]
+    )
+    return pages
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Adds the pages outside docs/ and one page per package of the API."""
     paths = [*PROJECT, *(f"results/{path.name}" for path in sorted((ROOT / "results").iterdir()))]
@@ -59,31 +135,9 @@ def on_files(files: Any, config: Any) -> Any:
         uri = _uri(path)
         if uri:
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
-    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
-        name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
-        files.append(File.generated(config, name, content=text))
-    for name in API:
-        text = f"# {name}\n\n::: {name}\n"
+    for name, text in api_pages().items():
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
-    lines = "".join(f"- [{name}]({name}.md)\n" for name in API)
-    text = f"# Python API\n\nThe public classes and functions of each package.\n\n{lines}"
-    files.append(File.generated(config, "reference/api/index.md", content=text))
     return files
-
-
-def notebook_page(path: Path) -> str:
-    """Returns a notebook in Markdown: texts, code, and what it printed and drew."""
-    parts = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        source = "".join(cell["source"])
-        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
-        for output in cell.get("outputs", ()):
-            if "text" in output:
-                parts.append(f"```text\n{''.join(output['text'])}```")
-            elif "image/png" in output["data"]:
-                image = output["data"]["image/png"]
-                parts.append(f'<img alt="" src="data:image/png;base64,{image}">')
-    return "\n\n".join(parts) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

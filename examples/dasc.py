@@ -11,8 +11,8 @@ mostly of frequent classes, so self-training by confidence loses the rare ones. 
 
 Paper: Shi, Li and Huang, *Learning from crowds with sparse and imbalanced annotations*, Machine
 Learning 112 (2023). The base model of this file is CrowdLayer (equations 8 and 9). The paper's two
-others, Weighted Doctor Net (5 to 7) and Anno-Reg (10 and 11), would change `probabilities` and the
-loss only. The [last section](#what-the-paper-leaves-open) says what the paper leaves open.
+others, Weighted Doctor Net (5 to 7) and Anno-Reg (10 and 11), would change `logits` and the loss
+only. The [last section](#what-the-paper-leaves-open) says what the paper leaves open.
 
 `python dasc.py` runs on simulated annotators in seconds; `--data_dir=labelme` reads the images'
 features.

@@ -181,18 +181,24 @@ def _paper_page(
             *table_of(claim for claim in own if claim.suite),
             *["", "## Conditions and readings", ""],
         ]
+        notes: dict[str, list[Claim]] = {}
         for claim in mine:
             if claim.note:
-                lines += [*_wrapped(f"- **{claim.claim}** ({claim.where}): {claim.note}")]
+                notes.setdefault(claim.note, []).append(claim)
+        for note, about in notes.items():
+            first = f"**{about[0].claim}** ({about[0].where})"
+            others = f" and {len(about) - 1} more" if len(about) > 1 else ""
+            lines += [*_wrapped(f"- {first}{others}: {note}")]
         lines.append("")
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
     for suite, table in published:
         if suite.printed is None:
             lines += [*_section(suite, table), ""]
-    lines += ["## Files", "", "Tables, one line each; the command makes the file.", ""]
-    for suite, _ in tables:
-        lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
+    if not mine:
+        for suite, _ in tables:
+            lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
+    lines += ["", "[All files](../../results/README.md), a line each."]
     pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
     lines += ["", *(f"![{path.stem}](../../results/{path.name})\n" for path in pictures)]
     return "\n".join(lines).rstrip() + "\n"

@@ -1,4 +1,4 @@
-"""BUILD.md's index of equations: complete, true, and read off the docstrings."""
+"""docs/reference/equations.md: complete, true, and read off the docstrings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_equation_of_the_papers_is_in_the_papers_example(equations: Module
 
 
 def test_the_page_is_what_the_docstrings_say(equations: ModuleType) -> None:
-    text = (ROOT / "BUILD.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "equations.md").read_text(encoding="utf-8")
     assert equations.page(text) == text, "run python docs/equations.py"
 
 

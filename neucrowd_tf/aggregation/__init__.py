@@ -23,6 +23,7 @@ _MODULES = {
     "aggregation.mace": "Mace",
     "aggregation.majority_vote": "MajorityVote",
     "aggregation.mmsr": "Mmsr",
+    "aggregation.ordinal": "OrdinalConsensus",
     "aggregation.shrunk_dawid_skene": "ShrunkDawidSkene",
     "aggregation.weighted_vote": "GoldMajorityVote IterativeWeightedMajorityVote Wawa"
     " ZeroBasedSkill",

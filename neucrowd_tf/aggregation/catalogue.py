@@ -16,6 +16,7 @@ from neucrowd_tf.aggregation.kos import Kos
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.aggregation.mmsr import Mmsr
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     GoldMajorityVote,
@@ -48,18 +49,23 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
 }
 
 
+# Of ordered classes.
+ORDERED: dict[str, Callable[..., Aggregator]] = {"ordinal": OrdinalConsensus}
+
+
 def make_aggregator(name: str, seed: int = 0, ties: Ties | None = None) -> Aggregator:
     """Returns the truth-inference method of that name, unfitted.
 
     Args:
-        name: of `AGGREGATORS`.
+        name: of `AGGREGATORS` or `ORDERED`.
         seed: see `Aggregator`.
         ties: see `Aggregator`; None is the method's default.
 
     Raises:
         UsageError: no method has that name.
     """
-    if name not in AGGREGATORS:
+    methods = AGGREGATORS | ORDERED
+    if name not in methods:
         names = ", ".join(AGGREGATORS)
         raise UsageError(f"method: expected one of {names}, received {name!r}")
-    return AGGREGATORS[name](seed=seed, **({} if ties is None else {"ties": ties}))
+    return methods[name](seed=seed, **({} if ties is None else {"ties": ties}))

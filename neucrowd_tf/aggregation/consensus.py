@@ -25,6 +25,7 @@ from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.ibcc import IBCC
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
+from neucrowd_tf.aggregation.many_classes import sparse_one_coin
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     IterativeWeightedMajorityVote,
@@ -38,6 +39,7 @@ from neucrowd_tf.declare import estimator, fitted, whole
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
+MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # What is chosen among where annotators err independently; unfitted, without their seed.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
@@ -113,7 +115,8 @@ class Consensus(Aggregator):
     GLAD's: the last two overturn few unanimous labels where annotations are sparse
     (`results/certainty.csv`).
 
-    Vote counts alone get the majority vote.
+    Vote counts alone get the majority vote. Crowds of more than `MANY_CLASSES` classes get one-coin
+    Dawid-Skene over the classes that each item's labels name, without error matrices.
 
     Attributes: see `Aggregator`, and
         chosen_: the names of the methods that were chosen.
@@ -133,6 +136,9 @@ class Consensus(Aggregator):
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.scores_, self.gain_ = {}, 0.0
+        if crowd.has_identities and crowd.num_classes > MANY_CLASSES:
+            self._fit_many_classes(crowd, gold)
+            return
         with without_convergence_warnings():
             members = self._members(crowd, gold)
             self.chosen_, fits = tuple(members), list(members.values())
@@ -149,6 +155,14 @@ class Consensus(Aggregator):
             self.errors_ = np.mean(matrices, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
+        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+
+    def _fit_many_classes(self, crowd: Annotations, gold: Codes | None) -> None:
+        self.chosen_ = ("one_coin, sparse",)
+        self.probas_, self.skills_ = sparse_one_coin(crowd, gold)
+        self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
+        self.probas_[~self.annotated_] = self.priors_
+        self.errors_ = None
         self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
 
     def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:

@@ -84,8 +84,9 @@ class Crowdlab(Aggregator):
         others = ~np.isnan(agreed)
         mean = agreed[others].mean() if others.any() else 1.0 / crowd.num_classes
         skills = self.skills_ = np.where(others, agreed, mean)
-        # Deviation: the package breaks ties that the classifier leaves by the rarest class, by the
-        # annotators' agreement and by chance; here `ties` decides.
+        # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken
+        # by the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
+        # One named rule everywhere. Effect: Items with equal votes and probabilities only.
         vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
         probas = self._combine(shard, votes, model, skills, vote)
         rows = np.arange(len(vote))

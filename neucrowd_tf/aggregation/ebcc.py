@@ -152,7 +152,7 @@ class EBCC(IterativeAggregator):
     A class has groups of instances, each with its own confusion matrix of every annotator, so that
     what annotators confuse together is not counted as independent evidence.
 
-    Deviation: starts differ in how many groups of a class have instances: one, two, ... up to M,
+    Starts differ in how many groups of a class have instances: one, two, ... up to M,
     and again. Those with few reach higher bounds than those with all M, which the paper begins
     with, on nearly every data set that was tried.
 
@@ -167,6 +167,9 @@ class EBCC(IterativeAggregator):
     """
 
     groups: Annotated[int, whole(1), "groups of a class, M."] = 10
+    # Deviation: EBCC, restarts. Paper: Every start divides a class among all M groups. Here: Starts
+    # with one, two, ... M groups, and again; slow ones are given up early. Why: Starts with few
+    # groups reach higher bounds on most sets tried. Effect: Bounds at least as high on most sets.
     restarts: Annotated[int, whole(1), "random starts; the best bound is kept."] = 20
     max_iter: int = 500
     bounds_: Array = fitted()

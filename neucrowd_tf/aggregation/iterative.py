@@ -19,8 +19,9 @@ from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 
 
-# Deviation: IBCC, EBCC and BWA stop by their objective, not by how far a posterior moves, so that
-# beliefs need not be kept.
+# Deviation: IBCC, EBCC, BWA, stopping. Paper: When no posterior moves by more than 0.001. Here:
+# When the objective rises by less than 1e-6 an annotation. Why: Beliefs need not be kept between
+# iterations. Effect: Accuracies within 0.005 of print.
 @estimator
 class IterativeAggregator(Aggregator):
     """Base of the methods that iterate over sums until their objective stops rising.

@@ -52,7 +52,9 @@ def trimmed_means(values: Array, observed: NDArray[np.bool_], last: Array, trim:
     return np.where(number > 0, total / np.maximum(number, 1), last)
 
 
-# Deviation: the signs are those of an eigenvector, not of a construction from the sign graph.
+# Deviation: M-MSR, signs. Paper: A construction from the sign graph. Here: Signs of the leading
+# eigenvector of the agreements' signs. Why: The same where agreements are consistent. Effect:
+# Adversaries in the minority.
 def signs_of(agreement: Array) -> Array:
     """Returns `[R]` +1 or -1, such that annotators of one sign agree more often than by chance.
 

@@ -49,7 +49,7 @@ def split_names(
     Args:
         table: features or labels; a frame, a Series, or anything without names.
         subject: its name in errors.
-        columns: those that the table has to have; of frames that are trained on it is None.
+        columns: those that the table has to have; None for frames that are trained on.
         tasks: the items of the annotations. A column such as `key` or `row`, which may be a
             feature, has ids only if these are among them.
 

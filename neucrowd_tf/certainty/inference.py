@@ -20,6 +20,7 @@ from neucrowd_tf.aggregation.families import (
 )
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
+from neucrowd_tf.certainty.gold_items import like_other_items
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
 FEWEST_GOLD = 20  # gold labels for estimates from them
+LEFT_OUT = (
+    "Items with gold labels have {:,} labels that other items lack. What follows from gold labels"
+    " is about labels inferred without these."
+)
+MORE_VOTES = (
+    "Items with gold labels have more votes than the others, so they do not show how often the"
+    " others' labels are right. Use a file that names annotators."
+)
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
@@ -49,6 +58,8 @@ class Inference:
             how many, and the share; None without gold labels.
         estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
         families: of annotators who count once, because they err together.
+        left_out: how many labels of gold items, which other items lack, have no part in what gold
+            labels say; -1 if vote counts do not show which.
     """
 
     crowd: Annotations
@@ -59,6 +70,7 @@ class Inference:
     agreement: tuple[int, int, Estimate] | None
     estimates: tuple[Estimate, dict[str, Estimate]] | None = None
     families: tuple[Family, ...] = ()
+    left_out: int = 0
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -95,8 +107,10 @@ class Inference:
                 "This crowd is unlike the crowds that the probabilities were calibrated on:"
                 f" {', '.join(self.certainty.notes)}. The interval is therefore wider."
             )
+        if self.left_out:
+            lines.append(MORE_VOTES if self.left_out < 0 else LEFT_OUT.format(self.left_out))
         if self.agreement is None:
-            lines.append(SHARED)
+            lines += [] if self.left_out else [SHARED]
         else:
             agreed, total, share = self.agreement
             lines.append(
@@ -147,25 +161,28 @@ def infer(
         named = np.isin(crowd.annotator_names.astype(str), list(models))
         families = dependent_families(crowd, named)
 
-    def fitted(gold: NDArray[np.int64] | None) -> Aggregator:
+    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, families, gold)
 
-    votes, calibration = effective_votes(crowd, families), Calibration.learned(method)
-    model = fitted(None)
+    calibration, left_out = Calibration.learned(method), 0
     agreement = estimates = None
+    model = fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
+    elif (plain := like_other_items(crowd, codes)) is None:
+        left_out = -1
     else:
-        posteriors = decided(model)
+        left_out = crowd.num_annotations - plain.num_annotations
+        votes, posteriors = effective_votes(plain, families), decided(fitted(plain))
         agreement = gold_agreement(posteriors, votes, codes)
-        estimates = gold_estimates(crowd, calibration.apply(posteriors, votes), codes)
+        estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
-        model = fitted(codes)
-    certainty = calibration.apply(decided(model), votes, codes)
+    certainty = calibration.apply(decided(model), effective_votes(crowd, families), codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
-    if method not in (METHOD, "majority_vote"):
+    if method not in (METHOD, "majority_vote", "ordinal"):
         warn_if_worse(crowd, method, seed)
-    return Inference(crowd, model, certainty, skills, codes, agreement, estimates, tuple(families))
+    gold_figures = (codes, agreement, estimates)
+    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(families), left_out)
 
 
 def decided(model: Aggregator) -> NDArray[np.float64]:

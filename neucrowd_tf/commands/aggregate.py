@@ -9,9 +9,11 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
 
 from neucrowd_tf.aggregation.engine.local import Local
 from neucrowd_tf.cli.command_line import (
@@ -37,6 +39,7 @@ from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
@@ -72,6 +75,10 @@ class Flags(LabelFlags):
         " order of the classes, or `prior`, the class with most votes. Default: first; for"
         " majority_vote random.",
     ] = None
+    scale: Annotated[
+        Literal["nominal", "ordinal"],
+        "`ordinal`: classes are ordered; labels near the truth count, and expected_value is added.",
+    ] = "nominal"
     engine: Annotated[
         Literal["local", "dask"] | None,
         "Reads the labels by parts: in threads of this machine, or in Dask workers.",
@@ -109,7 +116,10 @@ def aggregate(flags: Flags) -> list[str]:
     from neucrowd_tf.aggregation.catalogue import make_aggregator
     from neucrowd_tf.certainty.inference import METHOD, infer
 
-    method = flags.method or METHOD
+    ordered = flags.scale == "ordinal"
+    if ordered and flags.method is not None:
+        raise UsageError("--method: not with --scale=ordinal, which chooses its own.")
+    method = "ordinal" if ordered else flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
     reading = read_annotations(path, flags)
     crowd = reading.annotations
@@ -130,6 +140,8 @@ def aggregate(flags: Flags) -> list[str]:
         cells = map(text_cell, crowd.instance_names.tolist())
         names = dict(zip(cells, reading.pairs, strict=True))
         rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
+    if ordered:
+        header, rows = (*header, "expected_value"), _with_values(rows, inference)
     written = {flags.output: to_csv(header, rows)}
     compared: list[ModelAnnotator] = []
     lines: list[str] = []
@@ -141,6 +153,8 @@ def aggregate(flags: Flags) -> list[str]:
         written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
+    chosen = getattr(inference.model, "chosen_", "") if ordered else ""
+    method += f", {chosen} of classes {' < '.join(map(str, crowd.class_names))}" if ordered else ""
     return [*notes, f"method: {method}", *inference.lines(), *lines]
 
 
@@ -218,6 +232,16 @@ def label_rows(inference: Inference) -> Iterator[list[str]]:
             probability = number_cell(float(probas[row, label]))
             numbers = str(int(counts[row])), str(int(tied[row]))
             yield [text_cell(task), names[label], probability, *numbers]
+
+
+def _with_values(rows: Iterable[list[str]], inference: Inference) -> Iterator[list[str]]:
+    """Yields the rows with the expected class: as a number, otherwise by its place from 1."""
+    crowd, probas = inference.crowd, inference.model.probas_
+    numbers = numbers_of(list(map(str, crowd.class_names.tolist())))
+    values = probas @ (np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers)
+    used = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
+    for row, value in zip(rows, values[used].tolist(), strict=True):
+        yield [*row, number_cell(float(value))]
 
 
 def annotators_csv(

@@ -168,9 +168,9 @@ class InstanceModel(keras.Model):
         with tf.GradientTape() as tape:
             total, size = self.batch_loss(rows, features)
             size = summed(size)
-            # Deviation: the papers sum over annotations; the mean keeps the weight penalty's
-            # share when pseudo-annotations are added. Replicas' gradients are summed, so each
-            # replica adds its share.
+            # Deviation: DASC eqs. 6 and 9. Paper: A sum over annotations. Here: The mean over a
+            # batch's annotations. Why: The weight penalty keeps its share when pseudo-annotations
+            # are added. Effect: Nothing without a penalty under Adam.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
         variables = [variable for layer in self.parts for variable in layer.trainable_variables]

@@ -244,8 +244,10 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
         classification with graph convolutional networks, eq. 2.
     """
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
-    # Deviation: the paper does not scale A; with raw counts the identity vanishes beside them and
-    # all classes blur into one.
+    # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
+    # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
+    # all classes become one. Effect: `label_correlation=False` leaves the decoder out (as the paper
+    # does on Music).
     adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))

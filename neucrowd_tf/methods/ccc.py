@@ -84,7 +84,9 @@ def distilled(
     References:
         Zhang et al. (2024), the meta set, as in the authors' code.
     """
-    # Deviation: there, an instance that several annotators gave a class is in the set as often.
+    # Deviation: Coupled Confusion Correction. Paper: An instance that several annotators gave a
+    # class may be in the meta set as often. Here: Each instance is in it once a class. Why: Repeats
+    # only weigh frequent labels more. Effect: not measured alone.
     classes = annotations.num_classes
     rows: list[NDArray[np.int64]] = []
     for code in range(classes):
@@ -207,8 +209,9 @@ class CoupledModel(AnnotationModel):
         References:
             Zhang et al. (2024), the virtual step and the meta step.
         """
-        # Deviation: all layers' virtual step depends on V; the authors' code has that on LabelMe,
-        # and on images the last layer's alone.
+        # Deviation: Coupled Confusion Correction. Paper: On images only the last layer's virtual
+        # step depends on the correction. Here: That of all layers, as the authors have it on
+        # LabelMe. Why: The gradient as written. Effect: Time.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
         base = [weight.value for member in self.members for weight in member.trainable_variables]
@@ -293,8 +296,9 @@ class CCC(CrowdLayerBase):
     warm_up: Annotated[
         float, number(least=0, most=1), "share of the epochs before corrections begin."
     ] = 0.2
-    # Deviation: a thousand of CIFAR-10N's 50,000 instances are printed; a fiftieth of 700 songs is
-    # one a class.
+    # Deviation: Coupled Confusion Correction. Paper: A meta set of 1,000 of the 50,000 instances of
+    # CIFAR-10N. Here: A tenth of the instances (`meta_share`). Why: A fiftieth of 700 songs is one
+    # a class. Effect: not measured alone.
     meta_share: Annotated[
         float, share, "the meta set's size as a share of the instances, the same for each class."
     ] = 0.1
@@ -333,8 +337,11 @@ class CCC(CrowdLayerBase):
         rates = {"rate": self.correction_rate, "meta_batch": self.batch_size}
         return coupled, {"groups": groups, **rates}
 
-    # Deviation: the authors' code has SGD with a rate that falls, and prints the epoch of the best
-    # test accuracy; here are the crowd layers' optimizer and presets, and the last epoch.
+    # Deviation: Coupled Confusion Correction. Paper: SGD with momentum, a rate divided by 10 at the
+    # thirtieth of 60 epochs, 10 of them warm-up; the epoch with the best test accuracy is
+    # published. Here: The crowd layers' optimizer and presets, a fifth of the epochs warm-up
+    # (`warm_up`), the last epoch. Why: The same base and steps for every method; test labels choose
+    # nothing. Effect: Not the published values' schedule.
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         model, crowd = network.model, data.annotations.observed()
         size = round(self.meta_share * len(data.features))

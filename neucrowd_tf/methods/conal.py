@@ -137,7 +137,8 @@ class CoNAL(CrowdLayerBase):
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         probabilities = base(standardised)
-        # Deviation: one linear layer embeds an instance; the authors' code has two with nothing
-        # between them.
+        # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other.
+        # Here: One linear layer (`embedding_size`). Why: Two without anything between are one of
+        # low rank. Effect: not measured alone.
         flat = keras.layers.Flatten()(standardised)  # Keras needs a layer between input and head
         return head([probabilities, flat]), probabilities

@@ -26,8 +26,10 @@ def label_assurance(votes: ArrayLike, rule: str = "agreement") -> NDArray[np.flo
     References:
         NeuCrowd, definition 2.
     """
-    # Deviation: d is each instance's own number of labels (the paper's crowds are complete), and C
-    # classes are covered.
+    # Deviation: NeuCrowd definition 2. Paper: d annotators, each labels everything; two classes.
+    # Here: d is the number of labels of an instance; `(C p - 1) / (C - 1)` for C classes, p the
+    # share of the most frequent label. Why: Crowds are sparse, data has more classes; for C = 2 it
+    # is the published formula. Effect: Nothing on complete binary crowds.
     counts = np.asarray(votes, dtype=np.float64)
     total = counts.sum(axis=1)
     classes = counts.shape[1]

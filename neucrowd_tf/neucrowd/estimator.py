@@ -113,8 +113,10 @@ class NeuCrowd(TupletEstimator):
         """
         if not self.safety_aware:
             return None
-        # Deviation: once an epoch instead of once an iteration; embeddings move little within 20
-        # steps.
+        # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
+        # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
+        # (`safety_margin`). Why: Embeddings move little within an epoch; no delta is published.
+        # Effect: Cost.
         self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))

@@ -100,8 +100,10 @@ class NeuCrowdModel(TupletModel):
         References:
             NeuCrowd, section 3.4, step 1.
         """
-        # Deviation: "higher hardness" has no number in the paper; here the hardest 1 / pool_factor,
-        # once the warm-up is over.
+        # Deviation: NeuCrowd section 3.4, step 1. Paper: Tuplets with higher hardness are
+        # selected into H. Here: The hardest of `pool_factor` (2) times the batch, all classes
+        # together, from the second epoch (`sampler_warmup`). Why: An untrained sampling network
+        # selects by accident. Effect: Small.
         if self.pool_factor == 1:
             return tuplets, classes
         scores = self.harder * self.hardness(sampler, tuplets, training=False)

@@ -68,7 +68,10 @@ class ReleasedNeuCrowd(NeuCrowd):
     ] = "loss"
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        # Deviation: the votes of validation instances are not known here; their labels count fully.
+        # Deviation: NeuCrowd section 4.3. Paper: The released code stops by the loss on validation
+        # tuplets, weighted by the votes of validation instances. Here: `neucrowd_released` does the
+        # same, and the labels of validation instances count fully. Why: Their votes are not known
+        # to `fit()`. Effect: Which epoch is kept.
         full = np.ones(len(data.held), np.float32)
         held = self._model(model.encoder, data.held, data.held_labels, full, **self._options())
         return lambda: {

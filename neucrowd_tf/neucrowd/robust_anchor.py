@@ -26,8 +26,12 @@ def robust_anchors(
     References:
         NeuCrowd, definition 4 and section 3.3.2.
     """
-    # Deviation: the paper sums; a sum grows with the batch and leaves the space that the other
-    # members live in, the weighted mean does not.
+    # Deviation: NeuCrowd definition 4. Paper: An example e_r*, the sum of assurance times anchor
+    # examples, which the network then embeds. Here: The assurance-weighted mean of embeddings.
+    # `anchor="sum"` is the paper's example, embedded; `anchor="embedding_sum"` sums embeddings.
+    # Why: A sum grows with the batch and leaves the space of the other members; the released code
+    # averages embeddings. Effect: The sum of embeddings has -0.053 [-0.101, -0.005] on hotel
+    # (`--suite=neucrowd_ladder`).
     strength = tf.cast(assurance, members.dtype)
     if reduction == "mean":
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean

@@ -13,6 +13,7 @@ from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
 from neucrowd_tf.certainty.estimate import NOTHING
 from neucrowd_tf.certainty.inference import Inference
+from neucrowd_tf.certainty.judges import Judge, judges
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, class_numbers, pairs, people_only
@@ -97,6 +98,10 @@ def _agreement(
         _, lines = compare_models(annotations, models, lambda crowd: inferred(crowd).labels)
     names = annotations.annotator_names.tolist()
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
+    checked: list[Judge] = []
+    if models and annotations.has_identities:
+        several = counts.sum(axis=1).max(initial=0) > 1
+        checked = judges(annotations, models, inferred(crowd).probas if several else None)
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
     )
@@ -115,6 +120,9 @@ def _agreement(
         "many": MANY_SHARED,
         "models": [name for name in names if str(name) in models],
         "model_lines": lines,
+        "judges": [(shown(names[one.annotator]), one) for one in checked],
+        "one_person": bool(checked) and overlap == 0,
+        "classes": classes[:MOST_CLASSES],
     }
 
 

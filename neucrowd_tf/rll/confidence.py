@@ -32,8 +32,9 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     References:
         RLL, section III-B, eq. (1).
     """
-    # Deviation: eq. (1) is the share of positive votes, which would make a sure negative example
-    # weigh nothing.
+    # Deviation: RLL (1). Paper: Delta is the share of positive votes of every example. Here: The
+    # share of votes for the label that the example is trained with. Why: A sure negative example
+    # would weigh nothing in (3), and a doubtful one more. Effect: For positive examples nothing.
     votes_for, total = _votes_for(votes, labels)
     return np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0).astype(
         np.float32
@@ -94,9 +95,10 @@ def bayesian_confidence(
     References:
         RLL, section III-B, eq. (2).
     """
-    # Deviation: for a negative example the paper's formula would give its "positiveness"; here it
-    # is the confidence in the label that the example is used with, own label against the rest,
-    # which covers C classes too.
+    # Deviation: RLL (2). Paper: Alpha on top for every example; released code: alpha 3, beta 2.
+    # Here: The beta side for negative examples; C classes: own label against the rest. Why: As for
+    # (1). Effect: For positive examples nothing; `alpha`, `beta` by argument; `rll_released` has 3
+    # and 2 for every label.
     votes_for, total = _votes_for(votes, labels)
     in_favour, against = (np.asarray(values)[labels] for values in parameters)
     alpha, beta = in_favour + votes_for, against + (total - votes_for)

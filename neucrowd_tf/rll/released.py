@@ -24,7 +24,7 @@ ALPHA, BETA = 3.0, 2.0
 # Passes over all pairs between two looks at the validation loss.
 PASSES = 10
 # The point of the grid of source/train.py with the lowest loss of validation groups of hotel, of
-# those that were tried (docs/research/rll_sources.md). Its penalty, halved by TensorFlow, is added
+# those that were tried (docs/research/rll.md). Its penalty, halved by TensorFlow, is added
 # to the sum over a batch. Features are standardised, as the scaling of the authors' is not known
 # and their code stops at a higher validation loss without.
 BATCH, PENALTY = 512, 1.5
@@ -99,9 +99,11 @@ class ReleasedRLL(RLL):
         )
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        # Deviation: the released code's validation groups have negatives as positives, by mistake;
-        # here they have positives. Their votes are not known here, so that their labels count
-        # fully, and the penalty is left out.
+        # Deviation: RLL III-A. Paper: The released code chooses the epoch by the loss of
+        # validation groups, whose positives are negatives by mistake, and adds the penalty to it.
+        # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,
+        # without the penalty, and labels that count fully, as their votes are not known to `fit()`.
+        # Why: Groups without a positive say nothing. Effect: Which epoch; sources.
         full = np.ones(len(data.held), np.float32)
         held = self._model(model.encoder, data.held, data.held_labels, full)
         held.query = model.query

@@ -328,7 +328,10 @@ class TupletEstimator(RepresentationEstimator):
         """Returns the network with the instances that it is trained on."""
         from neucrowd_tf.training.tuplets import TupletIndex
 
-        # Deviation: the posterior's sum leaves the anchor out.
+        # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole
+        # tuplet. Here: The anchor itself is not in the sum; `weight_inside=False` (the released
+        # code) is another place for the assurance. Why: An anchor's similarity to itself carries no
+        # information. Effect: Small.
         return self._model_class()(
             encoder,
             features,

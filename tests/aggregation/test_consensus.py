@@ -68,3 +68,21 @@ def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> 
     for instance in range(20):
         assert sorted(folds[crowd.instances == instance]) == [0, 1, 2, 3, 4]
     assert (deal(crowd, 5, 1) != folds).any()
+
+
+def test_many_classes_cost_as_much_as_their_annotations() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(1000, size=400)
+    dense = np.full((400, 30), -1)
+    for row, true in enumerate(truth):
+        who = rng.choice(30, 5, replace=False)
+        skilled = rng.random(5) < np.where(who < 6, 0.95, 0.35)
+        dense[row, who] = np.where(skilled, true, rng.integers(1000, size=5))
+    crowd = Annotations.from_dense(dense, num_classes=1000)
+    gold = np.where(np.arange(400) < 5, (truth + 1) % 1000, -1)
+    model = Consensus().fit(crowd, gold)
+    votes = crowd.vote_counts().argmax(axis=1)
+    assert (model.labels_[5:] == truth[5:]).mean() > (votes[5:] == truth[5:]).mean()
+    assert (model.labels_[:5] == gold[:5]).all() and model.errors_ is None
+    assert np.allclose(model.probas_.sum(axis=1), 1.0) and model.skills_ is not None
+    assert model.skills_[:6].min() > model.skills_[6:].max()

@@ -1,0 +1,154 @@
+"""Ordered classes: latent normal scores, cut by thresholds, with annotators' bias and spread."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import ndtr, ndtri
+
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    Array,
+    Codes,
+    apply_gold,
+    normalise_counts,
+    normalise_log,
+)
+from neucrowd_tf.aggregation.consensus import Consensus, deal
+from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import estimator, fitted
+
+NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
+PRIOR = 0.5  # standard deviation of biases and of log spreads
+SPREAD = 0.7  # typical noise of an annotator
+STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
+FOLDS = 3
+
+
+def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
+    """Returns `[N, C]` posteriors of ordered classes.
+
+    An item has a score t from a standard normal distribution. Annotator r sees t + bias_r + noise
+    of spread_r, and names the class between whose thresholds that lies. Biases and log spreads have
+    normal priors. EM on a grid of scores estimates them and the thresholds; the class is where the
+    score lies without bias and noise.
+
+    Args:
+        crowd: with identities; its classes are in their order.
+        gold: `[N]` class codes, -1 if unknown, or None.
+
+    References:
+        Johnson (1996), On Bayesian analysis of multirater ordinal data, JASA 91.
+    """
+    size, people = crowd.num_classes, crowd.num_annotators
+    one_hot = crowd.one_hot()
+    shares = normalise_counts(crowd.vote_counts().sum(axis=0) + 0.5)
+    cuts = ndtri(np.cumsum(shares)[:-1]) * np.sqrt(1 + SPREAD**2)
+    theta = np.concatenate(
+        [cuts[:1], np.log(np.maximum(np.diff(cuts), 0.05)), np.zeros(2 * people)]
+    )
+    log_prior, before = -(NODES**2) / 2, -np.inf
+    for _ in range(MOST_ITER):
+        chances, _, _, _ = _chances(theta, size)
+        scores = one_hot @ np.log(chances).reshape(-1, len(NODES))
+        classes = np.searchsorted(_cuts(theta, size), NODES)
+        if gold is not None:
+            marked = np.flatnonzero(gold >= 0)
+            inside = classes == gold[marked, None]
+            scores[marked] += np.where(inside | ~inside.any(axis=1, keepdims=True), 0, -1e3)
+        evidence = normalise_log(scores, log_prior).sum()
+        if evidence - before < TOLERANCE * crowd.num_annotations:
+            break
+        before = evidence
+        counts = np.asarray(one_hot.T @ scores).reshape(people, size, -1)
+        theta = minimize(
+            _loss, theta, (counts,), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}
+        ).x
+    return apply_gold(scores @ np.eye(size)[classes], gold)
+
+
+def _cuts(theta: Array, size: int) -> Array:
+    """Returns the `[C - 1]` thresholds."""
+    return np.cumsum(np.concatenate([theta[:1], np.exp(theta[1 : size - 1])]))
+
+
+def _chances(theta: Array, size: int) -> tuple[Array, Array, Array, Array]:
+    """Returns `[R, C, G]` label probabilities, distances to thresholds, spreads and biases."""
+    biases, logs = np.split(theta[size - 1 :], 2)
+    spreads = SPREAD * np.exp(np.clip(logs, -3, 3))
+    distance = _cuts(theta, size)[None, :, None] - NODES - biases[:, None, None]
+    distance /= spreads[:, None, None]
+    below = np.pad(ndtr(distance), ((0, 0), (1, 0), (0, 0)))
+    below = np.concatenate([below, np.ones_like(below[:, :1])], axis=1)
+    return np.maximum(np.diff(below, axis=1), LEAST), distance, spreads, biases
+
+
+def _loss(theta: Array, counts: Array) -> tuple[float, Array]:
+    """Returns minus the expected log posterior, and its gradient, from counts `[R, C, G]`."""
+    size = counts.shape[1]
+    chances, distance, spreads, biases = _chances(theta, size)
+    logs = theta[size - 1 + len(biases) :]
+    value = (counts * np.log(chances)).sum() - (biases @ biases + logs @ logs) / (2 * PRIOR**2)
+    ratio = np.where(chances > LEAST, counts / chances, 0.0)
+    density = np.exp(-(distance**2) / 2) / np.sqrt(2 * np.pi)
+    pull = (ratio[:, :-1] - ratio[:, 1:]) * density
+    by_cut = (pull / spreads[:, None, None]).sum(axis=(0, 2))
+    later = np.cumsum(by_cut[::-1])[::-1]  # a gap moves all later thresholds
+    gaps = later[1:] * np.exp(theta[1 : size - 1])
+    on_bias = -pull.sum(axis=(1, 2)) / spreads - biases / PRIOR**2
+    on_logs = -(pull * distance).sum(axis=(1, 2)) - logs / PRIOR**2
+    gradient = np.concatenate([later[:1], gaps, on_bias, on_logs])
+    return -float(value), -gradient
+
+
+def medians(probas: Array) -> Codes:
+    """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
+    return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
+
+
+@estimator
+class OrdinalConsensus(Aggregator):
+    """Infers ordered classes by latent scores, the median of labels, or the nominal consensus.
+
+    Annotations are held out in turn. The method whose labels are nearest to them is chosen.
+
+    Attributes: see `Aggregator`, and
+        chosen_: "latent score", "median" or "consensus".
+        distances_: by method, the mean distance in classes of a held-out annotation.
+    """
+
+    needs_identities: ClassVar[bool] = True
+
+    chosen_: str = fitted()
+    distances_: dict[str, float] = fitted()
+
+    def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
+        folds = deal(crowd, FOLDS, self.seed)
+        self.distances_ = dict.fromkeys(("latent score", "median", "consensus"), 0.0)
+        for fold in range(FOLDS):
+            rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
+            if not rest.num_annotations or not left.num_annotations:
+                continue
+            for name in self.distances_:
+                labels = medians(self._probas(name, rest, gold, quick=True))
+                distance = np.abs(labels[left.instances] - left.labels)[
+                    rest.annotated[left.instances]
+                ]
+                self.distances_[name] += float(distance.sum()) / crowd.num_annotations
+        self.chosen_ = min(self.distances_, key=lambda name: self.distances_[name])
+        self.probas_ = self._probas(self.chosen_, crowd, gold, quick=False)
+        self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
+        self.probas_[~self.annotated_] = self.priors_
+        self.labels_ = medians(self.probas_)
+        self.errors_ = self.skills_ = None
+
+    def _probas(self, name: str, crowd: Annotations, gold: Codes | None, quick: bool) -> Array:
+        if crowd.num_classes < 2 or name == "median":
+            return apply_gold(normalise_counts(crowd.vote_counts()), gold)
+        if name == "latent score":
+            return latent_score(crowd, gold)
+        kind = ShrunkDawidSkene if quick else Consensus
+        return kind(seed=self.seed).fit(crowd, gold).probas_

@@ -1,0 +1,56 @@
+"""Ordered classes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import approx_fprime
+
+from neucrowd_tf.aggregation import OrdinalConsensus, ordinal
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.commands.aggregate import main
+
+
+def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
+    """Returns six levels by 15 annotators with bias and spread, four an item, and the truth."""
+    rng = np.random.default_rng(seed)
+    score, cuts = rng.normal(size=items), np.array([-1.2, -0.6, 0.0, 0.6, 1.2])
+    noise = rng.normal(size=(items, 15)) * np.exp(rng.normal(size=15) * 0.5)
+    dense = np.searchsorted(cuts, score[:, None] + rng.normal(size=15) * 0.5 + noise)
+    np.put_along_axis(dense, np.argsort(rng.random((items, 15)), axis=1)[:, 4:], -1, axis=1)
+    return Annotations.from_dense(dense, num_classes=6), np.searchsorted(cuts, score)
+
+
+def test_nearer_than_the_median_and_gold_labels_are_kept() -> None:
+    crowd, truth = rated()
+    gold = np.where(np.arange(200) < 10, 5 - truth, -1)
+    model = OrdinalConsensus().fit(crowd, gold)
+    assert model.chosen_ == "latent score" and (model.labels_[:10] == gold[:10]).all()
+    votes = crowd.vote_counts()
+    median = ordinal.medians(votes / votes.sum(axis=1, keepdims=True))
+    ours, theirs = (np.abs(one - truth)[10:].mean() for one in (model.labels_, median))
+    assert ours < theirs - 0.1
+    assert np.allclose(model.probas_.sum(axis=1), 1.0)
+
+
+def test_gradient() -> None:
+    rng = np.random.default_rng(0)
+    theta = np.r_[-1.0, 0.1, 0.2, rng.normal(size=6) * 0.2]
+    counts = rng.random((3, 4, len(ordinal.NODES))) * (np.abs(ordinal.NODES) < 2)
+    _, gradient = ordinal._loss(theta, counts)
+    numeric = approx_fprime(theta, lambda t: ordinal._loss(t, counts)[0], 1e-6)
+    assert gradient == pytest.approx(numeric, rel=1e-3, abs=1e-3)
+
+
+def test_the_command_writes_expected_values(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    crowd, _ = rated(1, 60)
+    crowd.to_frame().to_csv(tmp_path / "ratings.csv", index=False)
+    output = tmp_path / "labels.csv"
+    flags = [f"--annotations={tmp_path / 'ratings.csv'}", f"--output={output}", "--scale=ordinal"]
+    assert main(flags) == 0
+    values = pd.read_csv(output)["expected_value"]
+    assert values.between(0, 5).all() and "of classes 0 < 1" in capsys.readouterr().err
+    assert main([*flags, "--method=glad"]) == 2

@@ -1,0 +1,58 @@
+"""What gold labels say is about labels like those of other items."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.gold_items import like_other_items
+from neucrowd_tf.certainty.inference import infer
+
+
+def crowd(kind: str, seed: int) -> tuple[Annotations, np.ndarray, np.ndarray]:
+    """Returns three of nine people an item, gold codes of 60 items of 400, and the truth."""
+    rng = np.random.default_rng([seed, 3])
+    truth = rng.integers(2, size=400)
+    dense = np.where(rng.random((400, 9)) < 0.75, truth[:, None], 1 - truth[:, None])
+    marked = rng.permutation(400)[:60]
+    hidden = np.argsort(rng.random((400, 9)), axis=1)[:, 3:]
+    everyone = dense[marked]
+    np.put_along_axis(dense, hidden, -1, axis=1)
+    gold = np.full(400, -1)
+    gold[marked] = truth[marked]
+    if kind == "control":
+        dense[marked] = everyone
+    if kind == "author":
+        dense = np.column_stack([dense, gold])
+    return Annotations.from_dense(dense, num_classes=2), gold, truth
+
+
+@pytest.mark.parametrize("kind", ["author", "control"])
+def test_intervals_hold_though_gold_items_have_more_labels(kind: str) -> None:
+    held = []
+    for seed in range(12):
+        labels, gold, truth = crowd(kind, seed)
+        estimates = infer(labels, "one_coin", gold).estimates
+        plain = like_other_items(labels, np.full(400, -1))
+        assert plain is labels and estimates is not None
+        usual, _, _ = crowd("", seed)
+        true = (infer(usual, "one_coin").labels == truth).mean()
+        held.append(estimates[0].low <= true <= estimates[0].high)
+    assert np.mean(held) >= 0.6
+
+
+def test_gold_items_like_the_others_keep_their_labels() -> None:
+    labels, gold, _ = crowd("", 0)
+    assert like_other_items(labels, gold) is labels
+    assert infer(labels, "one_coin", gold).left_out == 0
+
+
+def test_labels_left_out_are_said() -> None:
+    labels, gold, _ = crowd("author", 0)
+    plain = like_other_items(labels, gold)
+    assert plain is not None and plain.labels_per_annotator()[-1] == 0
+    assert "60 labels that other items lack" in " ".join(infer(labels, "one_coin", gold).lines())
+    votes = Annotations.from_votes(crowd("control", 0)[0].vote_counts())
+    result = infer(votes, "majority_vote", gold)
+    assert result.estimates is None and "more votes" in " ".join(result.lines())

@@ -1,0 +1,46 @@
+"""Models as judges, by hand and by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.judges import judge, judges
+
+
+def test_by_hand() -> None:
+    # The person says 0 six times and 1 four times; the judge repeats 5 and 3 of them.
+    person = np.r_[np.zeros(6, int), np.ones(4, int), -np.ones(10, int)]
+    model = np.r_[np.zeros(5, int), 1, 1, 1, 1, 0, np.zeros(10, int)]
+    crowd = Annotations.from_dense(np.column_stack([person, model]), annotator_names=["a", "llm"])
+    (row,) = judges(crowd, ["llm"], None)
+    assert (row.items, row.others) == (10, 10)
+    assert row.agreement.value == pytest.approx(0.8)
+    assert [one.value for one in row.right] == pytest.approx([5 / 6, 3 / 4])
+    assert row.kappa.value == pytest.approx((0.8 - 0.52) / 0.48)
+    assert row.model_shares.tolist() == [0.8, 0.2]
+    for one in (row.agreement, row.kappa, *row.right, *row.shares):
+        assert one.low <= one.value <= one.high
+
+
+def test_corrected_shares_cover_and_beat_gold_alone() -> None:
+    rng, held, ours, gold = np.random.default_rng(0), [], [], []
+    for _ in range(200):
+        truth = (rng.random(1000) < 0.3).astype(int)
+        model = np.where(rng.random(1000) < np.where(truth, 0.8, 0.9), truth, 1 - truth)
+        person = np.where(rng.permutation(1000) < 100, truth, -1)
+        crowd = Annotations.from_dense(np.column_stack([person, model]), num_classes=2)
+        reference = np.where(person[:, None] >= 0, np.eye(2)[person], np.nan)
+        share = judge(crowd, 1, reference).shares[1]
+        held.append(share.low <= 0.3 <= share.high)
+        ours.append((share.value - truth.mean()) ** 2)
+        gold.append((person[person >= 0].mean() - truth.mean()) ** 2)
+    assert 0.75 <= np.mean(held) <= 0.87
+    assert np.mean(ours) < np.mean(gold)
+
+
+def test_a_model_without_shared_items_has_no_figures() -> None:
+    crowd = Annotations.from_dense([[0, -1], [1, -1], [-1, 1]])
+    row = judge(crowd, 1, np.array([[1.0, 0], [0, 1], [np.nan, np.nan]]))
+    assert row.items == 0 and np.isnan(row.kappa.value) and np.isnan(row.shares[0].value)

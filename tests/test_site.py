@@ -1,0 +1,41 @@
+"""The site has an entry of the API for every public name."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def inventory(path: Path) -> set[str]:
+    """Returns the names of an inventory: four lines of heading, then compressed ones."""
+    packed = path.read_bytes().split(b"\n", 4)[4]
+    return {line.split()[0] for line in zlib.decompress(packed).decode().splitlines() if line}
+
+
+@pytest.mark.slow
+def test_every_public_name_has_an_entry(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocstrings")
+    spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "site.py")
+    assert spec is not None and spec.loader is not None
+    site = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(site)
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(tmp_path)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=600)
+    present = inventory(tmp_path / "objects.inv")
+    for module in ("neucrowd_tf", *site.API):
+        absent = set(site.public(module).values()) - present
+        assert not absent, f"{module}: {absent} not in the API reference"
+    import neucrowd_tf
+
+    assert set(site.public("neucrowd_tf")) == set(neucrowd_tf.__all__) - {"__version__"}
+    search = (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert '"title":"NeuCrowd"' in search.replace('": "', '":"')
