@@ -157,9 +157,9 @@ class NeuCrowdJoint(TransformerMixin, CrowdEstimator):
         each member's own weights.
         """
         from baselines.neucrowd_joint_model import Member
+        from neucrowd_tf.training.batches import uniform_batches
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import model_variables, read_variables, write_variables
-        from neucrowd_tf.training.tuplets import uniform_batches
 
         network = self._network(x, left_out, run) if self.members else None
         if network is None:

@@ -33,6 +33,7 @@ _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
 # Where classes of an earlier version are now; its files can be loaded, Keras' parts by their names.
 _MOVED = (
     (r"^[\w.]+:SelfTrained\w+$", "neucrowd_tf.dasc.estimator:DASC"),
+    (r"^neucrowd_tf\.(rll|neucrowd)\.released:", r"reproduction.controls.\1:"),
     (r":(UnionNet|GeoCrowdNet)[ABFW]$", r":\1"),
     (
         r"^(?:neucrowd_tf\.crowd_layers|baselines)\.(anno_reg|annot_mix|ccc|coinnet|conal|crowd_layer"

@@ -181,8 +181,8 @@ class ICED(CrowdEstimator):
             ICED, section 2.6, algorithm 1.
         """
         from neucrowd_tf.iced.networks import epoch_order
+        from neucrowd_tf.training.batches import step_numbers
         from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.tuplets import step_numbers
 
         crowd, votes = data.annotations, data.annotations.vote_counts()
         size, real = crowd.num_classes, np.arange(len(data.features))
