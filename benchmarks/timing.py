@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,20 +110,15 @@ def accuracy_on_test(model: Any, dataset: Any) -> float:
     return float(model.score(dataset.test.features, dataset.class_names[dataset.test.labels]))
 
 
-def arguments(
-    description: str | None, commands: Sequence[str] = (), **flags: Any
-) -> argparse.Namespace:
+def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
     """Returns the values of a command's flags, `json` among them.
 
     Args:
         description: the module's docstring, shown by --help.
-        commands: what the first argument may be; it becomes `command`.
         flags: the default of each flag. False makes a switch, None a path without a default.
     """
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
-    if commands:
-        parser.add_argument("command", choices=commands)
     for name, value in {"json": False, **flags}.items():
         if value is False:
             parser.add_argument(f"--{name}", action="store_true")

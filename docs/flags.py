@@ -10,12 +10,26 @@ from neucrowd_tf.__main__ import COMMANDS, RUN
 from neucrowd_tf.flags import help_text
 
 PAGE = Path(__file__).parent / "reference" / "flags.md"
+FLAGFILE = "\n  --flagfile:"
 HEAD = """# Flags of every command
 
 This reference lists the flags of each command, for anyone who writes a command line. It is made
 from the declarations (`python docs/flags.py`); `neucrowd COMMAND --help` prints the same text.
+A group of flags is listed with the first command that has it.
 
 """
+
+
+def once(text: str, command: str, shown: dict[str, str]) -> str:
+    """Returns a help text with a reference in place of groups of flags that are `shown` already."""
+    text, mark, last = text.partition(FLAGFILE)
+    groups = []
+    for group in text.rstrip("\n").split("\n\n"):
+        title, colon, flags = group.partition(":\n")
+        if colon and title != "Flags" and shown.setdefault(flags, command) != command:
+            group = f"{title}: the flags of neucrowd {shown[flags]}."
+        groups.append(group)
+    return "\n\n".join(groups) + ("\n\n" + mark.lstrip("\n") + last if mark else "")
 
 
 def page() -> str:
@@ -28,8 +42,9 @@ def page() -> str:
     kinds = {RUN: Options}
     for name in names:
         kinds[name] = importlib.import_module(f"neucrowd_tf.commands.{name}").Flags
+    shown: dict[str, str] = {}
     for name, kind in kinds.items():
-        text = help_text(kind, f"neucrowd {name}")
+        text = once(help_text(kind, f"neucrowd {name}"), name, shown)
         parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")
     return "".join(parts)
 

@@ -1,19 +1,18 @@
 r"""
 # CrowdInG: learning from crowds via generative augmentation
 
-57 of 59 cells of a table of 1,000 images and 59 annotators are empty. CrowdInG fills them, in a
-game of four networks:
+On average 2.5 of 59 annotators labelled each of 1,000 images. CrowdInG fills in the other labels,
+in a game of four networks:
 
 - the **classifier** C gives the class probabilities $\hat z$ of an image;
 - the **generator** G gives the distribution of an annotator's label (equation 1);
 - the **discriminator** D tells authentic labels from generated ones (equation 2);
 - the **auxiliary network** Q guesses $\hat z$ from a generated label (equation 3).
 
-In each epoch D and Q learn first (equation 4), then G (equation 5), then C (equation 6).
+In each epoch D and Q learn first (equation 4), then G (5), then C (6). `python crowding.py` runs on
+digits in seconds; `--data_dir=labelme` reads the images. The picture shows labels that G draws.
 
-Paper: Chu and Wang, *Improve Learning from Crowds via Generative Augmentation*, KDD 2021. `python
-crowding.py` runs on digits in seconds; `--data_dir=labelme` reads the images. The picture shows
-labels that G draws for four annotators.
+Paper: Chu and Wang, *Improve Learning from Crowds via Generative Augmentation*, KDD 2021.
 """
 
 import argparse
@@ -35,7 +34,7 @@ pretrain_epochs, game_pretrain_epochs, epochs, passes = 15, 10, 12, 5
 """
 ## The data (section 4.1)
 
-Y has a row for each image and a column for each annotator; -1 is an empty cell. Features are
+Y has a row for each image and a column for each annotator; -1 is a missing label. Features are
 VGG-16's, averaged over the image. Validation images have true labels; these choose the epoch only.
 Without a folder, 15 simulated annotators label a tenth of 500 of scikit-learn's digits.
 """
@@ -66,12 +65,13 @@ def simulate(seed):
 r"""
 ## The generative module (section 3.2.1)
 
-$\hat z_n$ is the softmax output of C, whole and not a class drawn from it. G takes the image, the
-annotator (a one-hot vector e), $\hat z$ and normal noise $\epsilon$, and gives
+$\hat z_n$ is the softmax output of C, whole and not a class drawn from it. It is computed again in
+each epoch and is a constant for G, D and Q; only (6) passes gradients through it. G takes the
+image, the annotator (a one-hot vector e), $\hat z$ and normal noise $\epsilon$, and gives
 
-$$P(y_n^r = c | x_n, e_r, \epsilon, \hat z_n) \propto \exp g(c, x_n, e_r, \epsilon, \hat z_n) (1)$$
+$$P(y_n^r = c | x_n, e_r, \epsilon, \hat z_n) \propto \exp g(c, x_n, e_r, \epsilon, \hat z_n)\ (1)$$
 
-g has one hidden layer. Images `[B, 1, d]` and annotators `[R, R]` stand for all their pairs.
+g has one hidden layer.
 """
 
 
@@ -106,14 +106,15 @@ D scores each class of a pair by $D(c | x_n, e_r) = \sigma(u_r^\top M_c v_n)$ (2
 encodings u of the annotator and v of the image. The *LCA decoder* replaces the $M_c$ by a graph
 convolution $\hat D^{-1/2} (A + I) \hat D^{-1/2} M W$; A counts how often two annotators give two
 classes to one image. Here A has a zero diagonal and is divided by its largest row sum, or I would
-vanish beside the counts. Q reuses u, v and, for the label, $M_c$.
+vanish next to the counts. So classes that annotators give to the same image share their $M_c$, and
+D finds both plausible. Q reuses u, v and, for the label, $M_c$.
 
 (4) as published is $\log D(y)$ of authentic labels plus $\log(1 - D(y))$ of generated ones. D could
-then only tell the two apart by lowering the labels that are generated most, which are the right
-ones. D is a multi-label classifier; so an authentic label costs the cross-entropy of all C entries
-here, and a generated one $-\log(1 - D(y))$. "L2 norm of its outputs" is the mean of $D^2$. The
-information loss (3) is the mean of $\log Q(\hat z | y)$ over generated labels plus $H(\hat z)$, a
-constant while C is fixed. Both losses move u and v.
+only win that by lowering the labels that are generated most, the right ones. D is a multi-label
+classifier; so an authentic label costs the cross-entropy of all C entries here, and a generated one
+$-\log(1 - D(y))$. The "L2 norm" of D's outputs is the mean of $D^2$. The information loss (3) is
+the mean of $\sum_c \hat z_c \log Q(c | y)$ over generated labels plus $H(\hat z)$, a constant while
+C is fixed. Both losses move u and v.
 """
 
 
@@ -168,14 +169,14 @@ def judges_loss(judges, x, e, y, authentic, z):
 ## Which annotations D sees (section 3.3.1)
 
 All authentic annotations, and as many generated ones of each annotator. These are drawn among the
-annotator's empty cells without replacement, with probabilities in proportion to 1 / entropy of G's
-distribution, so mostly labels that G is sure of. Adding Gumbel noise to the logarithm and taking
-the largest is such a draw. G, in its turn, is judged on labels of all annotators.
+annotator's missing labels without replacement, in proportion to 1 / entropy of G's distribution, so
+mostly labels that G is sure of; the largest logarithms plus Gumbel noise are such a draw. G, in its
+turn, is judged on labels of all annotators.
 """
 
 
 def select(rng, log_g, Y):
-    """Returns rows and annotators of the selected cells; log_g is `[N, R, C]`."""
+    """Returns rows and annotators of the selected cells, for log_g `[N, R, C]`."""
     entropy = -np.sum(np.exp(log_g) * log_g, axis=-1)
     keys = rng.gumbel(size=entropy.shape) - np.log(np.maximum(entropy, 1e-6))
     order = np.argsort(np.where(Y >= 0, np.inf, -keys), axis=0)
@@ -195,7 +196,7 @@ $$\frac{1}{NR} \sum_{n, r} (\delta(y_n^r) - \mu) \frac{G_\theta(y_n^r)}{G_0(y_n^
 
 G minimises (5) with $\delta = L_G - \lambda L_I$, where $L_G = \log(1 - D(y))$. C minimises (6),
 the same with $L_G$ for $\delta$: the gradient goes through $\hat z$ and the fixed generator to C's
-weights. $\mu$ is the mean of the losses here; at 0, every drawn label would become more probable.
+weights. $\mu$ is the mean of the losses here; at 0, (6) would make every drawn label more probable.
 """
 
 
@@ -287,13 +288,15 @@ def run(data, seed):
         step(x[b], Y[b])
     z = classifier(x).numpy()
     G, judges = Generator(), Judges(label_correlation(Y))
-    generative_turn(lambda *_: None, np.arange(1), 0)  # makes their weights
+    generative_turn(lambda *_: None, np.arange(1), 0)  # builds the layers
     loss = lambda y, *inputs: -tf.reduce_mean(at(G(*inputs), y))  # noqa: E731
     step = trainer(1e-3, G.trainable_variables, loss)
     for b in batches(len(n_0), 64, game_pretrain_epochs):
         noise = rng.standard_normal((len(b), noise_size)).astype("float32")
         step(Y[n_0[b], r_0[b]], x[n_0[b]], e[r_0[b]], z[n_0[b]], noise)
-    of_judges = [trainer(1e-3, judges.trainable_variables, judges_loss, judges) for _ in "12"]
+    of_judges = [
+        trainer(1e-3, judges.trainable_variables, judges_loss, judges) for _ in "12"
+    ]  # before, in the game
     for _ in range(game_pretrain_epochs):
         judges_turn(of_judges[0], 1)
     of_G = trainer(3e-4, G.trainable_variables, generator_loss, G, e)
@@ -328,23 +331,20 @@ if __name__ == "__main__":
         axis.hist2d(y[:, r], predicted, bins=np.arange(C + 1), cmap="Blues")
         axis.set(title=f"annotator {r}", xlabel="label", ylabel="C's class")
     figure.savefig("crowding.png")
-
 r"""
 ## What the paper leaves open
 
-The gains are on LabelMe: accuracy of the other choice minus that of the package, which averages the
-weights of C over epochs (without: +0.001 [-0.004, +0.005]) and has 0.862 [0.856, 0.868] (10 seeds,
+The gains are on LabelMe: accuracy of the other choice minus that of `neucrowd_tf`, which averages
+C's weights over epochs, repeats a DL-CL that loses a class, and has 0.862 [0.856, 0.868] (10 seeds,
 95% intervals). DL-CL has 0.847 [0.842, 0.851]; the paper publishes 0.870.
 
 | question | here | the paper, or its released code | gain of that |
 |---|---|---|---|
 | D's loss of authentic labels | all C entries | (4): the entry of y | -0.011 [-0.017, -0.005] |
 | $\mu$ | mean of the losses | searched for | constant: -0.003 [-0.006, +0.000] |
-| $G / G_0$ | at most 10 | no bound | -0.002 [-0.005, +0.000] |
+| $G / G_0$ | at most 10, $G_0$ at least 0.001 | no bound | -0.002 [-0.005, +0.000] |
 | threshold t | share of the images | value of the entropy | -0.009 [-0.013, -0.004] |
 | $G_0$ for (6) | drawn after G's turn | the last epoch's module | -0.003 [-0.006, +0.001] |
 | Q learns from | generated labels | code: all labels | -0.003 [-0.007, +0.001] |
 | epochs | 12, the best by validation | the last of 40 | not measured |
-
-The package also stops a collapse, and repeats a DL-CL that loses a class.
 """

@@ -34,6 +34,7 @@ AUTHORS, RECIPE, OURS = "the authors' data", "the paper's recipe", "a recipe of 
 SOURCES = {
     **dict.fromkeys(("hotel", "labelme", "music"), AUTHORS),
     **dict.fromkeys(("syn1", "syn2"), RECIPE),
+    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a recipe fitted to the authors' data"),
     **dict.fromkeys(("usps_syn", "gsad_syn"), OURS),
 }
 _GENERATED = ("ours", "verdict")
@@ -71,7 +72,7 @@ class Claim:
     Attributes:
         name: the section of claims.toml.
         paper, where, claim: whose, where it stands, and in words.
-        own: whether it is about a choice of ours, and no claim of the paper.
+        choice: whether it is about a choice of ours, and no claim of the paper.
         headline: whether RESULTS.md shows it.
         data, row, metric, suite: the rows of `results/<suite>.csv` (its columns dataset, method and
             metric). A claim without a suite is a reading, whose note has the evidence for and
@@ -94,7 +95,7 @@ class Claim:
     paper: str
     where: str
     claim: str
-    own: bool = False
+    choice: bool = False
     headline: bool = False
     data: str = ""
     suite: str = ""
@@ -186,21 +187,21 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
     published = None if figure is None else round(figure.mean, 5)
     span = _span(seeds.index)
     ours = Ours(*_rounded(interval), runs, span, published)
-    return ours, MEASURED if claim.own else value_verdict(published, interval, runs)
+    return ours, MEASURED if claim.choice else value_verdict(published, interval, runs)
 
 
 def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
     """Returns the claim's smallest gain over its controls, and what all of them say."""
     if len(claim.rows) > 1:
-        found = [_gain(claim, claim.rows, claim.controls, results)]
+        gains = [_gain(claim, claim.rows, claim.controls, results)]
     else:
-        found = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
+        gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
     verdicts = [
-        gain_verdict(interval, ours.runs, ours.published, claim.margin) for interval, ours in found
+        gain_verdict(interval, ours.runs, ours.published, claim.margin) for interval, ours in gains
     ]
-    place = min(range(len(found)), key=lambda i: found[i][0].estimate)
-    ours, verdict = found[place][1], verdicts[place]
-    if len(found) > 1:
+    place = min(range(len(gains)), key=lambda i: gains[i][0].estimate)
+    ours, verdict = gains[place][1], verdicts[place]
+    if len(gains) > 1:
         words = [verdict.partition(",")[0] for verdict in verdicts]
         leads = f"{words.count('yes')} of {len(words)}"
         ours = dataclasses.replace(ours, over=claim.controls[place], leads=leads)
@@ -242,8 +243,10 @@ def _gain(
             (_published(claim, row, claim.metric), _published(claim, control, of_control[1]))
             for row, control in zip(rows, controls, strict=True)
         ]
-        known = [sign * (a.mean - b.mean) for a, b in figures if a is not None and b is not None]
-        published = round(float(np.mean(known)), 5) if len(known) == len(rows) else None
+        differences = [
+            sign * (a.mean - b.mean) for a, b in figures if a is not None and b is not None
+        ]
+        published = round(float(np.mean(differences)), 5) if len(differences) == len(rows) else None
     return interval, Ours(*_rounded(interval), runs, _span(gains.index), published)
 
 
@@ -276,11 +279,11 @@ def _with_instances(
 def _unpaired(gain: float, mine: tuple[float, int], theirs: tuple[float, int]) -> Interval:
     """Returns Welch's interval of the difference of two means, from deviations and runs."""
     parts = [(deviation**2 / runs, runs - 1) for deviation, runs in (mine, theirs)]
-    total = sum(part for part, _ in parts)
+    total = sum(variance for variance, _ in parts)
     if min(freedom for _, freedom in parts) < 1 or not total > 0:
         bound = 0.0 if total == 0 else math.nan
         return Interval(gain, gain - bound, gain + bound)
-    freedom = total**2 / sum(part**2 / count for part, count in parts)
+    freedom = total**2 / sum(variance**2 / count for variance, count in parts)
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(total)
     return Interval(gain, gain - half, gain + half)
 

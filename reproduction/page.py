@@ -39,6 +39,13 @@ PAPERS = {
 # The words of a published value, in the order of the summary's columns.
 STATUSES = (YES, f"{NO}, above", f"{NO}, below", UNCLEAR, PRIVATE_DATA, ABSENT_DATA)
 OTHER = "not run"
+# The data of a claim, as tables name it.
+SOURCES = {
+    "the authors' data": "authors",
+    "the paper's recipe": "recipe",
+    "a recipe of ours": "ours",
+    "a stand-in": "stand-in",
+}
 # What made each file: by suite, and of all others.
 RUNS, STUDIES = "runs.json", "studies.csv"
 Rows = list[dict[str, str]]
@@ -91,9 +98,12 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
-        what = f"{claim.claim} ({claim.where})"
-        table.append([claim.verdict, what, published, ours, claim.source])
-    return aligned(table, "md", "")
+        text = f"{claim.claim} ({claim.where})"
+        table.append(
+            [claim.verdict, text, published, ours, SOURCES.get(claim.source, claim.source)]
+        )
+    kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
+    return aligned([[line[i] for i in kept] for line in table], "md", "")
 
 
 def at_a_glance(rows: Iterable[Claim]) -> list[str]:
@@ -167,23 +177,26 @@ def _paper_page(
 ) -> str:
     lines = [f"# Results: {title}", ""]
     mine = [claim for claim in rows if claim.paper == title]
-    own = [claim for claim in mine if claim.own]
+    choices = [claim for claim in mine if claim.choice]
     published = [(suite, _published(table)) for suite, table in tables]
     published = [(suite, table) for suite, table in published if table]
     if mine:
         lines += [
-            "This page has every claim of the paper, our own choices, and the paper's tables.",
-            "[Results](../../RESULTS.md) explains the verdicts.",
+            "This page has further claims of the paper, our own choices, and the paper's tables.",
+            "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             "",
-            *["## Claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.own),
+            *["## Further claims of the paper", ""],
+            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
             *["", "## Choices of ours", ""],
-            *table_of(claim for claim in own if claim.suite),
+            *table_of(claim for claim in choices if claim.suite),
             *["", "## Conditions and readings", ""],
+            "These are the conditions of the main claims and of what runs cannot decide. The notes",
+            "of all claims are in `reproduction/claims.toml`.",
+            "",
         ]
         notes: dict[str, list[Claim]] = {}
         for claim in mine:
-            if claim.note:
+            if claim.note and (claim.headline or claim.verdict == claims.READING):
                 notes.setdefault(claim.note, []).append(claim)
         for note, about in notes.items():
             first = f"**{about[0].claim}** ({about[0].where})"
@@ -213,8 +226,8 @@ def _section(suite: Suite, rows: Rows) -> list[str]:
     """Returns a paper's own table, of the values that we have too."""
     plain = [{**row, "gain": ""} for row in rows]
     shown = rows_shown(suite, plain)
-    kept = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
-    table = [[line[i] for i in kept] for line in shown]
+    columns = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
+    table = [[line[i] for i in columns] for line in shown]
     return [f"## {suite.title}", "", f"`{suite.command}`", "", *aligned(table, "md", "")]
 
 
@@ -231,6 +244,11 @@ def method_page(text: str, title: str) -> str:
     """Returns a page of docs/methods/ with the main claims of its paper."""
     rows = [claim for claim in claims.read() if claim.paper == title and claim.headline]
     return _PLACE.sub(lambda _: "\n".join(table_of(rows)) + "\n", text)
+
+
+def landing(text: str) -> str:
+    """Returns README.md with how many of the main claims hold."""
+    return _PLACE.sub(lambda _: "\n".join(answer(claims.read())) + "\n", text)
 
 
 def readme(results: Path) -> str:
@@ -281,6 +299,9 @@ def main(results: Path, target: Path) -> None:
     write_text(results / "README.md", readme(results))
     for name, text in paper_pages(results).items():
         write_text(docs / "results" / name, text)
+    start = target.parent / "README.md"
+    if start.exists():
+        write_text(start, landing(start.read_text(encoding="utf-8")))
     for name, title in PAPERS.items():
         path = docs / "methods" / f"{name}.md"
         if path.exists():

@@ -41,7 +41,7 @@ def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: i
     return np.bincount(instances, signs * reliabilities, shape[0]).astype(np.float64)
 
 
-# Deviation: KOS, several classes. Paper: C - 1 low-rank approximations. Here: C - 1 runs of the
+# Deviation: KOS, several classes. Paper: C - 1 low-rank approximations. Here: As many runs of the
 # messages, as for two classes. Why: One algorithm. Effect: The same thresholds.
 @estimator
 class Kos(Aggregator):

@@ -261,10 +261,10 @@ def class_agreement(votes: ArrayLike) -> list[dict[str, float]]:
     """
     counts = np.asarray(votes, dtype=np.float64)
     size, result = counts.sum(axis=1), []
-    for own in counts.T:
-        met = float((own * (size - 1)).sum())
-        same = float((own * (own - 1)).sum()) / met if met else float("nan")
-        pair = np.stack([own, size - own], axis=1)
+    for of_class in counts.T:
+        met = float((of_class * (size - 1)).sum())
+        same = float((of_class * (of_class - 1)).sum()) / met if met else float("nan")
+        pair = np.stack([of_class, size - of_class], axis=1)
         result.append(agreement_coefficients(pair) | {"percent": same})
     return result
 

@@ -64,13 +64,13 @@ class NeuCrowdModel(TupletModel):
         With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
         otherwise it is formed from embeddings.
         """
-        own, size = embeddings[:, 0], len(self.index.classes)
+        drawn, size = embeddings[:, 0], len(self.index.classes)
         if self.anchor == "none":
-            return own
+            return drawn
         assurance = tf.gather(self.confidence, tuplets[:, 0])
         if self.anchor != "sum":
             reduction = self.anchor.removeprefix("embedding_")
-            anchors = robust_anchors(own, assurance, classes, size, reduction=reduction)
+            anchors = robust_anchors(drawn, assurance, classes, size, reduction=reduction)
             return tf.gather(anchors, classes)
         shape = self.instances.shape[1:]
         examples = tf.reshape(tf.gather(self.instances, tuplets[:, 0]), [-1, shape.num_elements()])
@@ -187,14 +187,14 @@ class NeuCrowdModel(TupletModel):
         losses = self.losses_to(anchors, embeddings, tuplets)
         means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
         centres = tf.gather(means, classes)
-        spread, own = (
+        spread, drawn = (
             tf.reduce_mean(tf.norm(points - centres, axis=1))
             for points in (anchors, embeddings[:, 0])
         )
-        figures = {"anchor_spread": tf.math.divide_no_nan(spread, own)}
+        figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
         if self.sampler is not None:
             scores = self.harder * self.hardness(self.sampler, tuplets, training=False)
-            kept, oracle = (
+            selected, oracle = (
                 tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
                 for by in (scores, losses)
             )
@@ -203,7 +203,7 @@ class NeuCrowdModel(TupletModel):
                 "hardness_correlation": tfp.stats.correlation(
                     scores, losses, sample_axis=0, event_axis=None
                 ),
-                "selected_loss_ratio": tf.math.divide_no_nan(kept, pool),
-                "selected_oracle_share": tf.math.divide_no_nan(kept - pool, oracle - pool),
+                "selected_loss_ratio": tf.math.divide_no_nan(selected, pool),
+                "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
             }
         return figures

@@ -56,12 +56,13 @@ def standardise(
     def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
         return np.asarray((values if weight is None else values * weight).sum(axis=0))
 
-    count = math.prod(features.shape) / width if weights is None else weights.sum()
+    rows = math.prod(features.shape) // width
+    count = rows if weights is None else weights.sum()
     mean = sum(total(values, weight) for values, weight in blocks()) / count
     squares = sum(total(np.square(values - mean), weight) for values, weight in blocks())
     deviation = np.sqrt(squares / count)
     exact = getattr(features, "dtype", None) == np.float64
-    least = len(features) * np.finfo(np.float64).eps if exact else CONSTANT
+    least = rows * np.finfo(np.float64).eps if exact else CONSTANT
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
 
 

@@ -102,14 +102,6 @@ def _reasons(result: Auto) -> dict[str, str]:
     return {row["method"]: row["reason"] for row in rows if row["score"] is None}
 
 
-def test_no_difference_is_told() -> None:
-    features, crowd, _ = _crowd(spam=0)
-    recommended = Auto(FAST).fit(features, crowd).recommendation_
-    assert recommended["method"] == "mv_lr" or recommended["low"] <= 0
-    text = recommended["text"]
-    assert "(mv_lr): unclear." in text or "(mv_lr): no." in text
-
-
 def test_vote_counts_leave_out_what_needs_identities() -> None:
     features, crowd, _ = _crowd(spam=0)
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)

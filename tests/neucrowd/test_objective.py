@@ -110,6 +110,7 @@ def test_the_hardest_of_the_pool_are_selected_after_the_warm_up() -> None:
 def test_the_sampling_network_learns_the_loss_and_leaves_the_embedding_alone() -> None:
     # Its square error has the gradient 2 * mean(predicted - loss) at the bias.
     model, (tuplets, _), _, _ = new()
+    model.compile(optimizer="sgd")
     hardness = tf.constant(np.linspace(0.0, 3.0, len(tuplets)), tf.float32)
     predicted = model.hardness(model.sampler, tuplets, training=False).numpy()
     variables, gradients = model.sampler_step(model.sampler, tuplets, hardness)

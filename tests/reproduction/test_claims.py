@@ -29,7 +29,7 @@ def test_figures_and_verdict_follow_from_the_table(claim: Claim) -> None:
     assert claims.recompute(claim) == claim
     assert bool(claim.suite) == bool(claim.made_by)
     if claim.verdict == claims.READING:  # its evidence stands in the note
-        assert claim.note and claim.own
+        assert claim.note and claim.choice
 
 
 def test_updating_is_idempotent() -> None:
@@ -174,14 +174,16 @@ def test_figures_are_compared_by_their_lines(tmp_path: Path) -> None:
 def test_main_claims_fit_a_page() -> None:
     papers = Counter(claim.paper for claim in CLAIMS if claim.headline)
     assert set(papers) == set(list(page.PAPERS.values())[:5]) and max(papers.values()) <= 8
-    assert not any(claim.headline and claim.own for claim in CLAIMS)
-    words = {claim.verdict.partition(",")[0] for claim in CLAIMS if not claim.own}
+    assert not any(claim.headline and claim.choice for claim in CLAIMS)
+    words = {claim.verdict.partition(",")[0] for claim in CLAIMS if not claim.choice}
     absent = {"private data", "data not available", "not measured"}
     assert words <= {"yes", "no", "unclear"} | absent
 
 
 def test_pages_are_current(repository: Path) -> None:
     assert (repository / "RESULTS.md").read_text(encoding="utf-8") == page.page(claims.RESULTS)
+    start = (repository / "README.md").read_text(encoding="utf-8")
+    assert page.landing(start) == start and "of 6 main claims" in start
     for name, text in page.paper_pages(claims.RESULTS).items():
         assert (repository / "docs" / "results" / name).read_text(encoding="utf-8") == text
 

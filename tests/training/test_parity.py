@@ -76,8 +76,7 @@ OPTIMIZERS: dict[str, Any] = {
     ),
     "sgd, scaled": lambda: opt.SGD(0.1, loss_scale_factor=128.0),
     "sgd, global norm": lambda: opt.SGD(0.1, global_clipnorm=0.1, weight_decay=0.1),
-    "adam, average": lambda: opt.Adam(0.01, clipvalue=0.01, **EMA),
-    "average overwrites": lambda: opt.Adam(0.01, ema_overwrite_frequency=2, **EMA),
+    "average overwrites": lambda: opt.Adam(0.01, clipvalue=0.01, ema_overwrite_frequency=2, **EMA),
     "scaled automatically": lambda: opt.LossScaleOptimizer(
         opt.SGD(0.1, **EMA), dynamic_growth_steps=2
     ),
@@ -105,8 +104,14 @@ def test_every_optimizer_of_keras_is_in_the_table() -> None:
     assert public - {opt.Optimizer, opt.OptimizerMap} == kinds
 
 
+# A kind of each: of momenta and accumulation, of averages, of scaling, of copies of the weights.
+OFTEN = ("sgd, clipped, accumulated", "adam, average", "scaled automatically", "schedule free")
+
+
 @pytest.mark.ci
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in OFTEN else pytest.mark.slow) for n in OPTIMIZERS]
+)
 def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: pathlib.Path) -> None:
     """To 1e-5 the weights of Keras' fit; again, and after a kill, to the same bytes."""
     theirs = network(keras.Sequential, OPTIMIZERS[name]())

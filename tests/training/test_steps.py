@@ -13,6 +13,7 @@ import tensorflow as tf
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.run import Run
+from tests.processes import python
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +61,37 @@ def test_only_the_first_worker_writes(tmp_path: pathlib.Path) -> None:
     assert (run.workers, run.first_worker) == (2, False)
     run.cached("made", lambda: {"x": np.ones(1)})
     assert not list(tmp_path.iterdir())
+
+
+REPLICAS = """
+import numpy as np, tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from keras.optimizers import SGD
+from neucrowd_tf import RLL, CrowdLayer, NeuCrowd, Run
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+rng = np.random.default_rng(0)
+x = rng.normal(size=(30, 4))
+y = (x[:, 0] > 0).astype(int)
+a = np.where(rng.random((30, 3)) < 0.8, y[:, None], 1 - y[:, None])
+units, clipped = {"hidden_units": (6,), "dropout": 0.0}, SGD(0.1, clipnorm=0.05)
+tuplets = {"encoder": units, "epochs": 2, "steps_per_epoch": 3, "optimizer": "sgd"}
+for kind, options in (
+    (NeuCrowd, {**tuplets, "batch_size": 1, "learning_rate": 0.1, "sampler_warmup": 1}),
+    (CrowdLayer, {"base": units, "epochs": 2, "batch_size": 7, "optimizer": clipped}),
+    (RLL, {**tuplets, "batch_size": 3, "learning_rate": 0.1}),
+):
+    one = kind(**options).fit(x, a)
+    two = kind(**options).fit(x, a, run=Run(strategy=strategy))
+    np.testing.assert_allclose(two.predict_proba(x), one.predict_proba(x), atol=1e-5)
+    for name, values in one.history_.items():
+        np.testing.assert_allclose(two.history_[name], values, atol=1e-4, err_msg=name)
+print("replicas work")
+"""
+
+
+@pytest.mark.slow
+def test_replicas_train_on_the_batches_of_one_device(repository: pathlib.Path) -> None:
+    """Sizes that do not divide by two; of batches of one, a replica has no rows."""
+    done = python(repository, "-c", REPLICAS, timeout=900)
+    assert "replicas work" in done.stdout, done.stderr[-2000:]

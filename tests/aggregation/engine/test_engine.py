@@ -499,29 +499,6 @@ def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None
         assert whole == parts
 
 
-@pytest.mark.parametrize(
-    ("text", "flags", "check"),
-    [
-        ("task,worker,label\n1,a,x\n2,b,X\n", [], "similar_names"),
-        ("task,worker,label\n1,a,x|y\n2,b,x\n", [], "multi_label"),
-        ("task,worker,label\n1,a,x\n2,b,y\n", ["--classes=x,z"], "unknown_class"),
-        ("task,worker,label\n1,a,x\n1,a,y\n", ["--duplicates=error"], "duplicate_pair"),
-        ("id,who,what\n1,a,x\n2,b,y\n", [], "missing_role"),
-    ],
-)
-def test_a_file_is_rejected_by_parts_as_in_memory(
-    text: str, flags: list[str], check: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    assert main([f"--annotations={path}", *flags]) == 2
-    in_memory = capsys.readouterr().err
-    assert main([f"--annotations={path}", *flags, "--engine=local", f"--output={tmp_path}/o"]) == 2
-    by_parts = capsys.readouterr().err
-    assert check in by_parts
-    assert check in in_memory
-
-
 def test_rows_that_are_left_out_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
