@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.aggregation import simulate
+from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.aggregate import main
@@ -43,7 +43,7 @@ IN_MEMORY: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(scope="module")
 def crowd() -> Annotations:
-    return simulate(0, tasks=600, annotators=20, classes=3, labels_each=4)[0]
+    return simulated(600, 2, 20, classes=3)[2]
 
 
 def parquet(crowd: Annotations, path: Path, **columns: Any) -> Path:
