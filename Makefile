@@ -14,7 +14,7 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest torture peers lint types docs results pages setup clean
+.PHONY: run test test-ci smoke test-all test-lowest peers lint types docs results pages setup clean
 
 setup: $(STAMP)
 
@@ -59,10 +59,6 @@ $(LOWEST)/.installed: requirements-lowest.lock setup.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
-
-# Malformed inputs and broken runs, counted: minutes; a sample is among the tests.
-torture: $(STAMP)
-	$(BIN)/python -m tests.torture --workers=$(JOBS)
 
 # What other packages compute from the same input; those that are not installed are named.
 peers: $(STAMP)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +35,6 @@ class Clock:
         self.ended = time.perf_counter()
         self.seconds = self.ended - self.began
         self.cpu_seconds = time.process_time() - self._cpu_began
-
-
-@contextlib.contextmanager
-def timed_calls(owner: Any, name: str) -> Iterator[list[Clock]]:
-    """Yields the clocks of all calls of a function of a module or a class, which it measures."""
-    function, clocks = getattr(owner, name), []
-
-    def timed(*arguments: Any, **options: Any) -> Any:
-        with Clock() as clock:
-            clocks.append(clock)
-            return function(*arguments, **options)
-
-    setattr(owner, name, timed)
-    try:
-        yield clocks
-    finally:
-        setattr(owner, name, function)
 
 
 def memory_mb() -> float:
@@ -93,37 +76,15 @@ def simulated(
     return features.astype(np.float32), truth, crowd
 
 
-def prepared(
-    dataset: str, method: str, options: argparse.Namespace, **hparams: Any
-) -> tuple[Any, Any]:
-    """Returns a published dataset and an estimator with its preset, both of the flags' seed."""
-    from neucrowd_tf import registry
-    from neucrowd_tf.harness import plugins
-
-    plugins.register(("data",))
-    model = registry.method(method).make(dataset=dataset, seed=options.seed, **hparams)
-    return registry.dataset(dataset).load(options.data_dir, options.seed), model
-
-
-def accuracy_on_test(model: Any, dataset: Any) -> float:
-    """Returns the accuracy on the test split."""
-    return float(model.score(dataset.test.features, dataset.class_names[dataset.test.labels]))
-
-
-def arguments(
-    description: str | None, commands: Sequence[str] = (), **flags: Any
-) -> argparse.Namespace:
+def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
     """Returns the values of a command's flags, `json` among them.
 
     Args:
         description: the module's docstring, shown by --help.
-        commands: what the first argument may be; it becomes `command`.
         flags: the default of each flag. False makes a switch, None a path without a default.
     """
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
-    if commands:
-        parser.add_argument("command", choices=commands)
     for name, value in {"json": False, **flags}.items():
         if value is False:
             parser.add_argument(f"--{name}", action="store_true")

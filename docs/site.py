@@ -7,6 +7,7 @@ those to other files of the repository become plain text. A notebook is a page w
 from __future__ import annotations
 
 import ast
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -56,6 +57,10 @@ def _uri(path: str) -> str | None:
         return path.replace("results/", "tables/", 1)
     if path.startswith("docs/") and (ROOT / path).is_file() and not path.endswith(".py"):
         return path.removeprefix("docs/")
+    if path.startswith("neucrowd_tf/") and path.endswith(".py"):
+        module = path.removesuffix(".py").replace("/", ".")
+        packages = [name for name in API if module == name or module.startswith(f"{name}.")]
+        return f"reference/api/{max(packages, key=len)}.md" if packages else None
     return None
 
 
@@ -135,14 +140,34 @@ def on_files(files: Any, config: Any) -> Any:
         uri = _uri(path)
         if uri:
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
+        files.append(File.generated(config, name, content=text))
     for name, text in api_pages().items():
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
     return files
 
 
+def notebook_page(path: Path) -> str:
+    """Returns a notebook in Markdown: texts, code, and what it printed and drew."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            if "text" in output:
+                parts.append(f"```text\n{''.join(output['text'])}```")
+            elif "image/png" in output["data"]:
+                image = output["data"]["image/png"]
+                parts.append(f'<img alt="" src="data:image/png;base64,{image}">')
+    return "\n\n".join(parts) + "\n"
+
+
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites links and formulas outside code."""
     uri = page.file.src_uri
+    # A search for a method finds its page first.
+    page.meta.setdefault("search", {"boost": 3 if uri.startswith("methods/") else 1})
     places = {_uri(path): path for path in PROJECT}
     tables = uri.startswith("tables/")
     path = places.get(uri) or (uri.replace("tables/", "results/", 1) if tables else f"docs/{uri}")
@@ -153,7 +178,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
 
 def _link(match: re.Match[str], path: str, uri: str) -> str:
-    image, text, link, anchor = match[1], match[2], match[3], match[4] or ""
+    image, link, anchor = match[1], match[3], match[4] or ""
+    text = LINK.sub(lambda inner: _link(inner, path, uri), match[2])  # an image with a link
     if not link or path.startswith("docs/reference/api/"):
         return match[0]
     target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))

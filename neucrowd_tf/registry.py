@@ -14,7 +14,7 @@ import importlib
 import importlib.resources
 import inspect
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -310,15 +310,6 @@ def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
                 f"--{kind}={name}: {listed.module} does not register it. Run `make pages`."
             )
     return registered(kind)[name]
-
-
-def check_preset(dataset: str | None, *presets: Iterable[str]) -> None:
-    """Raises UsageError for a dataset that none of these presets is for."""
-    names = sorted(set().union(*presets))
-    if dataset is not None and dataset not in names:
-        raise UsageError(
-            f"preset: no presets for {dataset!r}. Datasets with presets: {', '.join(names)}."
-        )
 
 
 def method(name: str, argument: str = "--method") -> Method:

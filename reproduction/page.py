@@ -102,7 +102,8 @@ def table_of(rows: Iterable[Claim]) -> list[str]:
         table.append(
             [claim.verdict, text, published, ours, SOURCES.get(claim.source, claim.source)]
         )
-    return aligned(table, "md", "")
+    kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
+    return aligned([[line[i] for i in kept] for line in table], "md", "")
 
 
 def at_a_glance(rows: Iterable[Claim]) -> list[str]:
@@ -245,6 +246,11 @@ def method_page(text: str, title: str) -> str:
     return _PLACE.sub(lambda _: "\n".join(table_of(rows)) + "\n", text)
 
 
+def landing(text: str) -> str:
+    """Returns README.md with how many of the main claims hold."""
+    return _PLACE.sub(lambda _: "\n".join(answer(claims.read())) + "\n", text)
+
+
 def readme(results: Path) -> str:
     """Returns results/README.md: a line for each table, with the question that it answers."""
     titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
@@ -293,6 +299,9 @@ def main(results: Path, target: Path) -> None:
     write_text(results / "README.md", readme(results))
     for name, text in paper_pages(results).items():
         write_text(docs / "results" / name, text)
+    start = target.parent / "README.md"
+    if start.exists():
+        write_text(start, landing(start.read_text(encoding="utf-8")))
     for name, title in PAPERS.items():
         path = docs / "methods" / f"{name}.md"
         if path.exists():

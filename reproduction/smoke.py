@@ -19,7 +19,6 @@ TINY: dict[str, Any] = {
     "rounds": 1,
     "passes": 1,
     "pretrain_epochs": 1,
-    "generator": {"name": "crowding", "epochs": 1},
     "game_pretrain_epochs": 1,
     "crowding_epochs": 1,
     "gan_epochs": 1,

@@ -22,7 +22,7 @@ LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
         *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_common"),
-        *("harness/test_machines", "torture/test_torture", "test_frames", "harness/test_runner"),
+        *("harness/test_machines", "harness/test_runner"),
         *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd/test_model"),
     )
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,8 @@ from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.commands.aggregate import annotators_csv, main
 from neucrowd_tf.io.labels import read_annotations
-from tests.io.importers.exports import EXPORTS, IDS, label_studio
+from tests.io.importers.exports import label_studio
 
-Writer = Callable[[Path], Path]
-JSON = '{"a": {"u": "x", "v": "x"}, "b": {"u": "y", "v": "x", "w": "y"}}'
 CSV = "task,worker,label\n" + "".join(
     f"{task},{worker},{label}\n"
     for task, row in {"a": "xxy", "b": "yyy", "c": "xyx", "007": "yy-"}.items()
@@ -132,17 +129,6 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no human annotator has 30 items" in note
 
 
-@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
-def test_takes_exports(write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, annotators = write(tmp_path), tmp_path / "annotators.csv"
-    assert main([f"--annotations={path}", f"--annotators={annotators}"]) == 0
-    captured = capsys.readouterr()
-    labels = pd.read_csv(io.StringIO(captured.out))["label"].tolist()
-    assert labels[0] == labels[2] and labels[1] == labels[3] and labels[0] != labels[1]
-    assert "12 labels of 4 items" in captured.err
-    assert len(pd.read_csv(annotators)) == 3
-
-
 def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
     gold.write_text("task,label\na,y\n")
@@ -157,14 +143,6 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     }.items():
         gold.write_text(content)
         assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
-
-
-@pytest.mark.parametrize("text", ["id\tAnswer\na\ty\n", "Label,Task\r\ny,a\r\n"])
-def test_gold_is_written_as_truth_may_be(labels_csv: Path, tmp_path: Path, text: str) -> None:
-    gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
-    gold.write_text(text)
-    assert main([f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"]) == 0
-    assert pd.read_csv(output)["probability"][0] == 1
 
 
 def _error(flags: list[str]) -> str:
@@ -267,18 +245,3 @@ def test_ties_of_votes_alone_are_marked(tmp_path: Path, capsys: pytest.CaptureFi
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[4] for row in rows] == ["2", "3", "1", "1"]
     assert float(rows[0][2]) <= 1 / 2 and float(rows[1][2]) <= 1 / 3
-
-
-def test_ties_of_a_real_crowd_are_coin_flips(data_dir: Path) -> None:
-    """RTE has 65 ties by majority vote, of which the drawn label is right in 33."""
-    folder = data_dir / "truth_inference" / "rte"
-    labels, truth = pd.read_csv(folder / "label.csv"), pd.read_csv(folder / "truth.csv")
-    crowd = Annotations.from_arrays(*(labels[name].tolist() for name in labels))
-    result = infer(crowd, "majority_vote")
-    tied = result.certainty.num_tied > 1
-    assert tied.sum() == 65
-    assert result.probas[tied].max(axis=1) == pytest.approx(np.full(65, 0.5))
-    assert (result.probas.argmax(axis=1) == result.labels).all()
-    known = truth.set_index(truth.columns[0])[truth.columns[1]]
-    right = crowd.class_names[result.labels] == known[crowd.instance_names].to_numpy()
-    assert right[tied].mean() == pytest.approx(33 / 65)

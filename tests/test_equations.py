@@ -37,31 +37,3 @@ def test_every_equation_of_the_papers_is_in_the_papers_example(equations: Module
 def test_the_page_is_what_the_docstrings_say(equations: ModuleType) -> None:
     text = (ROOT / "docs" / "reference" / "equations.md").read_text(encoding="utf-8")
     assert equations.page(text) == text, "run python docs/equations.py"
-
-
-def test_the_formula_stands_before_what_uses_it(equations: ModuleType) -> None:
-    first = {" ".join(key): places[0][1] for key, places in equations.index().items()}
-    assert first["CrowdInG eq. 5"] == "counterfactual_risk"
-    assert first["NeuCrowd definition 3"] == "safe_examples"
-    assert first["DASC eq. 4"] == "fractions"
-    assert first["ICED algorithm 1"] == "ICED._fit"
-
-
-def test_references_are_read(equations: ModuleType) -> None:
-    text = """Does.
-
-    References:
-        DASC, eqs. 8 to 10 and algorithm 1; ICED, definition 2 and equation (2.4).
-        Kipf and Welling (2017), eq. 2. RLL, section III-A.
-
-    eq. 7 of DASC is not a reference.
-    """
-    assert equations.references(text) == {
-        ("DASC", "eq. 8"),
-        ("DASC", "eq. 9"),
-        ("DASC", "eq. 10"),
-        ("DASC", "algorithm 1"),
-        ("ICED", "definition 2"),
-        ("ICED", "eq. 2.4"),
-        ("RLL", "section III-A"),
-    }

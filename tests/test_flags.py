@@ -13,7 +13,7 @@ from neucrowd_tf import flags
 from neucrowd_tf.commands import aggregate, convert, predict, relabel, report
 from neucrowd_tf.declare import declared
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.flags import NAMES, Options, check, parse
+from neucrowd_tf.harness.flags import NAMES, Options, parse
 from neucrowd_tf.io.schema import TableOptions
 
 COMMANDS = (aggregate, convert, predict, relabel, report)
@@ -61,15 +61,6 @@ def test_values(tmp_path: Path) -> None:
     assert (options.threads, options.jobs) == (1, 1)
     assert options.layout == {"label_column": ("Answer.*",), "separator": "\t"}
     assert pickle.loads(pickle.dumps(options)) == options
-
-
-def test_flags_for_single_hyper_parameters(tmp_path: Path) -> None:
-    gold = tmp_path / "gold.csv"
-    gold.touch()
-    options = parse([*GIVEN, f"--gold={gold}", "--hparam=n=3"])
-    assert dict(options.hparam) == {"n": 3}
-    assert str(options.gold) == str(gold)
-    assert check(options) == options
 
 
 def test_flagfile(tmp_path: Path) -> None:

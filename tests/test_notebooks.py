@@ -12,7 +12,9 @@ NOTEBOOKS = Path(__file__).resolve().parent.parent / "docs" / "notebooks"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["labels_only", "compare_on_music"])
+@pytest.mark.parametrize(
+    "name", ["labels_only", "people_and_models", "compare_on_your_data", "compare_on_music"]
+)
 def test_notebook(
     name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import relabel
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
@@ -90,27 +89,7 @@ def test_gain_and_information_are_what_a_loop_finds() -> None:
         assert nats[i, r] == pytest.approx(reply)
 
 
-def test_gain_at_the_ends() -> None:
-    belief = random_belief()
-    assert (expected_gain(belief.probas[:, None], belief.errors[None]) >= 0).all()
-    # Whoever never errs makes the consensus certain; a spammer adds nothing, and tells nothing.
-    perfect, spam = np.eye(3), np.full((3, 3), 1 / 3)
-    np.testing.assert_allclose(expected_gain(belief.probas, perfect), 1 - belief.probas.max(axis=1))
-    np.testing.assert_allclose(expected_gain(belief.probas, spam), 0, atol=1e-12)
-    np.testing.assert_allclose(expected_information(belief.probas, spam), 0, atol=1e-12)
-
-
 # ----------------------------------------------------------------- belief
-
-
-def test_belief_keeps_annotators_of_few_labels_near_the_crowd() -> None:
-    truth = np.random.default_rng(2).integers(0, 2, 300)
-    crowd = simulate(truth, from_skills(np.full((60, 2), 0.8)), 2, rates=0.03)
-    belief = believe(crowd)
-    skills = np.einsum("rcc->r", belief.errors) / 2
-    assert np.abs(skills - belief.accuracy).max() < 0.25
-    assert belief.accuracy == pytest.approx(0.8, abs=0.06)
-    np.testing.assert_allclose(belief.errors.sum(axis=2), 1)
 
 
 # ----------------------------------------------------------------- ActiveLab
@@ -194,18 +173,6 @@ def test_nobody_is_asked_twice_or_too_often() -> None:
     assert plan == make_plan(crowd, belief, 60, per_task=2)
     once = make_plan(crowd, belief, 15, most_each=1, per_task=1)
     assert len({r.annotator for r in once}) == 15 == len({r.task for r in once})
-
-
-def test_who_is_asked_knows_the_likely_classes() -> None:
-    # Two experts, each for two of four classes; the task is likely 2 or 3.
-    expert = np.full((2, 4, 4), 0.25)
-    expert[0, :2], expert[1, 2:] = np.eye(4)[:2], np.eye(4)[2:]
-    belief = Belief(np.array([[0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 0.0, 0.0]]), expert, 0.6)
-    crowd = Annotations([0, 1], [2, 2], [2, 1], num_instances=2, num_annotators=3, num_classes=4)
-    belief = Belief(belief.probas, np.concatenate([expert, np.full((1, 4, 4), 0.25)]), 0.6)
-    plan = make_plan(crowd, belief, 2)
-    assert {(r.task, r.annotator) for r in plan} == {(0, 1), (1, 0)}
-    assert [r.gain for r in plan] == [0.5, 0.5]
 
 
 def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
@@ -490,30 +457,3 @@ def test_one_line_and_exit_code_2(
         assert main(flags) == 2
         captured = capsys.readouterr()
         assert message in captured.err and captured.out == ""
-
-
-# ----------------------------------------------------------------- study
-
-
-def test_the_reached_part_by_hand_and_with_a_family_left_out() -> None:
-    values = {"rte": (0.1, 0.05), "snow_rte": (0.1, 0.07), "web": (0.2, 0.2)}
-    rows = [{"crowd": name, "expected": e, "reached": r} for name, (e, r) in values.items()]
-    # .5 and .7 count half as much as 1, being of one family.
-    result = relabel.summary(rows)
-    assert result["mean"] == pytest.approx(0.8)
-    # Said of rte: 1 * .1, off by .05 and .03; of web: .6 * .2, off by .08.
-    assert result["error"] == pytest.approx((0.04 + 0.08) / 2) and result["covered"] == 0
-
-
-def test_one_label_per_item_the_best_first() -> None:
-    worth, items = np.array([5.0, 4.0, 6.0, 1.0]), np.array([0, 0, 1, 2])
-    assert relabel.one_per_item(worth, items).tolist() == [2, 0, 3]
-
-
-@pytest.mark.ci
-def test_the_study_counts_further_labels_once() -> None:
-    crowd = simulated(0, tasks=60, annotators=12, classes=3, each=6)
-    truth = crowd.vote_counts().argmax(axis=1)
-    rows = list(relabel.rises("web", crowd, truth, 2))
-    assert [row["share"] for row in rows] == [0.1, 0.3] and "entropy" in rows[1]
-    assert rows[1]["expected"] >= rows[0]["expected"] > 0

@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -121,41 +118,6 @@ def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Pa
     assert codes == [KILLED] * len(moments) + [0]
     whole, broken = (
         tmp_path / name / "breast_cancer" / "auto" / "seed-0" for name in ("whole", "broken")
-    )
-    assert outcome(whole) == outcome(broken)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["neucrowd", "mv_lr"])
-def test_killed_by_the_clock(repository: Path, tmp_path: Path, method: str) -> None:
-    """The real command, killed after every few tenths of a second, the first of them included."""
-
-    def start(out: str, *more: str) -> subprocess.Popen[bytes]:
-        small = [
-            item
-            for item in flags(tmp_path / out, method, "--export", "--resume", *more)
-            if method == "neucrowd" or "--hparam" not in item
-        ]
-        return subprocess.Popen(
-            [sys.executable, "run_experiment.py", *small], cwd=repository, stdout=subprocess.DEVNULL
-        )
-
-    began = time.monotonic()
-    assert start("whole").wait(timeout=300) == 0
-    lasted = time.monotonic() - began
-    rng = np.random.default_rng(0)
-    killed = 0
-    for share in (0.05, *rng.uniform(0.3, 1.0, size=8)):
-        process = start("broken")
-        try:
-            process.wait(timeout=share * lasted)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            killed += process.wait() == KILLED
-    assert killed >= 3
-    assert start("broken").wait(timeout=300) == 0
-    whole, broken = (
-        tmp_path / name / "breast_cancer" / method / "seed-0" for name in ("whole", "broken")
     )
     assert outcome(whole) == outcome(broken)
 

@@ -159,7 +159,7 @@ def rise(gains: NDArray[np.float64], size: int) -> tuple[float, float, float]:
     """Returns by how much labels raise the accuracy: expected, and an 80% interval.
 
     Gains add up to more than what is reached, because annotators share mistakes. How much more
-    was measured on public crowds (`python -m benchmarks.relabel`).
+    was measured on public crowds (results/relabel.csv; results/studies.csv has the command).
 
     Args:
         gains: of the requests.

@@ -195,26 +195,6 @@ def _weights(
         yield kernel, bias
 
 
-def soft_path(
-    z: NDArray[Any], targets: NDArray[Any], Cs: Sequence[float], least: float = 1e-3
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Yields kernel `[d, C]` and bias `[C]` of logistic regressions on class probabilities.
-
-    There is one for each strength. Each instance is a row of each of its classes, weighted with its
-    probability.
-
-    Args:
-        z: `[N, d]` features, standardised.
-        targets: `[N, C]` class probabilities; those below `least` are left out.
-        Cs: inverse strengths, the strongest regularisation first.
-        least: the smallest probability that counts.
-    """
-    rows, codes = np.nonzero(targets >= least)
-    values = np.asarray(z, dtype=np.float64)[rows]
-    with threadpool_limits(1):
-        yield from _weights(values, codes, targets[rows, codes], targets.shape[1], Cs)
-
-
 def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
     """Returns the mean score of strengths in their order.
 

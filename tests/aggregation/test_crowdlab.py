@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.aggregation import Crowdlab, MajorityVote
+from neucrowd_tf.aggregation import Crowdlab
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 
@@ -51,46 +51,6 @@ def test_agrees_with_cleanlab() -> None:
     )
     np.testing.assert_allclose(result.weights_, [4 / 9, 1 / 6, 1 / 6])
     assert result.model_weight_ == pytest.approx(0.9813067629253163)
-
-
-def test_agrees_with_loops(crowd: Annotations, truth: np.ndarray) -> None:
-    rng = np.random.default_rng(0)
-    model = rng.dirichlet(np.ones(3), 300) + 2.0 * np.eye(3)[truth]
-    model /= model.sum(axis=1, keepdims=True)
-    result = Crowdlab().fit(crowd, probabilities=model)
-    dense = crowd.to_dense()
-    votes = crowd.vote_counts()
-    agreement = []
-    for r in range(crowd.num_annotators):
-        pairs = [
-            dense[i, r] == dense[i, s]
-            for i in range(300)
-            for s in range(crowd.num_annotators)
-            if s != r and dense[i, r] >= 0 and dense[i, s] >= 0
-        ]
-        agreement.append(np.mean(pairs))
-    consensus = [int(np.argmax(votes[i] + model[i] / 2)) for i in range(300)]
-    for _ in range(2):
-        labels = consensus
-        right = np.mean([votes[i, labels[i]] / votes[i].sum() for i in range(300)])
-        guess = np.mean(np.array(labels) != np.bincount(labels).argmax())
-        weights = [max(1 - (1 - share) / guess, 1e-6) for share in agreement]
-        wrong = np.mean(model.argmax(axis=1) != labels)
-        of_model = max(1 - wrong / guess, 1e-6) * np.sqrt(5)
-        means = []
-        for i in range(300):
-            total, whole = of_model * model[i], of_model
-            for r in np.flatnonzero(dense[i] >= 0):
-                row = np.full(3, (1 - right) / 2)
-                row[dense[i, r]] = right
-                total = total + weights[r] * row
-                whole += weights[r]
-            means.append(total / whole)
-        consensus = [int(np.argmax(mean)) for mean in means]
-    np.testing.assert_allclose(result.probas_, means)
-    np.testing.assert_array_equal(result.labels_, labels)
-    vote = (MajorityVote().fit(crowd).labels_ == truth).mean()
-    assert (result.labels_ == truth).mean() > vote + 0.05  # the model is nearly always right
 
 
 def test_probabilities_that_cannot_be_used_are_one_error(crowd: Annotations) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf.aggregation import DawidSkene, MajorityVote
+from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -30,35 +30,6 @@ def _log_posterior(outcome: DawidSkene, crowd: Annotations, smoothing: float) ->
             joint = joint * outcome.errors_[crowd.annotators[row], :, crowd.labels[row]]
         total += np.log(joint.sum())
     return total
-
-
-def _naive_em(
-    crowd: Annotations, iterations: int, smoothing: float, update: bool, one_coin: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """EM as in the paper, with loops over annotations and plain products."""
-    size = crowd.num_classes
-    votes = crowd.vote_counts()
-    probas = votes / votes.sum(axis=1, keepdims=True)
-    for _ in range(iterations):
-        errors = np.full((crowd.num_annotators, size, size), smoothing)
-        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-            for c in range(size):
-                errors[r, c, y] += probas[i, c]
-        if one_coin:
-            for r in range(crowd.num_annotators):
-                right = sum(errors[r, c, c] - smoothing for c in range(size)) + smoothing
-                everything = errors[r].sum() - smoothing * size * (size - 1)
-                p = right / everything
-                errors[r] = (1 - p) / (size - 1)
-                np.fill_diagonal(errors[r], p)
-        else:
-            errors /= errors.sum(axis=2, keepdims=True)
-        priors = probas.mean(axis=0) if update else np.full(size, 1 / size)
-        probas = np.tile(priors, (crowd.num_instances, 1))
-        for i, r, y in zip(crowd.instances, crowd.annotators, crowd.labels, strict=True):
-            probas[i] *= errors[r, :, y]
-        probas /= probas.sum(axis=1, keepdims=True)
-    return probas, priors, errors
 
 
 def test_one_iteration_by_hand() -> None:
@@ -92,36 +63,10 @@ def test_one_coin_by_hand() -> None:
     np.testing.assert_allclose(outcome.probas_[0], [49 / 53, 4 / 53])
 
 
-@pytest.mark.parametrize("one_coin", [False, True])
-@pytest.mark.parametrize("prior", ["update", "uniform"])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_agrees_with_em_by_loops(prior: str, one_coin: bool, make_crowd: Callable) -> None:
-    crowd, _ = make_crowd(1, instances=40, annotators=6)
-    outcome = DawidSkene(prior=prior, one_coin=one_coin, smoothing=0.05, max_iter=7, tol=0).fit(
-        crowd
-    )
-    probas, priors, errors = _naive_em(crowd, 7, 0.05, prior == "update", one_coin)
-    np.testing.assert_allclose(outcome.probas_, probas, atol=1e-9)
-    np.testing.assert_allclose(outcome.priors_, priors, atol=1e-9)
-    np.testing.assert_allclose(outcome.errors_, errors, atol=1e-9)
-
-
 def test_history_is_the_log_posterior(crowd: Annotations) -> None:
     outcome = DawidSkene(smoothing=0.1).fit(crowd)
     assert outcome.converged_
     assert outcome.history_[-1] == pytest.approx(_log_posterior(outcome, crowd, 0.1))
-
-
-def test_beats_majority_vote_and_finds_the_annotators(
-    crowd: Annotations, truth: np.ndarray
-) -> None:
-    outcome = DawidSkene().fit(crowd)
-    majority = MajorityVote().fit(crowd)
-    assert (outcome.labels_ == truth).mean() > (majority.labels_ == truth).mean() + 0.02
-    real = np.array(
-        [(crowd.labels == truth[crowd.instances])[crowd.annotators == r].mean() for r in range(12)]
-    )
-    assert np.corrcoef(real, outcome.skills_)[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("classes", [2, 4])

@@ -4,14 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
-from benchmarks.people_and_models import MODELS, simulated
 from neucrowd_tf.aggregation import families
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 
+ITEMS, PEOPLE, MODELS, RIGHT = 300, 20, 9, 0.8
+SPREAD = 0.1  # people's accuracies are within this of their mean
 NAMES = [f"m{i}" for i in range(MODELS)]
+
+
+def simulated(
+    kind: str, correlation: float, classes: int, each: int, accuracy: float, seed: int
+) -> tuple[Annotations, np.ndarray]:
+    """Returns a crowd, whose models are named m0, m1, ..., and its true labels."""
+    rng = np.random.default_rng([seed, classes, each, int(100 * accuracy), int(10 * correlation)])
+    truth = rng.integers(classes, size=ITEMS)
+
+    def wrong(width: int) -> np.ndarray:
+        return (truth[:, None] + rng.integers(1, classes, (ITEMS, width))) % classes
+
+    def drawn(right: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.where(right, truth[:, None], other)
+
+    skills = np.clip(accuracy + rng.uniform(-SPREAD, SPREAD, PEOPLE), 0, 0.99)
+    people = drawn(rng.random((ITEMS, PEOPLE)) < skills, wrong(PEOPLE))
+    chosen = np.argsort(rng.random((ITEMS, PEOPLE)), axis=1)[:, each:]
+    np.put_along_axis(people, chosen, -1, axis=1)
+    shared = rng.random((ITEMS, MODELS)) < np.sqrt(correlation)
+    if kind == "difficulty":
+        noise = rng.standard_normal((ITEMS, MODELS)) * np.sqrt(1 - correlation)
+        hard = np.sqrt(correlation) * rng.standard_normal((ITEMS, 1)) + noise
+        models = drawn(hard < ndtri(RIGHT), np.where(shared, wrong(1), wrong(MODELS)))
+    else:
+        sources = 3 if kind == "families" else 1
+        source = drawn(rng.random((ITEMS, sources)) < RIGHT, wrong(sources))
+        own = drawn(rng.random((ITEMS, MODELS)) < RIGHT, wrong(MODELS))
+        models = np.where(shared, source[:, np.arange(MODELS) * sources // MODELS], own)
+    names = [f"p{i}" for i in range(PEOPLE)] + [f"m{i}" for i in range(MODELS)]
+    dense = np.concatenate([people, models], axis=1)
+    return Annotations.from_dense(dense, num_classes=classes, annotator_names=names), truth
 
 
 def members(crowd: Annotations) -> np.ndarray:

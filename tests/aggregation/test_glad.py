@@ -26,19 +26,6 @@ def _naive_joint(crowd: Annotations, theta: np.ndarray, priors: np.ndarray) -> n
     return joint
 
 
-def test_posterior_by_hand() -> None:
-    # Three classes, one instance with b = 0; abilities log 2 (right 2/3, each error 1/6), log 4
-    # (4/5, 1/10) and 0 (1/2, 1/4). Labels 0, 1, 0, prior uniform: class 0: 2/3 * 1/10 * 1/2 = 1/30;
-    # class 1: 1/6 * 4/5 * 1/4 = 1/30; class 2: 1/6 * 1/10 * 1/4 = 1/240. Posterior 8/17, 8/17,
-    # 1/17; evidence (17/240) / 3.
-    crowd = Annotations([0, 0, 0], [0, 1, 2], [0, 1, 0], num_classes=3)
-    theta = np.array([np.log(2), np.log(4), 0.0, 0.0])
-    probas, objective = _Model(crowd).posterior(theta, np.full(3, 1 / 3))
-    np.testing.assert_allclose(probas, [[8 / 17, 8 / 17, 1 / 17]])
-    prior = -0.5 * np.sum((theta - 1.0) ** 2)
-    assert objective == pytest.approx(np.log(17 / 720) + prior)
-
-
 def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(1, instances=30, annotators=6)
     theta = np.random.default_rng(0).normal(0.5, 0.8, 36)
@@ -58,15 +45,6 @@ def test_posterior_and_expectation_agree_with_loops(make_crowd: Callable) -> Non
         expected += weights[i, y] * np.log(right) + (1 - weights[i, y]) * np.log(1 - right)
     value, _ = model.expected(theta, weights.reshape(-1)[model.cells])
     assert -value == pytest.approx(expected + normal)
-
-
-def test_priors_of_the_parameters_are_standard_normal_around_one() -> None:
-    # The objective has the log likelihood of one label too: log(1/2) for ability 0.
-    model, theta = _Model(Annotations([0], [0], [1], num_classes=2)), np.array([0.0, 0.3])
-    expected = -0.5 * 1.0**2 - 0.5 * 0.7**2
-    assert model.posterior(theta, np.array([0.5, 0.5]))[1] == pytest.approx(expected + np.log(0.5))
-    # Without a label that speaks for it, a parameter's gradient is its prior's.
-    np.testing.assert_allclose(model.expected(theta, np.array([0.5]))[1], [-1.0, -0.7])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

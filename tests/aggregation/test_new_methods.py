@@ -14,7 +14,6 @@ from neucrowd_tf.aggregation import (
     BWA,
     EBCC,
     IBCC,
-    Aggregator,
     DawidSkene,
     GoldMajorityVote,
     IterativeWeightedMajorityVote,
@@ -185,40 +184,6 @@ def test_mace_agrees_with_crowd_kit(make_crowd: Callable) -> None:
     assert (ours.labels_ == labels[theirs.to_numpy()]).mean() > 0.98
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [(Wawa(), crowdkit.Wawa()), (ZeroBasedSkill(max_iter=8), crowdkit.ZeroBasedSkill(n_iter=8))],
-    ids=["wawa", "zbs"],
-)
-def test_weighted_votes_agree_with_crowd_kit(
-    ours: Aggregator, theirs: object, make_crowd: Callable
-) -> None:
-    crowd, _ = make_crowd(3, instances=150, annotators=15, labels_each=5, skill=0.8)
-    frame = crowd.to_frame()
-    # Ties of the first vote are broken otherwise there, so that an odd number of two classes votes.
-    two = frame[frame.label < 2]
-    odd = two.groupby("task").filter(lambda rows: len(rows) % 2 == 1)
-    crowd = Annotations.from_frame(odd)
-    skills = theirs.fit(odd).skills_  # type: ignore[attr-defined]
-    expected = crowdkit.MajorityVote().fit(odd, skills=skills).probas_
-    result = ours.fit(crowd)
-    np.testing.assert_allclose(result.skills_, skills.loc[crowd.annotator_names], atol=1e-9)
-    np.testing.assert_allclose(
-        result.probas_, expected.loc[crowd.instance_names, crowd.class_names], atol=1e-9
-    )
-
-
-def test_gold_majority_vote_agrees_with_crowd_kit(crowd: Annotations, truth: np.ndarray) -> None:
-    frame = crowd.to_frame()
-    gold = pd.Series(truth[:150], index=range(150))
-    skills = crowdkit.GoldMajorityVote().fit(frame, gold).skills_
-    expected = crowdkit.MajorityVote().fit(frame, skills=skills).probas_
-    result = GoldMajorityVote().fit(crowd, dict(gold.items()))
-    np.testing.assert_allclose(
-        result.probas_[150:], expected.loc[range(150, 300), crowd.class_names], atol=1e-9
-    )
-
-
 def test_kos_and_mmsr_agree_with_crowd_kit(make_crowd: Callable) -> None:
     crowd, _ = make_crowd(4, instances=200, annotators=15, classes=2, labels_each=7)
     frame = crowd.to_frame()
@@ -251,12 +216,6 @@ def test_mmsr_is_not_moved_by_adversaries() -> None:
     result = Mmsr().fit(np.hstack([good, bad]))
     assert (result.labels_ == truth).mean() > 0.95
     assert (result.weights_[12:] < 0).all()
-
-
-def test_fast_dawid_skene_needs_fewer_iterations(crowd: Annotations, truth: np.ndarray) -> None:
-    soft, hard = DawidSkene().fit(crowd), DawidSkene(hard=True).fit(crowd)
-    assert hard.n_iter_ < soft.n_iter_
-    assert (hard.labels_ == soft.labels_).mean() > 0.95
 
 
 def test_fast_dawid_skene_by_hand() -> None:

@@ -43,15 +43,6 @@ def test_mislabelling_is_truncated_normal() -> None:
     assert stats.kstest(rates, reference.cdf).pvalue > 0.01
 
 
-def test_mean_rate_keeps_the_order_of_annotators() -> None:
-    drawn, moved = (
-        1 - simulation.mislabelling_annotators(7, 2, 0, mean_rate=mean)[:, 0, 0]
-        for mean in (None, 0.171)
-    )
-    assert moved.mean() == pytest.approx(0.171, abs=1e-6)
-    assert (np.argsort(drawn) == np.argsort(moved)).all()
-
-
 def test_dependence_by_quadrature() -> None:
     """Each annotator's rate stays; two err together as a bivariate normal says."""
     rate, rho, size = 0.2, 0.5, 40_000
@@ -67,18 +58,6 @@ def test_dependence_by_quadrature() -> None:
     assert simulation.simulate(truth, matrices, 0, dependence=0.0) == independent
     with pytest.raises(DataError, match="dependence: expected 0 to less than 1"):
         simulation.simulate(truth, matrices, 0, dependence=1.0)
-
-
-def test_class_skill_is_uniform() -> None:
-    skill = np.einsum("rcc->rc", simulation.class_skill_annotators(2000, 2, 0)).ravel()
-    assert stats.kstest(skill, stats.uniform(0.4, 0.5).cdf).pvalue > 0.01
-
-
-def test_confusion_annotators_centre() -> None:
-    matrices = simulation.confusion_annotators(4000, 4, 0, accuracy=0.7)
-    assert np.allclose(matrices.mean(axis=0), np.full((4, 4), 0.1) + 0.6 * np.eye(4), atol=0.01)
-    # Var of a Dirichlet component: m (1 - m) / (mass + 1)
-    assert np.var(matrices[:, 0, 0]) == pytest.approx(0.7 * 0.3 / 11, rel=0.1)
 
 
 def test_spammers_and_adversaries() -> None:
@@ -130,17 +109,6 @@ def test_simulate_is_seeded_and_sparse() -> None:
     assert named.class_names.tolist() == ["no", "yes"]
 
 
-def test_draws_of_one_seed_are_unrelated() -> None:
-    """Who labels and what is answered come from different streams: skill does not depend on how
-    often one labels.
-    """
-    matrices = simulation.from_skills(np.full((200, 2), 0.7))
-    truth = np.zeros(300, dtype=int)
-    crowd = simulation.simulate(truth, matrices, 0, rates=np.linspace(0.1, 1, 200))
-    accuracy, labels = statistics.annotator_accuracy(crowd, truth)
-    assert abs(stats.spearmanr(accuracy, labels).statistic) < 0.2
-
-
 @pytest.mark.parametrize("at_least_one", [True, False])
 def test_remove_annotations(at_least_one: bool) -> None:
     generator = np.random.default_rng(0)
@@ -163,16 +131,6 @@ def test_remove_annotations(at_least_one: bool) -> None:
     assert remaining[1.0] == whole
     other = simulation.remove_annotations(whole, 0.4, 6, at_least_one)
     assert not np.array_equal(other.vote_counts(), remaining[0.4].vote_counts())
-
-
-def test_remove_annotations_is_fair() -> None:
-    """With one label an instance kept at least, either of two labels is as likely to be the one:
-    4,000 instances, five sd.
-    """
-    dense = np.tile([0, 1], (4000, 1))
-    left = simulation.remove_annotations(Annotations.from_dense(dense), 0.5, 0)
-    share = left.labels.mean()
-    assert left.num_annotations == 4000 and abs(share - 0.5) < 5 * 0.5 / np.sqrt(4000)
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.io.files.json import jsonable
-
-# Fleiss (1971) as Wikipedia works it out: ten subjects, fourteen raters, five classes; kappa =
-# .210.
-FLEISS = [
-    [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-    [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
-]  # fmt: skip
 
 # Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
 KRIPPENDORFF = """
@@ -28,10 +18,6 @@ KRIPPENDORFF = """
 . 3 3 3 2 3 4 2 2 5 1 .
 1 2 3 3 2 4 4 1 2 5 1 .
 """
-
-votes = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=8).map(
-    np.array
-)
 
 
 def krippendorff_example() -> Annotations:
@@ -42,71 +28,8 @@ def krippendorff_example() -> Annotations:
     return Annotations.from_dense(np.array(rows).T, num_classes=5)
 
 
-def test_fleiss_kappa_of_the_textbook() -> None:
-    assert statistics.fleiss_kappa(np.array(FLEISS)) == pytest.approx(0.2099, abs=5e-5)
-
-
-def test_fleiss_kappa_by_hand() -> None:
-    """Votes (2,0), (1,1): P = (1 + 0) / 2; p = (3/4, 1/4), so P_e = 10/16; kappa = (1/2 - 5/8) /
-    (3/8) = -1/3.
-    """
-    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1]])) == pytest.approx(-1 / 3)
-    # A third instance with a single vote counts only for the shares, (2 + 1 + 0) / 6 of class 0:
-    # P_e = 1/2, kappa = 0.
-    assert statistics.fleiss_kappa(np.array([[2, 0], [1, 1], [0, 1]])) == pytest.approx(0)
-
-
-def naive_kappa(counts: np.ndarray) -> float:
-    rated = [row for row in counts.tolist() if sum(row) >= 2]
-    agreement = []
-    shares = np.mean([np.array(row) / sum(row) for row in counts.tolist() if sum(row)], axis=0)
-    for row in rated:
-        given_labels = [c for c, n in enumerate(row) for _ in range(n)]
-        pairs = list(itertools.permutations(given_labels, 2))
-        agreement.append(sum(a == b for a, b in pairs) / len(pairs))
-    chance = (shares**2).sum()
-    return (np.mean(agreement) - chance) / (1 - chance)
-
-
 def alpha_of(counts: np.ndarray) -> float:
     return statistics.agreement_coefficients(counts)["krippendorff"]
-
-
-def naive_alpha(counts: np.ndarray) -> float:
-    """Through the coincidence matrix, pair by pair."""
-    classes = counts.shape[1]
-    coincidences = np.zeros((classes, classes))
-    for row in counts.tolist():
-        labels = [c for c, n in enumerate(row) for _ in range(n)]
-        for a, b in itertools.permutations(labels, 2):
-            coincidences[a, b] += 1 / (len(labels) - 1)
-    totals = coincidences.sum(axis=1)
-    n = totals.sum()
-    observed = sum(coincidences[a, b] for a in range(classes) for b in range(classes) if a != b)
-    expected = sum(
-        totals[a] * totals[b] for a in range(classes) for b in range(classes) if a != b
-    ) / (n - 1)
-    return 1 - observed / expected
-
-
-@settings(max_examples=60, deadline=None)
-@given(votes)
-def test_agreement_is_that_of_naive_loops(counts: np.ndarray) -> None:
-    rated = counts[counts.sum(axis=1) >= 2]
-    kappa, alpha = statistics.fleiss_kappa(counts), alpha_of(counts)
-    assert np.isnan(alpha) == ((rated.sum(axis=0) > 0).sum() < 2)
-    assert np.isnan(kappa) == (not len(rated) or (counts.sum(axis=0) > 0).sum() < 2)
-    if np.isnan(alpha) or np.isnan(kappa):
-        return
-    assert kappa == pytest.approx(naive_kappa(counts))
-    assert alpha == pytest.approx(naive_alpha(counts))
-    order = np.random.default_rng(0).permutation(counts.shape[1])
-    assert statistics.fleiss_kappa(counts[:, order]) == pytest.approx(kappa)
-    assert max(kappa, alpha) <= 1 + 1e-12
-
-
-def test_krippendorff_alpha_of_the_textbook() -> None:
-    assert alpha_of(krippendorff_example().vote_counts()) == pytest.approx(0.743, abs=5e-4)
 
 
 def test_perfect_and_undefined_agreement() -> None:
@@ -148,20 +71,6 @@ def test_annotator_accuracy_by_hand() -> None:
     assert confusion.tolist() == [[[1, 0], [1, 0]], [[0, 0], [0, 1]], [[0, 0], [0, 0]]]
     many = Annotations([0], [0], [0], num_annotators=10**6, num_classes=1000)  # not [R, C, C]
     assert statistics.annotator_accuracy(many, [0])[1].sum() == 1
-
-
-def test_accuracy_is_that_of_a_loop() -> None:
-    generator = np.random.default_rng(0)
-    dense = generator.integers(-1, 4, size=(40, 7))
-    truth = generator.integers(-1, 4, size=40)
-    crowd = Annotations.from_dense(dense, num_classes=4)
-    accuracy, labels = statistics.annotator_accuracy(crowd, truth)
-    confusion = statistics.annotator_confusion(crowd, truth)
-    for r in range(7):
-        scored = [(truth[i], dense[i, r]) for i in range(40) if truth[i] >= 0 and dense[i, r] >= 0]
-        assert labels[r] == len(scored)
-        assert accuracy[r] == pytest.approx(np.mean([t == o for t, o in scored]))
-        assert all(confusion[r, t, o] == scored.count((t, o)) for t in range(4) for o in range(4))
 
 
 def test_describe() -> None:

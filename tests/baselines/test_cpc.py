@@ -35,15 +35,6 @@ def crowd(
     )
 
 
-def test_objective_by_hand() -> None:
-    # One annotator, one instance x = (1), label 1, w_1 = 2, w_0 = -1, mu = 3, eta = 4:
-    # log(1 + e^-2) + 4 / 2 * 1 + 3 / 1 * |-1 - 2| = .126928 + 2 + 9.
-    losses = PersonalLosses(np.ones((1, 1)), Annotations.from_dense([[1]], num_classes=2))
-    assert objective(losses, np.array([[[-1.0]], [[2.0]]]), 3.0, 4.0) == pytest.approx(
-        np.log1p(np.exp(-2)) + 11
-    )
-
-
 @pytest.mark.parametrize("classes", [2, 3])
 def test_objective_against_a_naive_loop(classes: int) -> None:
     x, annotations, _ = crowd(classes)

@@ -12,21 +12,6 @@ from neucrowd_tf.annotations import Annotations
 RNG = np.random.default_rng(0)
 
 
-def test_loss_by_hand() -> None:
-    # Two instances, certain and of different classes, prior 1/2: t_ii = 2 and t_ij = 0, so the loss
-    # is 0 - 1 - log 2.
-    eye = np.eye(2, dtype=np.float32)
-    np.testing.assert_allclose(
-        information_gain_loss(eye, eye, np.float32([0.5, 0.5])), -1 - np.log(2), rtol=1e-6
-    )
-    # Two networks that always say the prior agree by chance alone: t_ij = 1 everywhere and the gain
-    # is 0.
-    flat = np.tile(np.float32([0.3, 0.7]), (4, 1))
-    np.testing.assert_allclose(
-        information_gain_loss(flat, flat, np.float32([0.3, 0.7])), 0.0, atol=1e-6
-    )
-
-
 def test_loss_equals_a_naive_loop() -> None:
     first, second = (RNG.dirichlet(np.ones(3), size=5).astype(np.float32) for _ in range(2))
     prior = np.float32([0.2, 0.5, 0.3])

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import baselines  # noqa: F401
 from baselines.metric_learning import MetricLearning
-from baselines.metric_models import BatchModel, MarginModel
+from baselines.metric_models import BatchModel
 from baselines.relation_net import RelationModel
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
@@ -22,7 +22,6 @@ from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.networks import DenseEncoder
-from neucrowd_tf.training.tuplets import TupletIndex
 from tests.crowds import blobs
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
@@ -72,28 +71,6 @@ def small_encoder(hidden: int = 4, width: int = 6) -> Any:
     return build_encoder(DenseEncoder(hidden_units=(hidden,), dropout=0.0, l2=0.0), width, seed=3)
 
 
-def test_triplet_and_contrastive_steps_equal_a_loop() -> None:
-    x, crowd, _ = crowd_data(3)
-    labels, encoder = crowd.vote_counts().argmax(axis=1), small_encoder()
-    embedded = np.asarray(encoder(x))
-    index = TupletIndex(labels, 1, classes=[0, 1, 2])
-    uniforms = tf.constant(np.random.default_rng(0).random((15, 3)))
-    rows = index.draw(uniforms, tf.constant(index.cumulative()))[0].numpy()
-    for objective in ("triplet", "contrastive"):
-        model = MarginModel(encoder, x, index, objective=objective, margin=0.8)
-        result = np.asarray(model.batch_losses(uniforms))
-        for (anchor, positive, negative), value in zip(rows, result, strict=True):
-            assert labels[anchor] == labels[positive] != labels[negative] and anchor != positive
-            near, far = (
-                float(np.linalg.norm(embedded[anchor] - embedded[other]))
-                for other in (positive, negative)
-            )
-            triplet = max(0.0, near**2 - far**2 + 0.8)
-            contrastive = (near**2 + max(0.0, 0.8 - far) ** 2) / 4
-            expected = triplet if objective == "triplet" else contrastive
-            assert value == pytest.approx(expected, abs=1e-5)
-
-
 def test_batch_step_is_the_public_loss() -> None:
     x, crowd, _ = crowd_data(3)
     labels, encoder = crowd.vote_counts().argmax(axis=1), small_encoder()
@@ -124,22 +101,6 @@ def test_relation_scores_by_hand() -> None:
     support = tf.constant([[[1.0, 0.0], [0.0, 1.0]], [[3.0, 0.0], [0.0, 1.0]]])
     np.testing.assert_allclose(
         model.scores(support, tf.constant([[0.0, 1.0]])), [[1 / (1 + np.exp(-1)), 0.5]], rtol=1e-5
-    )
-
-
-def test_relation_loss_equals_a_loop() -> None:
-    x, crowd, _ = crowd_data(3)
-    labels = crowd.vote_counts().argmax(axis=1)
-    model = RelationModel(small_encoder(), x, shots=2, units=5, seed=1)
-    rows = np.stack([np.flatnonzero(labels == c)[:6] for c in range(3)], axis=1)
-    embedded = model.embed(x)
-    values = []
-    for row in rows[2:].ravel():
-        for c in range(3):
-            pair = np.concatenate([embedded[rows[:2, c]].mean(axis=0), embedded[row]])[None]
-            values.append((float(model.relation(pair)[0, 0]) - float(labels[row] == c)) ** 2)
-    assert float(np.mean(model.batch_losses(tf.constant(rows)))) == pytest.approx(
-        float(np.mean(values)), rel=1e-4
     )
 
 

@@ -10,7 +10,6 @@ import pytest
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.annotations.codes import MOST_VOTES
 from neucrowd_tf.certainty import Calibration
-from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test
 from neucrowd_tf.certainty.inference import infer, warn_if_worse
 from neucrowd_tf.certainty.skills import notes
 from neucrowd_tf.errors import DataError
@@ -57,21 +56,6 @@ def test_the_probability_of_unreliable(probability: float, note: str) -> None:
     labels = Annotations.from_dense(dense)
     certainty = infer(labels, "majority_vote", np.arange(100) % 2).certainty
     assert set(notes(labels, certainty, np.full(5, probability))) == {note}
-
-
-@pytest.mark.parametrize(("items", "tested"), [(29, False), (30, True)])
-def test_items_that_are_enough_to_compare_a_model(items: int, tested: bool) -> None:
-    labels = crowd(items)
-    if tested:
-        assert len(alternative_test(labels, 4).p_values) == 4
-        return
-    with pytest.raises(DataError, match="30 items"):
-        alternative_test(labels, 4)
-
-
-@pytest.mark.parametrize(("rate", "passed"), [(0.49, False), (0.5, True)])
-def test_the_winning_rate_that_passes(rate: float, passed: bool) -> None:
-    assert AlternativeTest(rate, 0.5, np.zeros(2), np.zeros(2)).passed is passed
 
 
 @pytest.mark.parametrize(("worse", "warned"), [(4, True), (3, False)])

@@ -14,13 +14,13 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.choice.auto import Auto, with_validation
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
+from neucrowd_tf.choice.evidence import weighed_consensus
 from neucrowd_tf.choice.recommendation import sentence
 from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -102,14 +102,6 @@ def _reasons(result: Auto) -> dict[str, str]:
     return {row["method"]: row["reason"] for row in rows if row["score"] is None}
 
 
-def test_no_difference_is_told() -> None:
-    features, crowd, _ = _crowd(spam=0)
-    recommended = Auto(FAST).fit(features, crowd).recommendation_
-    assert recommended["method"] == "mv_lr" or recommended["low"] <= 0
-    text = recommended["text"]
-    assert "(mv_lr): unclear." in text or "(mv_lr): no." in text
-
-
 def test_vote_counts_leave_out_what_needs_identities() -> None:
     features, crowd, _ = _crowd(spam=0)
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=crowd.class_names)
@@ -184,10 +176,8 @@ def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> No
 
 def test_small_and_odd_data() -> None:
     features, crowd, _ = _crowd(size=40, spam=0)
-    rare = np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 1)[:1]
-    rows = np.concatenate(
-        [np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 0), rare]
-    )
+    rare = np.flatnonzero(weighed_consensus(crowd, 0) == 1)[:1]
+    rows = np.concatenate([np.flatnonzero(weighed_consensus(crowd, 0) == 0), rare])
     result = Auto(("mv_lr",)).fit(
         features[rows], crowd[rows]
     )  # the only instance of a class is never held out

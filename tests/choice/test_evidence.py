@@ -7,7 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.choice.evidence import FOLDS, Evidence, determinant, label_log_likelihood
-from neucrowd_tf.choice.pooling import MOST_ROWS, SHRINKAGE, consensus_mistakes, fit_weights, weigh
+from neucrowd_tf.choice.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
 from neucrowd_tf.choice.ranking import Ranked, rank
 
 
@@ -64,15 +64,6 @@ def test_predictions_tell_how_often_the_consensus_is_wrong() -> None:
     assert abs(result - right) < 0.1 and abs(result - right) < abs(alone - right) / 3
 
 
-def _drawn(size: int) -> tuple[list[np.ndarray], np.ndarray]:
-    """Two members' predictions, of whom the second is the better, and likelihoods of labels."""
-    rng = np.random.default_rng([62, size])
-    truth = np.arange(size) % 3
-    likely = np.log(np.where(np.eye(3)[truth] > 0, 0.7, 0.15))
-    near = [rng.dirichlet(1 + skill * np.eye(3)[c]) for skill in (0.5, 3.0) for c in truth]
-    return [np.array(near[:size]), np.array(near[size:])], likely
-
-
 def test_two_members_by_hand() -> None:
     """One instance surely of the first class; a member gives it .8, the other .2. With weights a
     and b, d = a - b, the loss is log(1 + 4^-d) + .3 d^2, least where log(4) / (1 + 4^d) = .6 d: at
@@ -85,35 +76,6 @@ def test_two_members_by_hand() -> None:
     many = [np.repeat(one, 500, axis=0) for one in members]
     more = fit_weights(many, np.repeat(likely, 500, axis=0), np.ones(500))
     assert more[0] > 5 * more[1]
-
-
-def test_weights_against_a_loop() -> None:
-    predictions, likely = _drawn(20)
-    counts = np.linspace(0.5, 1.5, 20)
-
-    def loss(weights: np.ndarray) -> float:
-        total = SHRINKAGE * 2 * ((weights - weights.mean()) ** 2).sum()
-        for row in range(20):
-            pooled = np.prod([p[row] ** w for p, w in zip(predictions, weights, strict=True)], 0)
-            pooled /= pooled.sum()
-            total -= counts[row] * np.log(sum(pooled[c] * np.exp(likely[row, c]) for c in range(3)))
-        return float(total)
-
-    grid = np.linspace(0.0, 3.2, 17)
-    best = min(((a, b) for a in grid for b in grid), key=lambda pair: loss(np.array(pair)))
-    share = best[1] / sum(best)
-    result = fit_weights(predictions, likely, counts)
-    assert result[1] / result.sum() == pytest.approx(share, abs=0.1) and share > 0.5
-
-
-def test_members_alike_count_alike_in_any_order() -> None:
-    predictions, likely = _drawn(90)
-    counts = np.ones(90)
-    same = fit_weights([predictions[1]] * 3, likely, counts)
-    np.testing.assert_allclose(same, same.mean(), atol=1e-6)
-    there = fit_weights(predictions, likely, counts)
-    back = fit_weights(predictions[::-1], likely, counts)
-    np.testing.assert_allclose(there, back[::-1], atol=1e-2)
 
 
 def test_known_labels_and_the_crowd_weigh() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.crowd.heads import HEADS
-from tests.processes import python
 
 
 @pytest.fixture(scope="module")
@@ -109,45 +108,6 @@ def test_penalties_with_mixed_precision(parts, name):
         assert model.losses and all(loss.dtype == "float32" for loss in model.losses)
     finally:
         keras.config.set_dtype_policy("float32")
-
-
-LOAD = """
-import sys
-{imported}
-for path in sys.argv[1:]:
-    keras.models.load_model(path)
-"""
-
-
-@pytest.mark.slow
-def test_a_fresh_process_loads_every_head(repository, tmp_path):
-    import keras
-
-    from neucrowd_tf.methods.annot_mix import AnnotMixHead
-    from neucrowd_tf.methods.ccc import CoupledHead
-    from neucrowd_tf.methods.crowdar import ReliabilityHead
-    from neucrowd_tf.methods.madl import MaDLHead
-
-    others = {
-        "coupled": lambda: CoupledHead(4),
-        "annot_mix": lambda: AnnotMixHead(4, 3, 2),
-        "madl": lambda: MaDLHead(4, 3, 2),
-        "reliability": lambda: ReliabilityHead(4, 2),
-    }
-    paths = []
-    for name, make in {**HEADS, **others}.items():
-        inputs, second = keras.Input((3,)), keras.Input((3,))
-        both = name in others or name == "conal"
-        passed = [inputs, second] if both else inputs
-        paths.append(str(tmp_path / f"{name}.keras"))
-        keras.Model(passed, make()(passed)).save(paths[-1])
-    orders = {
-        "import keras, neucrowd_tf.layers": paths,
-        "import neucrowd_tf.layers, keras": paths[:1],
-    }
-    for imported, files in orders.items():
-        done = python(repository, "-c", LOAD.format(imported=imported), *files)
-        assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_every_registered_class_is_listed(parts, repository):

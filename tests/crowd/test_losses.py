@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -15,21 +13,6 @@ def losses():
     from neucrowd_tf.crowd import losses
 
     return losses
-
-
-def test_by_hand(losses):
-    # softmax(0, ln 3) = (1/4, 3/4): class 1 costs -ln(3/4); with gamma 2 times (1/4)^2. No label
-    # costs nothing.
-    logits = np.array([[[0.0, math.log(3)], [5.0, 1.0]]], np.float32)
-    labels = np.array([[1, -1]], np.int32)
-    np.testing.assert_allclose(
-        losses.annotation_losses(labels, logits), [[-math.log(0.75), 0.0]], atol=1e-6
-    )
-    np.testing.assert_allclose(
-        losses.annotation_losses(labels, logits, gamma=2.0),
-        [[-math.log(0.75) / 16, 0.0]],
-        atol=1e-6,
-    )
 
 
 def test_against_loop(losses):

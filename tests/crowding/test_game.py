@@ -345,29 +345,3 @@ def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations(
     game.begin("generator")
     losses = [float(game.train_step(epoch)["loss"]) for epoch in range(4)]
     assert changed(game, before) == {"generator"} and losses[-1] < losses[0]
-
-
-@pytest.mark.ci
-def test_the_frames_of_the_updates_lie_in_the_files_of_the_paper(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    import sys
-
-    from neucrowd_tf.nn.optimizers import FusedAdam
-
-    files: set[str] = set()
-    apply = FusedAdam.apply
-
-    def look(self: Any, *arguments: Any, **options: Any) -> Any:
-        frame: Any = sys._getframe(1)
-        while frame is not None:
-            if "neucrowd_tf" in frame.f_code.co_filename:
-                files.add(frame.f_code.co_filename.split("neucrowd_tf/")[-1])
-            frame = frame.f_back
-        return apply(self, *arguments, **options)
-
-    monkeypatch.setattr(FusedAdam, "apply", look)
-    make_game().train_step(0)
-    allowed = ("crowding/game.py", "crowding/objectives.py", "crowding/networks.py")
-    assert "crowding/game.py" in files
-    assert all(name in allowed or name.startswith(("nn/", "training/")) for name in files)

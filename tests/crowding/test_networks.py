@@ -204,36 +204,6 @@ def make_auxiliary() -> tuple[Discriminator, Auxiliary]:
     return discriminator, auxiliary
 
 
-def test_scores_equal_a_naive_loop_over_concatenated_inputs() -> None:
-    discriminator, q = make_auxiliary()
-    (wu, bu), (wv, bv) = (
-        discriminator.annotator_encoder.get_weights(),
-        discriminator.instance_encoder.get_weights(),
-    )
-    (wm, bm), (wl, bl), (ws, bs) = (
-        layer.get_weights() for layer in (q.label_embedding, q.from_label, q.scores)
-    )
-    kernel = np.concatenate(
-        [q.from_instance.get_weights()[0], q.from_annotator.get_weights()[0], wl]
-    )
-    matrices = np.asarray(discriminator.class_matrices())
-    labels = RNG.integers(0, 3, (6, 4))
-    expected = np.zeros((6, 4, 3))
-    for n in range(6):
-        for r in range(4):
-            pair = np.concatenate(
-                [X[n] @ wv + bv, E[r] @ wu + bu, matrices[labels[n, r]].ravel() @ wm + bm]
-            )
-            logits = np.maximum(pair @ kernel + bl, 0) @ ws + bs
-            expected[n, r] = logits - np.log(np.exp(logits).sum())
-    np.testing.assert_allclose(
-        q.all_pairs(*discriminator.encode(X, E), labels), expected, rtol=1e-4, atol=1e-4
-    )
-    rows, codes = np.array([3, 0, 5]), np.array([2, 1, 0])
-    some = q.some_pairs(*discriminator.encode(X[rows], E), codes, labels[rows, codes])
-    np.testing.assert_allclose(some, expected[rows, codes], rtol=1e-4, atol=1e-4)
-
-
 def test_encoders_and_class_matrices_are_shared() -> None:
     discriminator, q = make_auxiliary()
     with tf.GradientTape() as tape:

@@ -6,8 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
 
 from neucrowd_tf import registry
 from neucrowd_tf.dasc import DASC
@@ -16,7 +14,6 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.registration import SELECTIONS
-from neucrowd_tf.persistence import load
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -147,37 +144,6 @@ def test_registered_names_and_parameters():
         == 3
     )
     assert registry.method("dasc_wdn").make(dataset="labelme", estimator=AnnoReg()).quota == 1_000
-
-
-@pytest.mark.slow
-def test_arguments_of_both_are_searched_cloned_and_saved(crowd, tmp_path):
-    features, _, annotations = crowd
-    plain = registry.method("dasc_anno_reg").make(
-        base=SMALL["base"],
-        epochs=12,
-        batch_size=45,
-        learning_rate=1e-2,
-        quota=60,
-        rounds=1,
-        seed=3,
-        pick="last",
-    )
-    search = GridSearchCV(
-        plain, {"estimator__trace_weight": [0.0, 0.1]}, cv=KFold(2), error_score="raise"
-    ).fit(features, annotations)
-    best = search.best_estimator_
-    assert repr(clone(best).get_params()) == repr(best.get_params())
-    weight = best.estimator.trace_weight
-    apart = DASC(AnnoReg(**SMALL, trace_weight=weight), quota=60, rounds=1, seed=3, pick="last")
-    np.testing.assert_array_equal(
-        best.predict_proba(features), apart.fit(features, annotations).predict_proba(features)
-    )
-    best.save(tmp_path / "model")
-    np.testing.assert_allclose(
-        load(tmp_path / "model").predict_proba(features), best.predict_proba(features), atol=1e-6
-    )
-    with pytest.raises(UsageError, match="trace_weight: expected a number from 0"):
-        DASC(AnnoReg(trace_weight=-1.0)).fit(features, annotations)
 
 
 def test_a_lost_class_still_has_a_quota(crowd, centroids):

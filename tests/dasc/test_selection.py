@@ -31,26 +31,6 @@ def test_entropy_by_hand():
     np.testing.assert_allclose(result, [0.0, math.log(2), 1.5 * math.log(2)], atol=1e-6)
 
 
-def test_entropy_against_loop_and_bounds():
-    p = np.random.default_rng(0).dirichlet(np.ones(5), size=(4, 3)).astype(np.float32)
-    expected = [[-sum(v * math.log(v) for v in cell if v > 0) for cell in row] for row in p]
-    np.testing.assert_allclose(entropy(p), expected, atol=1e-5)
-    assert (entropy(p) >= 0).all() and (entropy(p) <= math.log(5) + 1e-6).all()
-    assert entropy(np.full((2, 4), 0.25)).dtype == np.float32
-    assert entropy(np.array([1.0 + 2e-7, 0.0])) == 0.0, (
-        "a probability that rounds to just above one"
-    )
-
-
-def test_pseudo_annotations_of_many_classes():
-    class Sure:
-        def predict_annotators(self, features):
-            return np.tile(np.eye(200, dtype=np.float32)[[199, 130]], (len(features), 1, 1))
-
-    labels, _ = pseudo_annotations(Sure(), np.zeros((3, 1)), 2, 200)
-    np.testing.assert_array_equal(labels, [[199, 130]] * 3)
-
-
 def test_pseudo_annotations_in_blocks(monkeypatch):
     table = np.random.default_rng(1).dirichlet(np.ones(3), size=(10, 4)).astype(np.float32)
     calls = []
@@ -72,13 +52,6 @@ def test_pseudo_annotations_in_blocks(monkeypatch):
     table[4, 1] = np.nan
     with pytest.raises(DataError, match="instance 4, annotator 1"):
         pseudo_annotations(Table(), np.arange(10.0)[:, None], 4, 3)
-
-
-def test_dasc_by_hand():
-    # N' = 4, 2, 0: tau = 1/3, 2/3, so of M = 3 one of class 0 and two of class 1, the least
-    # uncertain first.
-    candidates = make([0, 0, 0, 0, 1, 1], [0.4, 0.1, 0.3, 0.2, 0.9, 0.8])
-    assert SELECTORS["dasc"](candidates, 3, np.random.default_rng(0)).tolist() == [1, 4, 5]
 
 
 def test_confidence_and_equal_by_hand():

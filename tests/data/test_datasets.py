@@ -27,21 +27,6 @@ def load(name: str, request: pytest.FixtureRequest, seed: int = 0):
     return registry.dataset(name).load(folder, seed, **SMALL.get(name, {}))
 
 
-def test_names() -> None:
-    names = {dataset.name for dataset in registry.datasets()}
-    assert names >= {
-        *("hotel", "labelme", "music", "cifar10n", "cifar10h", "table"),
-        *("usps_syn", "gsad_syn", "gisette_syn", "breast_cancer", "digits", "syn1", "syn2"),
-        *("usps_lt", "cifar10n_lt", "cifar10h_lt"),
-    }
-    assert {
-        f"{name}_ovr_{c}"
-        for name, size in (("labelme", 8), ("digits", 10), ("cifar10n", 10))
-        for c in range(size)
-    } <= names
-    assert all(dataset.summary and len(dataset.summary) < 120 for dataset in registry.datasets())
-
-
 @pytest.mark.parametrize("name", [*SIMULATED, *REAL])
 def test_contract(name: str, request: pytest.FixtureRequest) -> None:
     dataset = load(name, request)
@@ -199,14 +184,6 @@ def test_imbalanced_options(data_dir: pathlib.Path) -> None:
             registry.dataset("usps_syn").load(data_dir, 0, **wrong)
     with pytest.raises(DataError, match="rows of class 2, received 929"):
         registry.dataset("usps_syn").load(data_dir, 0, ratio=1.5)
-
-
-def test_long_tail_sizes() -> None:
-    from data.imbalanced import long_tail_sizes
-
-    # 100 * 4 ** (-c / 2) for c = 0, 1, 2
-    assert long_tail_sizes(100, 3, 4.0) == [100, 50, 25]
-    assert long_tail_sizes(5, 2, 100.0) == [5, 1]
 
 
 def test_gisette_layout(tmp_path: pathlib.Path) -> None:

@@ -4,7 +4,6 @@ can be wrong.
 
 from __future__ import annotations
 
-import json
 import pathlib
 import warnings
 
@@ -24,10 +23,6 @@ LABELS = {"a": "010101", "b": "010011", "c": "1.01.1"}
 LONG = "task,worker,label\n" + "".join(
     f"t{i},{w},{c}\n" for w, row in LABELS.items() for i, c in enumerate(row) if c != "."
 )
-WIDE = "task,a,b,c\n" + "".join(
-    f"t{i}," + ",".join(row[i].replace(".", "") for row in LABELS.values()) + "\n" for i in range(6)
-)
-DENSE = np.array([[int(c) if c != "." else -1 for c in row] for row in LABELS.values()]).T
 TRUTH = "task,label\n" + "".join(f"t{i},{c}\n" for i, c in enumerate("010101"))
 
 
@@ -47,70 +42,6 @@ def files(tmp_path: pathlib.Path):
 
 def load(**options):
     return table.load(None, 0, **options)
-
-
-def test_every_layout_gives_the_same_annotations(files, tmp_path) -> None:
-    paths = files(features=FEATURES, annotations=LONG, test_features=OTHERS, test_truth=TRUTH)
-    expected = load(**paths)
-    assert np.array_equal(expected.annotations.to_dense(), DENSE)
-    assert expected.features.dtype == np.float32 and expected.features[3, 1] == 8.5
-    np.save(tmp_path / "dense.npy", DENSE)
-    answers = {
-        f"t{i}": {w: int(row[i]) for w, row in LABELS.items() if row[i] != "."} for i in range(6)
-    }
-    (tmp_path / "answers.json").write_text(json.dumps(answers))
-    written = {
-        "wide.csv": WIDE,
-        "wide_floats.csv": WIDE.replace("0", "0.0").replace("t0.0", "t0"),
-        "shuffled.csv": (
-            "question, performer ,answer\n"
-            + "".join(sorted(LONG.splitlines(keepends=True)[1:], reverse=True))
-        ),
-    }
-    for name, text in written.items():
-        (tmp_path / name).write_text(text)
-    for name in [*written, "dense.npy", "answers.json"]:
-        result = load(**{**paths, "annotations": tmp_path / name})
-        order = (
-            [result.annotations.annotator_names.tolist().index(w) for w in "abc"]
-            if name == "shuffled.csv"
-            else [0, 1, 2]
-        )
-        assert np.array_equal(result.annotations.to_dense()[:, order], DENSE), name
-        assert (
-            result.annotations.instance_names.tolist()
-            == expected.annotations.instance_names.tolist()
-        )
-        assert result.class_names.tolist() == [0, 1], name
-
-
-VOTES = "task,votes_0,votes_1\n" + "".join(
-    f"t{i},{(DENSE[i] == 0).sum()},{(DENSE[i] == 1).sum()}\n" for i in (3, 0, 1, 2, 4, 5)
-)
-
-
-def test_counts_of_votes_know_no_annotators(files) -> None:
-    """Rows in another order, an empty cell and a float for whole numbers; class 2 gets no votes,
-    and comes first.
-    """
-    expected = load(
-        **files(features=FEATURES, annotations=LONG, test_features=OTHERS, test_truth=TRUTH)
-    )
-    text = VOTES.replace("t0,2,1\n", "t0,2.0,1\n").replace(",0\n", ",\n")
-    result = load(
-        **files(features=FEATURES, annotations=text, test_features=OTHERS, test_truth=TRUTH)
-    )
-    assert not result.annotations.has_identities and result.class_names.tolist() == [0, 1]
-    assert np.array_equal(result.annotations.vote_counts(), expected.annotations.vote_counts())
-    assert (
-        result.annotations.instance_names.tolist() == expected.annotations.instance_names.tolist()
-    )
-    named = load(**files(features=FEATURES, annotations=text), classes="2,1,0")
-    assert named.class_names.tolist() == [2, 1, 0]
-    assert named.annotations.vote_counts()[:, 0].sum() == 0
-    assert not named.test_is_truth and len(named.test) == 1
-    with pytest.raises(DataError, match="label '1' is not one of the classes 0, 3"):
-        load(**files(features=FEATURES, annotations=text), classes="0,3")
 
 
 def test_ids_are_compared_as_spelt(files) -> None:
@@ -173,16 +104,6 @@ def test_without_truth_the_test_labels_are_votes(files) -> None:
     assert not result.test_is_truth and result.truth is None and len(result.test) == 1
     assert result.test.annotations is not None
     assert result.test.labels[0] == result.test.annotations.vote_counts()[0].argmax()
-
-
-def test_instance_without_annotations_is_kept(files) -> None:
-    paths = files(
-        features=FEATURES + "t6,1,1\n", annotations=LONG, test_features=OTHERS, test_truth=TRUTH
-    )
-    result = load(**paths)
-    assert len(result.features) == 7 and result.annotations.annotated.tolist() == [True] * 6 + [
-        False
-    ]
 
 
 def test_annotator_with_one_label_and_named_classes(files) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.agreement import pairs
@@ -19,18 +18,6 @@ def test_a_pair_by_hand() -> None:
     assert (pair.first, pair.second, pair.shared) == (0, 1, 4)
     assert (pair.same, pair.kappa) == (0.75, pytest.approx(0.5))
     assert pairs(crowd, least=5) == []
-
-
-def test_they_are_scikit_learns() -> None:
-    rng = np.random.default_rng(0)
-    dense = np.where(rng.random((80, 5)) < 0.7, rng.integers(0, 3, (80, 5)), -1)
-    result = pairs(Annotations.from_dense(dense), least=1)
-    assert len(result) == 10
-    assert [pair.kappa for pair in result] == sorted(pair.kappa for pair in result)
-    for pair in result:
-        both = (dense[:, [pair.first, pair.second]] >= 0).all(axis=1)
-        expected = cohen_kappa_score(*dense[both][:, [pair.first, pair.second]].T)
-        assert pair.kappa == pytest.approx(expected) and pair.shared == both.sum()
 
 
 def test_chance_corrected_by_hand() -> None:

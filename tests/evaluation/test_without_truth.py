@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.simulation import from_skills
 from neucrowd_tf.certainty import Calibration, Certainty, Estimate
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import HEADER, infer_labels
 from neucrowd_tf.evaluation.scoring import score_test
-from neucrowd_tf.evaluation.without_truth import (
-    expected_metrics,
-    judge,
-    scaled_predictions,
-    score_without_truth,
-)
+from neucrowd_tf.evaluation.without_truth import expected_metrics, judge, scaled_predictions
 from neucrowd_tf.metrics import classification_metrics
-from neucrowd_tf.training.validation import consensus_labels
 
 
 def test_expected_metrics_by_hand() -> None:
@@ -113,40 +106,6 @@ def test_the_commonest_class_and_differences(balanced: bool) -> None:
     difference = result.accuracy("model", minus="constant")
     expected = result.accuracy("model").value - constant
     assert difference.value == pytest.approx(expected) and difference.low > 0
-
-
-def simulated(
-    seed: int, size: int = 1500
-) -> tuple[Annotations, np.ndarray, np.ndarray, np.ndarray]:
-    """Three labels an instance by annotators between .4 and .95; predictions that are right .86 of
-    the time and calibrated.
-    """
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 3, size)
-    errors = from_skills(np.repeat(rng.uniform(0.4, 0.95, 40)[:, None], 3, axis=1))
-    who = np.argsort(rng.random((size, 40)), axis=1)[:, :3]
-    rows = np.repeat(np.arange(size), 3)
-    likely = errors[who.ravel(), truth[rows]].cumsum(axis=1)
-    labels = (rng.random((len(rows), 1)) > likely).sum(axis=1).clip(max=2)
-    crowd = Annotations(rows, who.ravel(), labels, num_classes=3)
-    message = np.where(rng.random(size) < 0.86, truth, (truth + rng.integers(1, 3, size)) % 3)
-    predictions = np.full((size, 3), 0.07)
-    predictions[np.arange(size), message] = 0.86
-    return crowd, truth, predictions, np.arange(0, size, 5)
-
-
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
-def test_it_is_nearer_the_truth_than_majority_votes_are(seed: int) -> None:
-    crowd, truth, predictions, rows = simulated(seed)
-    scores, posterior = score_without_truth(crowd, rows, predictions[rows])
-    assert scores["accuracy_low"] < scores["accuracy"] < scores["accuracy_high"]
-    certain = classification_metrics(truth[rows], predictions[rows])
-    voted = classification_metrics(consensus_labels(crowd, seed)[rows], predictions[rows])
-    for name, limit in (("accuracy", 0.06), ("log_loss", 0.15), ("ece", 0.05)):
-        off = abs(scores[name] - certain[name])
-        assert off < limit, name
-        assert off < abs(voted[name] - certain[name]), name
-    assert posterior.shape == (len(rows), 3)
 
 
 class Model:

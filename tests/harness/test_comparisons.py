@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -73,19 +71,6 @@ def test_one_command_compares_and_writes_a_table(
     assert float(mine["train_accuracy_mean"]) == pytest.approx(metrics["train_accuracy"])
     config = json.loads((tmp_path / "tiny/mean/seed-0/config.json").read_text())
     assert config["machine"]["processor"] and config["machine"]["onednn"]
-
-
-def test_finished_runs_that_were_copied_are_kept(
-    command: Callable[..., int], tiny: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = ["--dataset=tiny", "--method=mean"]
-    assert command(*base, f"--output_dir={tmp_path / 'a'}") == 0
-    shutil.copytree(tmp_path / "a/tiny", tmp_path / "b/tiny")
-    resume = [*base, "--resume", f"--output_dir={tmp_path / 'b'}"]
-    assert command(*resume, "--num_runs=2") == 0 and tiny.calls == 2
-    # Other settings are another run.
-    assert command(*resume, "--hparam=shift=0.4") == 2
-    assert "the run began with hparams" in capsys.readouterr().err
 
 
 def test_space_and_grid(

@@ -36,7 +36,11 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("write", [row[1] for row in EXPORTS], ids=IDS)
+@pytest.mark.parametrize(
+    "write",
+    [pytest.param(row[1], marks=[pytest.mark.slow] * (at > 0)) for at, row in enumerate(EXPORTS)],
+    ids=IDS,
+)
 def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
     path = write(tmp_path)
     crowd = read_annotations(path).annotations

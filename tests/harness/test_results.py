@@ -17,7 +17,6 @@ from neucrowd_tf.harness.results import (
     Row,
     add_rows,
     make_row,
-    read_results,
     summarise,
     summary_csv,
     summary_table,
@@ -54,17 +53,6 @@ def test_rows_stand_in_one_order_and_replace_earlier_ones(tmp_path: Path) -> Non
         "d,b,10,0.5,,,0.55,,1.235,100.0,ok",
     ]
     assert [item.name for item in tmp_path.iterdir() if item.name.startswith(".")] == []
-
-
-def test_folds_add_columns(tmp_path: Path) -> None:
-    add_rows(tmp_path, [row("a", 0, 0.5)])
-    add_rows(tmp_path, [row("a", 0, 0.6, repeat=1, fold=0), row("a", 0, 0.7, repeat=0, fold=1)])
-    rows = read_results(tmp_path / "results.csv")
-    assert [(item["fold"], item["repeat"], item["accuracy"]) for item in rows] == [
-        ("", "", "0.5"),
-        ("1", "0", "0.7"),
-        ("0", "1", "0.6"),
-    ]
 
 
 def test_summary_by_hand() -> None:

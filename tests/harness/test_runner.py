@@ -130,22 +130,6 @@ def test_a_moved_input_file_is_the_same_and_a_changed_one_is_not(
     assert "--annotations: the file has changed since the run" in capsys.readouterr().err
 
 
-def test_another_programs_tables_are_not_overwritten(
-    run: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in ("summary.csv", "results.csv"):
-        for content in ("name,price\n1,2\n", "", "dataset,method,seed\na,b,c\n"):
-            if name == "summary.csv" and content.startswith("dataset"):
-                continue
-            (tmp_path / name).write_text(content)
-            assert run() == 2
-            assert f"{name}: not a {name} of runs. Remove it" in capsys.readouterr().err
-            assert (tmp_path / name).read_text() == content
-        assert [*tmp_path.iterdir()] == [tmp_path / name]
-        (tmp_path / name).unlink()
-    assert run() == 0 == run("--resume")
-
-
 def test_half_written_runs(run: Callable[..., int], tmp_path: Path) -> None:
     assert run() == 0
     folder = tmp_path / "tiny" / "mean" / "seed-0"
@@ -249,13 +233,6 @@ def test_hyper_parameters_reach_the_methods_that_have_them(
     folders = [tmp_path / "tiny" / method / "seed-0" for method in ("mean", "oracle")]
     parameters = [json_of(folder / "config.json")["parameters"] for folder in folders]
     assert [values["shift"] for values in parameters] == [0.7, 0.2]
-
-
-def test_seeds_draw_other_data(run: Callable[..., int], tmp_path: Path) -> None:
-    assert run("--num_runs=2") == 0
-    folders = [tmp_path / "tiny" / "mean" / f"seed-{seed}" for seed in (0, 1)]
-    first, second = ((folder / "predictions.csv").read_bytes() for folder in folders)
-    assert first != second
 
 
 @pytest.mark.ci

@@ -80,23 +80,6 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
-def test_names_and_partial_annotation_three_classes_and_validation() -> None:
-    x, crowd, truth = task((90, 30, 12), rate=0.5)
-    names = np.array(["a", "b", "c"], dtype=object)
-    crowd = Annotations(
-        *(crowd.instances, crowd.annotators, crowd.labels), num_instances=len(x), num_annotators=7,
-        class_names=names,
-    )  # fmt: skip
-    pair = x[:20], names[truth[:20]]
-    model = ICED(**SMALL, warm_up="groups", tol=1.0).fit(x, crowd, pair)
-    assert set(model.predict(x)) <= set("abc")
-    assert model.converged_ and model.n_iter_ == 2  # any change is at most all labels
-    assert np.isfinite(model.predict_proba(x)).all()
-    assert model.confusion_matrices_.shape == (7, 3, 3)
-    assert all(len(values) == 2 for values in model.history_.values())
-    assert {"val_accuracy", "changed"} <= set(model.history_)
-
-
 @pytest.mark.ci
 def test_images_and_a_user_network() -> None:
     import keras

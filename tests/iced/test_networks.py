@@ -135,22 +135,3 @@ def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
     assert float(logs["loss"]) == pytest.approx(np.log(2), rel=1e-5)
     # The penalty's gradient is 2 w: .1 of it leaves .8.
     np.testing.assert_allclose(encoder.layers[-1].kernel, np.full((D, H), 0.8), rtol=1e-5)
-
-
-def test_outputs_and_decoding_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.iced import networks as module
-
-    model = make()
-    whole, points = model.outputs(), RNG.normal(size=(7, H)).astype(np.float32)
-    decoded = model.decode(points)
-    monkeypatch.setattr(module, "ROWS_AT_ONCE", 4)
-    for one, two in zip((*whole, decoded), (*model.outputs(), model.decode(points)), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-5)
-    z, p = whole
-    np.testing.assert_allclose(z, model.encoder(X), rtol=1e-5)
-    logits = np.asarray(model.classifier(z), np.float64)
-    np.testing.assert_allclose(
-        p, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), rtol=1e-5
-    )
-    np.testing.assert_allclose(decoded, model.decoder(points), rtol=1e-5)
-    assert model.decode(points[:0]).shape == (0, D)

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from neucrowd_tf.errors import DataError
@@ -39,21 +36,6 @@ def test_certainty_by_hand() -> None:
     assert label_certainty(np.array([[1, 1, 1]]), 1.0) == pytest.approx([1 / (2 / 3 + 1)])
 
 
-@given(hnp.arrays(np.int64, (6, 4), elements=st.integers(0, 7)), st.floats(1e-3, 1.0))
-def test_certainty_is_the_inverse_variance_of_one_hot_labels(
-    votes: np.ndarray, epsilon: float
-) -> None:
-    votes[votes.sum(axis=1) == 0, 0] = 1
-    got = label_certainty(votes, epsilon)
-    for value, row in zip(got, votes, strict=True):
-        labels = np.repeat(np.eye(4), row, axis=0)
-        variance = np.mean(np.square(labels - labels.mean(axis=0)).sum(axis=1))
-        assert value == pytest.approx(1 / (variance + epsilon))
-    # It does not depend on the classes' names or on how often the same vote is repeated.
-    assert got == pytest.approx(label_certainty(votes[:, ::-1] * 3, epsilon))
-    assert (got <= 1 / epsilon * (1 + 1e-9)).all()
-
-
 # ----------------------------------------------------------------- interpolation (2.5)
 
 
@@ -71,13 +53,6 @@ def test_interpolation_by_hand(
 ) -> None:
     values = (np.array([value]) for value in (certainty, neighbour, noise))
     assert interpolation_weights(*values, printed=printed) == pytest.approx([expected])
-
-
-@given(st.floats(0.1, 100), st.floats(0.1, 100))
-def test_a_point_is_as_near_to_the_more_certain_end_from_both_sides(a: float, b: float) -> None:
-    forth, back = interpolation_weights(np.array([a, b]), np.array([b, a]), np.zeros(2))
-    assert forth + back == pytest.approx(1.0)
-    assert (forth <= 0.5) == (a >= b)
 
 
 def test_balancing_counts() -> None:
@@ -126,12 +101,6 @@ def test_neighbours_are_drawn_alike_and_noise_goes_both_ways() -> None:
     assert abs(noise.mean()) < 5 * 0.2 / np.sqrt(12 * 3000)
 
 
-def test_smote_is_a_function_of_its_generator_and_classes_differ() -> None:
-    assert np.array_equal(drawn().embeddings, drawn().embeddings)
-    assert not np.array_equal(drawn().weights, drawn(seed=1).weights)
-    assert not np.array_equal(drawn().weights, drawn(interpolation="printed").weights)
-
-
 def test_smote_shrinks_k_and_needs_two_points() -> None:
     z = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 9.0]], dtype=np.float32)
     new = drawn(z, np.array([0, 1]), 6, k=5)
@@ -170,16 +139,6 @@ def copies(dense: np.ndarray, neighbours: np.ndarray, seed: int = 0) -> np.ndarr
     new = np.full((len(neighbours), dense.shape[1]), -1)
     new[triples[0], triples[1]] = triples[2]
     return new
-
-
-def test_annotators_copy_one_of_the_neighbours() -> None:
-    dense = np.array([[0, 1, -1], [1, 1, -1], [2, -1, -1], [0, 0, 2]])
-    neighbours = np.array([[0, 1], [2, 2], [3, 1]])
-    new = copies(dense, neighbours)
-    for i, r in np.argwhere(new >= 0):
-        assert new[i, r] in dense[neighbours[i], r]
-    # The second synthetic instance has one neighbour alone: it is copied as it is.
-    assert new[1].tolist() == [2, -1, -1]
 
 
 def test_annotators_keep_their_rates_and_stay_independent() -> None:

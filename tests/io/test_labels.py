@@ -254,11 +254,6 @@ REJECTED = {
     "several by lines": (rows(['"a\nb"', "a"]), "--multi_label=newline"),
     "two spellings of Unicode": (rows(["ﬁn", "fin"]), "[similar_names]"),
     "two annotators in one": (LONG.replace("t2,ann", "t2,Ann"), "line 4: annotators"),
-    "a control character": (rows(["a\x07", "x"]), "[bad_characters]"),
-    "the header again": (f"{LONG}task,worker,label\n", "line 6: the header"),
-    "a shorter row": (f"{LONG}t3,ann\n", "line 6: 2 cells"),
-    "no labels": ("task,worker,label\nt,a,\nt,b,NA\n", "all are missing"),
-    "nothing": ("", "the file is empty"),
     "no header, and two equal cells": (
         "1,0,0\n0,1,1\n",
         "If the first line is data: --header=none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,70 +12,46 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 
 
-def written(folder: Path, text: str) -> Path:
-    (folder / "a.csv").write_bytes(text.encode())
-    return folder / "a.csv"
+def wide(classes: int) -> str:
+    return "item,a,b\n" + "".join(f"t{i},c{i % classes},c{i % classes}\n" for i in range(120))
 
 
-@pytest.mark.parametrize(("classes", "read"), [(40, True), (41, False)])
-def test_a_wide_table_has_at_most_forty_values(tmp_path: Path, classes: int, read: bool) -> None:
-    rows = [f"t{row},c{row % classes},c{row % classes}\n" for row in range(120)]
-    path = written(tmp_path, "item,a,b\n" + "".join(rows))
-    if read:
-        assert read_annotations(path).annotations.num_classes == classes
-        return
-    with pytest.raises(DataError):
-        read_annotations(path)
+def numbers(count: int) -> str:
+    rows = (f"t{i},{who},{i % count}\n" for i in range(63) for who in "uv")
+    return "task,worker,label\n" + "".join(rows)
 
 
-@pytest.mark.parametrize(("last", "read"), [("2", True), ("4", False)])
-def test_a_column_id_is_the_item_only_if_it_repeats(tmp_path: Path, last: str, read: bool) -> None:
-    path = written(tmp_path, f"id,worker,label\n1,u,x\n2,v,y\n3,u,y\n{last},w,y\n")
-    if read:
-        assert read_annotations(path).annotations.num_instances == 3
-        return
-    with pytest.raises(DataError, match="missing_role"):
-        read_annotations(path)
+BY_ID = "id,worker,label\n1,u,x\n2,v,y\n3,u,y\n{},w,y\n"
+RATED = "task,worker,label\nt,u,{}\nt,v,5\ns,u,3\n"
+IMAGES = "task,worker,label\na.{0},u,x\nb.{0},u,y\n"
+BINS, ITEMS = {"bins": "1,3,5"}, {"items": ["a", "b"]}
+# What is tried: the file at the limit, its classes, the file beyond it, the message, and flags.
+CASES: dict[str, tuple[str, int, str, str, dict[str, Any]]] = {
+    "values of a wide table": (wide(40), 40, wide(41), "missing_role", {}),
+    "a column id repeats": (BY_ID.format(2), 2, BY_ID.format(4), "missing_role", {}),
+    "numbers that are classes": (numbers(20), 20, numbers(21), "ratings", {}),
+    "the edges of bins": (RATED.format(1), 2, RATED.format(0.5), r"0\.5", BINS),
+    "endings of ids": (IMAGES.format("jpeg"), 2, IMAGES.format("image"), "unmatched", ITEMS),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_at_the_limit_and_beyond(case: str, tmp_path: Path) -> None:
+    text, classes, beyond, message, flags = CASES[case]
+    options = TableOptions.of(bins=flags.get("bins"))
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    crowd = read_annotations(path, options, items=flags.get("items")).annotations
+    assert crowd.num_classes == classes
+    path.write_text(beyond)
+    with pytest.raises(DataError, match=message):
+        read_annotations(path, options, items=flags.get("items"))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_lines_within_cells_are_counted_once(tmp_path: Path, end: str) -> None:
     cell = f'"a{end}b{end}c"'
-    path = written(tmp_path, f"task,worker,label,text{end}s,u,x,{cell}{end}t,u,x,y,z{end}")
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"task,worker,label,text{end}s,u,x,{cell}{end}t,u,x,y,z{end}".encode())
     with pytest.raises(DataError, match="line 5"):
         read_annotations(path, TableOptions())
-
-
-@pytest.mark.parametrize(("count", "read"), [(20, True), (21, False)])
-def test_different_numbers_that_are_classes(tmp_path: Path, count: int, read: bool) -> None:
-    rows = "".join(f"t{row},{who},{row % count}\n" for row in range(63) for who in "uv")
-    path = written(tmp_path, f"task,worker,label\n{rows}")
-    if read:
-        assert read_annotations(path).annotations.num_classes == count
-        return
-    with pytest.raises(DataError, match="ratings"):
-        read_annotations(path)
-
-
-@pytest.mark.parametrize(("lowest", "read"), [("1", True), ("0.5", False)])
-def test_ratings_at_the_edges_of_bins(tmp_path: Path, lowest: str, read: bool) -> None:
-    path = written(tmp_path, f"task,worker,label\nt,u,{lowest}\nt,v,5\ns,u,3\n")
-    options = TableOptions.of(bins="1,3,5")
-    if read:
-        names = read_annotations(path, options).annotations.class_names.tolist()
-        assert names == ["1 to 3", "3 to 5"]
-        return
-    with pytest.raises(DataError, match=r"0\.5"):
-        read_annotations(path, options)
-
-
-@pytest.mark.parametrize(("ending", "matched"), [("jpeg", True), ("image", False)])
-def test_ids_match_without_an_ending_of_up_to_four_letters(
-    tmp_path: Path, ending: str, matched: bool
-) -> None:
-    path = written(tmp_path, f"task,worker,label\na.{ending},u,x\nb.{ending},u,y\n")
-    if matched:
-        assert read_annotations(path, items=["a", "b"]).annotations.num_annotations == 2
-        return
-    with pytest.raises(DataError):
-        read_annotations(path, items=["a", "b"])

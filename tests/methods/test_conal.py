@@ -14,22 +14,6 @@ def p():
     return softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
 
 
-def test_conal_by_hand():
-    head = ConalHead(1, embedding_size=1)
-    p, x = np.array([[0.25, 0.75]], np.float32), np.array([[3.0]], np.float32)
-    head([p, x])
-    head.common.assign([[1.0, 0.0], [0.0, 1.0]])
-    head.matrix.assign([[[0.0, 1.0], [1.0, 0.0]]])
-    head.instance.assign([[2.0]])
-    head.annotator.assign([[[-5.0]]])
-    # Unit embeddings 1 and -1: w = sigmoid(-1) = .26894. p W = (.25, .75), p W_1 = (.75, .25).
-    w = 1 / (1 + np.exp(1.0))
-    expected = [w * 0.25 + (1 - w) * 0.75, w * 0.75 + (1 - w) * 0.25]
-    np.testing.assert_allclose(head([p, x])[0, 0], expected, rtol=1e-5)
-    # The matrices differ by 1 in four cells: a distance of 2.
-    assert float(head.penalty([p, x])) == pytest.approx(-1e-5 * 2.0, rel=1e-4)
-
-
 def test_conal_against_loop(p):
     x = np.random.default_rng(3).normal(size=(5, 4)).astype(np.float32)
     head = ConalHead(2, embedding_size=3)

@@ -8,8 +8,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.methods.crowd_layer import CrowdConnection, CrowdLayer
-from tests.crowds import softmax
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.2},
@@ -162,21 +161,6 @@ def test_wrong_width_is_one_error(crowd, width):
         ).fit(features, annotations)
 
 
-def test_idle_annotator_and_unused_class_are_finite(crowd):
-    features, _, annotations = crowd
-    dense = annotations.to_dense()
-    dense[:, 3] = -1
-    wider = Annotations.from_dense(dense, num_classes=4)
-    rows = wider.annotated
-    model = CrowdLayer(**{**SMALL, "epochs": 3}).fit(features[rows], wider[np.flatnonzero(rows)])
-    assert np.isfinite(model.predict_proba(features)).all()
-    assert model.predict_proba(features).shape == (120, 4)
-    assert np.isfinite(model.confusion_matrices_).all()
-    # Nothing was learnt of annotator 3, so he answers as the classifier's probabilities suggest.
-    corner = np.exp(np.eye(4)) / np.exp(np.eye(4)).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.confusion_matrices_[3], corner, atol=1e-5)
-
-
 def test_bad_arguments(crowd):
     features, _, annotations = crowd
     for arguments, message in (
@@ -192,18 +176,3 @@ def test_bad_arguments(crowd):
         CrowdLayer("small_cnn").fit(features, annotations)
     with pytest.raises(DataError, match="augment: expected images"):
         CrowdLayer(augment=True).fit(features, annotations)
-
-
-def test_matrix_by_hand():
-    head = CrowdConnection(1)
-    head.build((None, 2))
-    head.matrix.assign([[[1.0, 2.0], [3.0, 4.0]]])
-    # p W = (.25 * 1 + .75 * 3, .25 * 2 + .75 * 4) = (2.5, 3.5)
-    np.testing.assert_allclose(
-        head(np.array([[0.25, 0.75]], np.float32)), [[[2.5, 3.5]]], atol=1e-6
-    )
-
-
-def test_identity_at_first():
-    p = softmax(np.random.default_rng(0).normal(size=(5, 3))).astype(np.float32)
-    np.testing.assert_allclose(CrowdConnection(4)(p), np.repeat(p[:, None], 4, axis=1), atol=1e-6)

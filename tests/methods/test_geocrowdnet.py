@@ -9,18 +9,6 @@ from neucrowd_tf.methods.geocrowdnet import GeoCrowdNet, GeoCrowdNetHead, negati
 from tests.crowds import randomised, softmax
 
 
-def test_volume_by_hand():
-    # det [[2, 1], [1, 2]] = 3.
-    assert float(negative_log_determinant(np.array([[2.0, 1.0], [1.0, 2.0]]))) == pytest.approx(
-        -np.log(3.0), rel=1e-6
-    )
-    head = GeoCrowdNetHead(2, "F", weight=0.5)
-    # F = I: F^T F = I, whose logarithm is 0; doubled rows: F^T F = 2 I, -log 4.
-    eye = np.eye(2, dtype=np.float32)
-    assert float(head.penalty(eye)) == pytest.approx(0.0, abs=1e-6)
-    assert float(head.penalty(np.tile(eye, (2, 1)))) == pytest.approx(-0.5 * np.log(4.0))
-
-
 def test_volume_without_a_direction_has_no_gradient():
     import tensorflow as tf
 

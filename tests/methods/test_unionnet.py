@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.layers import AnnotationLoss
 from neucrowd_tf.methods.unionnet import UnionHead
 from tests.crowds import randomised, softmax
 
@@ -31,19 +30,3 @@ def test_union_against_loop(variant):
     union /= union.sum(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(np.exp(head(p)), union, rtol=1e-4)
     np.testing.assert_allclose(np.exp(head(p)).sum(axis=(1, 2)), 1.0, rtol=1e-5)
-
-
-def test_union_loss_by_hand():
-    # One annotator, two classes, T = 0: every entry of the union is 1/2.
-    loss = AnnotationLoss(log_probabilities=True)
-    head = UnionHead(1, "B")
-    head.build((None, 2))
-    head.matrix.assign(np.zeros((1, 2, 2)))
-    outputs = head(np.array([[0.9, 0.1]], np.float32))
-    assert float(loss(np.array([[1]]), outputs)) == pytest.approx(np.log(2.0), rel=1e-6)
-    # Two annotators: 1/4 each, log 4; what is missing costs nothing.
-    head = UnionHead(2, "B")
-    head.build((None, 2))
-    head.matrix.assign(np.zeros((2, 2, 2)))
-    outputs = head(np.array([[0.9, 0.1]], np.float32))
-    assert float(loss(np.array([[1, -1]]), outputs)) == pytest.approx(np.log(4.0), rel=1e-6)

@@ -23,15 +23,6 @@ def test_assurance_by_hand() -> None:
     np.testing.assert_allclose(label_assurance(votes), [1.0, 0.2, 0.0, 0.0], atol=1e-7)
 
 
-def test_assurance_is_symmetric_in_classes_and_bounded() -> None:
-    votes = (
-        np.random.default_rng(1).integers(0, 6, (100, 4)) + np.eye(4, dtype=int)[np.zeros(100, int)]
-    )
-    values = label_assurance(votes)
-    np.testing.assert_allclose(values, label_assurance(votes[:, ::-1]))
-    assert values.min() >= 0 and values.max() <= 1
-
-
 # ----------------------------------------------------------------- definition 3
 
 
@@ -55,28 +46,6 @@ def test_safe_examples_by_hand() -> None:
     assert safe_examples(points, labels, more, k=2, margin=0.125)[1]
 
 
-def test_safe_examples_against_naive_loop() -> None:
-    rng = np.random.default_rng(2)
-    points, labels = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
-    assurance = rng.uniform(size=60)
-    expected = []
-    for i in range(60):
-        distances = [(np.linalg.norm(points[i] - points[j]), j) for j in range(60) if j != i]
-        near = [j for _, j in sorted(distances)[:7]]
-        mine = sum(assurance[j] for j in near if labels[j] == labels[i])
-        other = sum(assurance[j] for j in near if labels[j] != labels[i])
-        expected.append(mine > other + 0.1)
-    assert safe_examples(points, labels, assurance, k=7, margin=0.1).tolist() == expected
-
-
-def test_safety_is_unchanged_by_moving_and_scaling_the_space() -> None:
-    rng = np.random.default_rng(4)
-    points, labels = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
-    assurance = rng.uniform(size=50)
-    before = safe_examples(points, labels, assurance, k=5)
-    np.testing.assert_array_equal(before, safe_examples(points * 3 + 7, labels, assurance, k=5))
-
-
 def test_neighbourhood_is_the_root_of_the_batch() -> None:
     assert neighbourhood_size(128, 447) == 11
     assert neighbourhood_size(143, 447) == 11, "rounded down"
@@ -96,25 +65,6 @@ def test_robust_anchor_by_hand() -> None:
     for reduction, expected in (("sum", [0.2, 1.2]), ("mean", [0.25, 1.5]), ("scaled", [0.1, 0.6])):
         result = robust_anchors(anchors, assurance, classes, 1, reduction=reduction)
         np.testing.assert_allclose(result, [expected], rtol=1e-5)
-
-
-def test_robust_anchor_against_naive_loop() -> None:
-    rng = np.random.default_rng(0)
-    anchors, assurance = rng.normal(size=(20, 3)), rng.uniform(0.1, 1, 20)
-    classes = rng.integers(0, 3, 20)
-    result = robust_anchors(*map(tf.constant, (anchors, assurance, classes)), 3).numpy()
-    for c in range(3):
-        rows = [j for j in range(20) if classes[j] == c]
-        expected = sum(assurance[j] * anchors[j] for j in rows) / sum(assurance[j] for j in rows)
-        np.testing.assert_allclose(result[c], expected, rtol=1e-4)
-
-
-def test_robust_anchor_is_a_convex_combination_and_finite_for_ties() -> None:
-    anchors = tf.constant(np.random.default_rng(1).uniform(2, 3, (8, 4)))
-    classes = tf.zeros(8, tf.int32)
-    for assurance in (tf.zeros(8, tf.float64), tf.constant(np.linspace(0, 1, 8))):
-        result = robust_anchors(anchors, assurance, classes, 1).numpy()
-        assert np.isfinite(result).all() and result.min() >= 2 and result.max() <= 3
 
 
 # ----------------------------------------------------------------- section 3.3.4

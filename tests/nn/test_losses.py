@@ -4,8 +4,6 @@ careless ones.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -115,71 +113,7 @@ def test_centers_start_apart_by_the_seed() -> None:
 # ----------------------------------------------------------------- naive loops
 
 
-def naive_semihard(labels: np.ndarray, x: np.ndarray, margin: float) -> float:
-    values = []
-    for a, p in itertools.permutations(range(len(x)), 2):
-        if labels[a] != labels[p]:
-            continue
-        near = np.linalg.norm(x[a] - x[p]) ** 2
-        far = [np.linalg.norm(x[a] - x[n]) ** 2 for n in range(len(x)) if labels[n] != labels[a]]
-        beyond = [d for d in far if d > near]
-        values.append(max(0.0, float(near - (min(beyond) if beyond else max(far)) + margin)))
-    return float(np.mean(values))
-
-
-def naive_lifted(labels: np.ndarray, x: np.ndarray, margin: float) -> float:
-    values = []
-    for i, j in itertools.combinations(range(len(x)), 2):
-        if labels[i] == labels[j]:
-            terms = [
-                np.exp(margin - np.linalg.norm(x[k] - x[n]))
-                for k in (i, j)
-                for n in range(len(x))
-                if labels[n] != labels[i]
-            ]
-            values.append(max(0.0, float(np.log(sum(terms)) + np.linalg.norm(x[i] - x[j]))) ** 2)
-    return float(np.sum(values) / (2 * len(values)))
-
-
-NAIVE: dict[Any, Callable[..., float]] = dict(
-    zip(BATCH_LOSSES, (naive_semihard, naive_lifted), strict=True)
-)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@each_loss
-def test_equals_naive_loop(loss: Any, seed: int) -> None:
-    labels, x = batch(seed)
-    expected = NAIVE[loss](labels, x, 0.7)
-    assert expected > 0.05
-    assert np.mean(loss(labels, x, margin=0.7)) == pytest.approx(expected, rel=2e-4)
-
-
-def test_triplet_center_equals_naive_loop() -> None:
-    labels, x = batch()
-    centers = np.random.default_rng(5).normal(size=(3, 4)).astype(np.float32)
-    values = []
-    for row, label in zip(x, labels, strict=True):
-        d = [0.5 * np.sum((row - center) ** 2) for center in centers]
-        values.append(max(0.0, d[label] + 2.0 - min(d[c] for c in range(3) if c != label)))
-    distances = 0.5 * pairwise_distances(x, centers, squared=True)
-    result = triplet_center_loss(labels, distances, margin=2.0)
-    assert np.mean(result) == pytest.approx(np.mean(values), rel=1e-4)
-
-
 # ----------------------------------------------------------------- invariants
-
-
-@each_loss
-def test_order_place_and_names_of_classes_do_not_matter(loss: Any) -> None:
-    labels, x = batch(3)
-    value = np.mean(loss(labels, x))
-    order = np.random.default_rng(0).permutation(len(x))
-    assert np.mean(loss(labels[order], x[order])) == pytest.approx(value, rel=1e-4)
-    assert np.mean(loss(labels, x + 100.0)) == pytest.approx(value, rel=1e-3)
-    assert np.mean(loss(np.array([7, 0, 3])[labels], x)) == pytest.approx(value, rel=1e-6)
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0].astype(np.float32)
-    assert np.mean(loss(labels, x @ turn)) == pytest.approx(value, rel=1e-3)
 
 
 @each_loss

@@ -43,31 +43,6 @@ def test_naive_loop() -> None:
             assert result[row] == pytest.approx(np.log(e[0] / sum(e)), rel=1e-4)
 
 
-def test_invariants() -> None:
-    rng = np.random.default_rng(1)
-    a, b = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
-    np.testing.assert_allclose(
-        cosine_similarity(7 * a, 0.1 * b), cosine_similarity(a, b), rtol=1e-4
-    )
-    np.testing.assert_allclose(
-        euclidean_similarity(a + 3, b + 3), euclidean_similarity(a, b), rtol=1e-4
-    )
-    # Outside the exponent, a constant added to all similarities (NeuCrowd's C) cancels; and so does
-    # the order of negatives.
-    scores, weights = rng.normal(size=(5, 4)), rng.random((5, 4)) + 0.1
-    value = tuplet_log_likelihood(scores, weights, eta=2.0, weight_inside=False)
-    np.testing.assert_allclose(
-        tuplet_log_likelihood(scores + 9, weights, eta=2.0, weight_inside=False), value, rtol=1e-4
-    )
-    np.testing.assert_allclose(
-        tuplet_log_likelihood(
-            scores[:, [0, 3, 1, 2]], weights[:, [0, 3, 1, 2]], eta=2.0, weight_inside=False
-        ),
-        value,
-        rtol=1e-4,
-    )
-
-
 @pytest.mark.parametrize("name", ["cosine", "euclidean"])
 def test_gradient_is_finite_at_zero(name: str) -> None:
     a = tf.Variable(np.zeros((2, 3), np.float32))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +23,6 @@ def test_a_csv_becomes_a_page(
     assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
     assert "Annotator reliability" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
-
-
-def test_a_page_whose_name_is_not_utf8_is_said(
-    tmp_path: Path, crowd: tuple[Annotations, np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
-    output = tmp_path / "r\udce9.html"
-    shown = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="strict")
-    monkeypatch.setattr(sys, "stdout", shown)
-    assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
-    assert output.exists() and shown.buffer.getvalue().endswith(b"r\\udce9.html\n")  # type: ignore[attr-defined]
 
 
 def test_names_and_signs_of_the_users_own(
@@ -63,20 +50,6 @@ def test_names_and_signs_of_the_users_own(
     assert capsys.readouterr().out == output.read_text(encoding="utf-8")
     assert main([*flags, "--model_annotator=claude", f"--output={output}"]) == 2
     assert "--model_annotator: no annotator is named" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "content", [b"task,worker,label\nt1,w1,a\xff\n", b"task,worker\nt,w\n", b""]
-)
-def test_what_is_wrong_is_one_line(
-    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(content)
-    assert main([f"--annotations={path}", f"--output={tmp_path / 'page.html'}"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ") and str(path) in error and "Traceback" not in error
-    assert not (tmp_path / "page.html").exists()
 
 
 def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,6 +182,8 @@ def test_main_claims_fit_a_page() -> None:
 
 def test_pages_are_current(repository: Path) -> None:
     assert (repository / "RESULTS.md").read_text(encoding="utf-8") == page.page(claims.RESULTS)
+    start = (repository / "README.md").read_text(encoding="utf-8")
+    assert page.landing(start) == start and "of 6 main claims" in start
     for name, text in page.paper_pages(claims.RESULTS).items():
         assert (repository / "docs" / "results" / name).read_text(encoding="utf-8") == text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,12 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf import registry
-from neucrowd_tf.crowding.game import _CLASSIFIER, _UNSURE, Game, authenticity_auc
+from neucrowd_tf.crowding.game import Game, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
 from tests.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.crowding.test_game import LAMBDA, SmallGame, make_game
-from tests.processes import python
 
 LABELS = np.array([0, 2, 1, 1])
 AUTHENTIC = np.array([True, False, True, False])
@@ -98,25 +96,6 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
         assert sorted([*surest, *unsure.numpy().tolist()]) == list(range(4))
     game = game_with("uncapped")
     assert game.ratio_cap == math.inf and 0 < game.ratio_floor < 1e-30
-
-
-def test_the_same_draws_come_before_the_generators_turn() -> None:
-    game, calls = game_with("same_draws"), []
-
-    def turn(name: str) -> Any:
-        def call(*arguments: Any) -> Any:
-            calls.append((name, arguments[3:]))
-            return "draws" if name == "log" else {f"{name}_loss": 0.0}
-
-        return call
-
-    for name, method in (("log", "log_annotations"), ("generator", "generator_turn")):
-        setattr(game, method, turn(name))
-    game.discriminator_turn, game.classifier_turn = turn("discriminator"), turn("classifier")
-    game.train_step(0)
-    custom = (_UNSURE, _CLASSIFIER)
-    assert [name for name, _ in calls] == ["discriminator", "log", "generator", "classifier"]
-    assert calls[1][1] == (custom,) and calls[3][1] == ("draws",)
 
 
 @pytest.mark.ci
@@ -231,40 +210,3 @@ def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     assert resets == [0, 10]  # an epoch of the authors' is ten passes
     accuracies = classifier.history_["val_accuracy"]
     assert len(accuracies) == 12 and classifier.best_epoch_ == int(np.argmax(accuracies))
-
-
-_RESUMED = """
-import hashlib, pathlib, sys
-from neucrowd_tf.training.run import Run
-from reproduction.controls.crowding import RELEASED, ControlledCrowdInG
-from tests.crowding.conftest import ARGUMENTS, make_crowd
-from tests.test_common import Interrupted, _renames
-folder, stop = pathlib.Path(sys.argv[1]), int(sys.argv[2]) or None
-x, annotations, truth = make_crowd()
-model = ControlledCrowdInG(**{**ARGUMENTS, **RELEASED, "epochs": 3, "passes": 1, "batch_size": 20})
-run = Run(checkpoints=folder, progress=False, checkpoint_seconds=0)
-try:
-    with _renames(folder, stop_after=stop) as saves:
-        model.fit(x, annotations, validation=(x[:18], truth[:18]), run=run)
-except Interrupted:
-    sys.exit()
-answers = model.predict_proba(x).tobytes() + repr(model.history_).encode()
-print(len(saves), hashlib.sha256(answers).hexdigest())
-"""
-
-
-@pytest.mark.slow
-def test_the_released_game_resumes_in_a_new_process_with_the_same_bytes(
-    repository: Path, tmp_path: Path
-) -> None:
-    """Stopped before the game's first epoch and before its last one."""
-
-    def fit(name: str, stop: int = 0) -> list[str]:
-        arguments = ("-c", _RESUMED, str(tmp_path / name), str(stop))
-        done = python(repository, *arguments, check=True)
-        return done.stdout.split()
-
-    saves, answers = fit("whole")
-    for left in (4, 1):
-        assert fit(f"broken-{left}", int(saves) - left) == []
-        assert fit(f"broken-{left}") == [str(left), answers]

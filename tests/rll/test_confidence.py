@@ -10,7 +10,6 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
-    class_prior,
     mle_confidence,
     subsample_annotations,
 )
@@ -41,46 +40,6 @@ def test_bayesian_by_hand() -> None:
     fixed = beta_parameters([0.5, 0.5], alpha=3.0, beta=2.0)
     np.testing.assert_allclose(
         bayesian_confidence(VOTES, LABELS, fixed), [0.8, 0.6, 0.6, 0.6], rtol=1e-6
-    )
-
-
-def test_bayesian_equals_a_naive_loop_for_three_classes() -> None:
-    rng = np.random.default_rng(0)
-    votes = rng.integers(0, 5, size=(40, 3))
-    labels = votes.argmax(axis=1)
-    prior = class_prior(labels, 3)
-    result = bayesian_confidence(votes, labels, beta_parameters(prior, mass=2.0))
-    for row, label in enumerate(labels):
-        mine = sum(votes[row, c] for c in range(3) if c == label)
-        expected = (2.0 * np.mean(labels == label) + mine) / (2.0 + sum(votes[row]))
-        assert result[row] == pytest.approx(expected, rel=1e-6)
-
-
-def test_bayesian_lies_between_prior_and_votes_and_has_their_limits() -> None:
-    rng = np.random.default_rng(1)
-    votes = rng.integers(1, 6, size=(50, 2))
-    labels = votes.argmax(axis=1)
-    prior = np.array([0.3, 0.7])
-    shares = mle_confidence(votes, labels)
-    middle = bayesian_confidence(votes, labels, beta_parameters(prior))
-    low, high = np.minimum(shares, prior[labels]), np.maximum(shares, prior[labels])
-    assert ((middle >= low - 1e-6) & (middle <= high + 1e-6)).all()
-    np.testing.assert_allclose(
-        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e-7)), shares, atol=1e-5
-    )
-    np.testing.assert_allclose(
-        bayesian_confidence(votes, labels, beta_parameters(prior, mass=1e7)),
-        prior[labels],
-        atol=1e-5,
-    )
-
-
-def test_swapping_the_classes_changes_nothing() -> None:
-    parameters = beta_parameters([0.25, 0.75], alpha=3.0, beta=2.0)
-    swapped = tuple(block[::-1] for block in parameters)
-    np.testing.assert_array_equal(
-        bayesian_confidence(VOTES, LABELS, parameters),
-        bayesian_confidence(VOTES[:, ::-1], 1 - LABELS, swapped),  # type: ignore[arg-type]
     )
 
 

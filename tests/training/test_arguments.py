@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from baselines.metric_learning import MetricLearning
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import none, number, one_of, strengths, whole, widths
 from neucrowd_tf.errors import UsageError
@@ -18,51 +17,12 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import ENCODERS, configuration
 from neucrowd_tf.training.representation import RepresentationEstimator
 
-RATE = "a number above 0 or a Keras configuration or a Keras schedule, received "
-ENCODER = "'dense', a configuration of one, a Keras model or a function that makes one"
-OPTIONS = ("dropout", "l2", "hidden_units", "activation", "initializer")
-WRONG: list[tuple[str, Any, str]] = [
-    ("learning_rate", 0.0, RATE + "0.0"),
-    ("learning_rate", "fast", RATE + "'fast'"),
-    ("learning_rate", float("nan"), RATE + "nan"),
-    ("dropout", 1.0, "a number from 0 and below 1, received 1.0"),
-    ("dropout", -0.1, "a number from 0 and below 1, received -0.1"),
-    ("dropout", None, "a number from 0 and below 1, received None"),
-    ("l2", -1e-3, "a number from 0, received -0.001"),
-    ("Cs", (), "a list of numbers above 0, received ()"),
-    ("Cs", 1.0, "a list of numbers above 0, received 1.0"),
-    ("Cs", (1.0, 0.0), "a list of numbers above 0, received (1.0, 0.0)"),
-    ("patience", 0, "None or a whole number from 1, received 0"),
-    ("patience", 2.5, "None or a whole number from 1, received 2.5"),
-    ("hidden_units", (), "a list of whole numbers from 1, received ()"),
-    ("hidden_units", 64, "a list of whole numbers from 1, received 64"),
-    ("hidden_units", "64", "a list of whole numbers from 1, received '64'"),
-    ("hidden_units", (64, 0), "a list of whole numbers from 1, received (64, 0)"),
-    ("activation", 3, "text or a function or None, received 3"),
-    ("encoder", "cnn", f"{ENCODER}, received 'cnn'"),
-    ("initializer", "he", "'glorot' or 'normal', received 'he'"),
-    ("monitor", "f1", "'auc', 'accuracy' or 'log_loss', received 'f1'"),
-    ("epochs", True, "a whole number from 1, received True"),
-    ("batch_size", 16.0, "a whole number from 1, received 16.0"),
-    ("validation_fraction", 1.0, "a number above 0 and below 1, received 1.0"),
-    ("seed", -1, "a whole number from 0, received -1"),
-]
-
 
 def _reject(estimator: RepresentationEstimator, name: str, expected: str) -> None:
     crowd = Annotations.from_dense([[0], [1], [0], [1]])
     with pytest.raises(UsageError) as caught:
         estimator.fit(np.eye(4), crowd)
     assert str(caught.value) == f"{name}: expected {expected}"
-
-
-@pytest.mark.parametrize(("name", "value", "expected"), WRONG)
-@pytest.mark.parametrize("kind", [NeuCrowd, RLL, MetricLearning])
-def test_embedding_methods_check_what_they_share(
-    kind: Any, name: str, value: Any, expected: str
-) -> None:
-    values = {"encoder": {name: value}} if name in OPTIONS else {name: value}
-    _reject(kind(**values), name, expected)
 
 
 @pytest.mark.parametrize("kind", [NeuCrowd, RLL])

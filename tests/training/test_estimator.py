@@ -13,13 +13,12 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import neucrowd_tf.persistence as persistence
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out
 
 
@@ -45,11 +44,6 @@ class Centroids(CrowdEstimator):
         )
         scores = np.exp(-(distance - distance.min(axis=1, keepdims=True)))
         return np.asarray(scores / scores.sum(axis=1, keepdims=True))
-
-
-class NeedsNames(Centroids):
-    requires_identities = True
-    max_classes = 2
 
 
 def crowd(names: tuple[Any, ...] = ("cat", "dog")) -> tuple[np.ndarray, Annotations, np.ndarray]:
@@ -107,17 +101,6 @@ def test_a_missing_value_or_a_word_in_a_table_is_one_clear_error() -> None:
         Centroids().fit(words, annotations)
 
 
-def test_searches_and_cross_validation_split_annotations_by_row() -> None:
-    x, annotations, _ = crowd()
-    search = GridSearchCV(
-        Centroids(), {"flipped": [True, False]}, cv=KFold(3, shuffle=True, random_state=0)
-    ).fit(x, annotations)
-    assert search.best_params_ == {"flipped": False}
-    assert search.best_score_ > 0.8
-    scores = cross_val_score(Centroids(), x, annotations.to_dense(), cv=KFold(3))
-    assert len(scores) == 3 and np.isfinite(scores).all()
-
-
 def test_clone_and_params() -> None:
     model = Centroids(sharpness=3.0).fit(*crowd()[:2])
     copy = clone(model)
@@ -162,15 +145,6 @@ def test_bad_validation_and_bad_prediction_input() -> None:
         Centroids().fit(x, annotations, validation=(x[:2, :2], ["cat", "dog"]))
     with pytest.raises(DataError, match=r"shape \[\*, 3\]"):
         Centroids().fit(x, annotations).predict(x[:, :2])
-
-
-def test_needs_are_said_clearly() -> None:
-    x, annotations, _ = crowd()
-    with pytest.raises(IdentitiesError, match="NeedsNames needs to know which annotator"):
-        NeedsNames().fit(x, Annotations.from_votes(annotations.vote_counts()))
-    three = crowd(("a", "b", "c"))
-    with pytest.raises(UnsupportedDataError, match="at most 2 classes, received 3"):
-        NeedsNames().fit(three[0], three[1])
 
 
 @pytest.mark.parametrize("names", [("cat", "dog"), (3, 5), (False, True)])
@@ -220,16 +194,6 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     np.testing.assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
     np.testing.assert_array_equal(piece.annotations.to_dense(), dense[piece.rows])
     assert not np.array_equal(hold_out(data, votes, 0.3, seed=2)[1], remaining)
-
-
-def test_generated_annotations_do_not_vote_in_a_score() -> None:
-    x, annotations, _ = crowd()
-    model = Centroids().fit(x, annotations)
-    free = np.argwhere(annotations.to_dense() < 0)
-    wrong = 1 - annotations.vote_counts().argmax(axis=1)[free[:, 0]]
-    assert model.score(x, annotations.with_generated(free[:, 0], free[:, 1], wrong)) == model.score(
-        x, annotations
-    )
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:

@@ -98,19 +98,19 @@ OPTIMIZERS: dict[str, Any] = {
 }
 
 
-# Formulas of their own and nothing that another one does not have.
-PLAIN = ("adadelta", "adagrad", "ftrl", "lamb", "lion", "muon", "nadam", "rmsprop")
-
-
 def test_every_optimizer_of_keras_is_in_the_table() -> None:
     kinds = {type(make()) for make in OPTIMIZERS.values()}
     public = {getattr(opt, name) for name in dir(opt) if name[0].isupper()}
     assert public - {opt.Optimizer, opt.OptimizerMap} == kinds
 
 
+# A kind of each: of momenta and accumulation, of averages, of scaling, of copies of the weights.
+OFTEN = ("sgd, clipped, accumulated", "adam, average", "scaled automatically", "schedule free")
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in PLAIN else []) for n in OPTIMIZERS]
+    "name", [pytest.param(n, marks=[] if n in OFTEN else pytest.mark.slow) for n in OPTIMIZERS]
 )
 def test_an_optimizer_does_what_it_does_in_fit(name: str, tmp_path: pathlib.Path) -> None:
     """To 1e-5 the weights of Keras' fit; again, and after a kill, to the same bytes."""

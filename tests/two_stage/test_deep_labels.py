@@ -8,7 +8,7 @@ import pytest
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import IdentitiesError, UsageError
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
 from tests.crowds import blobs
 
@@ -58,17 +58,6 @@ def test_targets_are_the_aggregators(crowd):
         targets = model.network.model._targets.numpy()
     np.testing.assert_allclose(targets, DawidSkene().fit(annotations).probas_, atol=1e-6)
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
-
-
-def test_votes_alone(crowd):
-    features, _, annotations = crowd
-    votes = Annotations.from_votes(annotations.vote_counts())
-    model = DeepLabels("mv", **{**SMALL, "epochs": 1}).fit(features, votes)
-    assert model.confusion_matrices_ is None
-    with pytest.raises(IdentitiesError, match="DawidSkene needs to know"):
-        DeepLabels("ds", **SMALL).fit(features, votes)
-    with pytest.raises(UsageError, match="labels: expected 'hard' or 'soft'"):
-        DeepLabels(labels="firm").fit(features, votes)
 
 
 def test_gold_labels_are_flagged(crowd):

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.aggregation import simulate
+from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.aggregate import main
@@ -43,7 +43,7 @@ IN_MEMORY: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(scope="module")
 def crowd() -> Annotations:
-    return simulate(0, tasks=600, annotators=20, classes=3, labels_each=4)[0]
+    return simulated(600, 2, 20, classes=3)[2]
 
 
 def parquet(crowd: Annotations, path: Path, **columns: Any) -> Path:
@@ -497,29 +497,6 @@ def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None
     assert {label for _, label in whole} == {label for _, label in parts}
     if case != "several labels":  # whose items and classes are two columns of labels.csv
         assert whole == parts
-
-
-@pytest.mark.parametrize(
-    ("text", "flags", "check"),
-    [
-        ("task,worker,label\n1,a,x\n2,b,X\n", [], "similar_names"),
-        ("task,worker,label\n1,a,x|y\n2,b,x\n", [], "multi_label"),
-        ("task,worker,label\n1,a,x\n2,b,y\n", ["--classes=x,z"], "unknown_class"),
-        ("task,worker,label\n1,a,x\n1,a,y\n", ["--duplicates=error"], "duplicate_pair"),
-        ("id,who,what\n1,a,x\n2,b,y\n", [], "missing_role"),
-    ],
-)
-def test_a_file_is_rejected_by_parts_as_in_memory(
-    text: str, flags: list[str], check: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    assert main([f"--annotations={path}", *flags]) == 2
-    in_memory = capsys.readouterr().err
-    assert main([f"--annotations={path}", *flags, "--engine=local", f"--output={tmp_path}/o"]) == 2
-    by_parts = capsys.readouterr().err
-    assert check in by_parts
-    assert check in in_memory
 
 
 def test_rows_that_are_left_out_are_counted(

@@ -1,19 +1,25 @@
-"""A file for each check of the catalogue, which rejects it in one line that ends with its id."""
+"""Malformed inputs: a file for each check of the catalogue, and names of any letters.
+
+Each is rejected in one line with the file and the check's id, and nothing is written.
+"""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
-import tempfile
 import zipfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.torture.forked import HUNG, forked, tail
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-SECONDS = 60
+from neucrowd_tf.commands import aggregate, report
+from neucrowd_tf.io.checks import catalogue
+
 LONG = "task,worker,label\n"
 ROWS = "t1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
 SCORES = "".join(f"t{i},w{j},{(7 * i + j) / 10}\n" for i in range(10) for j in range(3))
@@ -106,57 +112,50 @@ FEATURES: list[tuple[str, str]] = [
 ]
 
 
-def command(name: str, flags: Sequence[str]) -> int:
-    """Runs a command of the library in this process; returns its exit code."""
-    from importlib import import_module
-
-    module = import_module(
-        {"report": "neucrowd_tf.commands.report"}.get(name, f"neucrowd_tf.{name}")
-    )
-    return int(module.main(list(flags)))
+def rejected(command: Any, check: str, flags: list[str], folder: Path, capsys: Any) -> None:
+    assert command.main([*flags, f"--output={folder}/out"]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1 and f"[{check}]" in errors[0] and str(folder) in errors[0]
+    assert not (folder / "out").exists()
 
 
-def prepare() -> None:
-    """Imports what the commands need, so that a forked process need not."""
-    import neucrowd_tf.aggregation
-    import neucrowd_tf.commands.aggregate
-    import neucrowd_tf.commands.report  # noqa: F401
+@pytest.mark.parametrize("case", CASES, ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)])
+def test_labels_are_rejected_with_the_id(
+    case: tuple[str, str, str | bytes, tuple[str, ...]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    check, name, content, flags = case
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    rejected(aggregate, check, [f"--annotations={path}", *flags], tmp_path, capsys)
 
 
-def rejected(check: str, work: Callable[[], int], folder: Path) -> list[str]:
-    """Returns what is wrong with how a command rejected a file."""
-    log = folder / "log"
-    code = forked(work, log, seconds=SECONDS)
-    text = log.read_text(errors="replace")
-    errors = [line for line in text.splitlines() if line.startswith("error:")]
-    wrong = []
-    if code == HUNG:
-        wrong.append(f"{check}: more than {SECONDS} s")
-    elif code != 2 or "Traceback" in text:
-        wrong.append(f"{check}: exit code {code}: {tail(log)}")
-    elif len(errors) != 1 or f"[{check}]" not in errors[0] or str(folder) not in errors[0]:
-        wrong.append(f"{check}: expected one line with the file and the id: {tail(log)}")
-    if (folder / "out").exists():
-        wrong.append(f"{check}: it wrote its output")
-    return wrong
+@pytest.mark.parametrize(("check", "content"), FEATURES)
+def test_features_are_rejected_with_the_id(
+    check: str, content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(LONG + ROWS)
+    (tmp_path / "f.csv").write_text(content)
+    flags = [f"--annotations={tmp_path}/a.csv", f"--features={tmp_path}/f.csv"]
+    rejected(report, check, flags, tmp_path, capsys)
 
 
-def try_case(check: str, name: str, content: str | bytes, flags: Sequence[str]) -> list[str]:
-    """Writes a file and aggregates it; returns what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="torture-") as scratch:
-        folder = Path(scratch)
-        path = folder / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        every = [f"--annotations={path}", f"--output={folder}/out", *flags]
-        return rejected(check, lambda: command("aggregate", every), folder)
+def test_every_check_has_a_case() -> None:
+    assert {case[0] for case in (*CASES, *FEATURES)} == set(catalogue())
 
 
-def try_features(check: str, content: str) -> list[str]:
-    """Writes features beside good labels and reports on them; returns what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="torture-") as scratch:
-        folder = Path(scratch)
-        (folder / "a.csv").write_text(LONG + ROWS)
-        (folder / "f.csv").write_text(content)
-        flags = [f"--annotations={folder}/a.csv", f"--features={folder}/f.csv"]
-        flags.append(f"--output={folder}/out")
-        return rejected(check, lambda: command("report", flags), folder)
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(labels=st.lists(NAMES, min_size=2, max_size=4, unique=True))
+def test_any_class_names_end_in_labels_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, labels: list[str]
+) -> None:
+    folder: Path = tmp_path_factory.mktemp("names")
+    with (folder / "a.csv").open("w", encoding="utf-8", newline="") as stream:
+        rows = [[f"t{i}", f"w{j}", label] for i, label in enumerate(labels) for j in range(2)]
+        csv.writer(stream).writerows([["task", "worker", "label"], *rows])
+    flags = [f"--annotations={folder}/a.csv", "--method=majority_vote", f"--output={folder}/o.csv"]
+    assert aggregate.main(flags) == (0 if (folder / "o.csv").exists() else 2)
