@@ -122,7 +122,7 @@ def test_gain_over_seeds_and_instances_and_of_other_settings(tmp_path: Path) -> 
     assert ours.gain_instances is not None
     assert ours.gain_instances.low == pytest.approx(0.1 - 2.262157 * 0.1)
     text = markdown(suite, [cell.row() for cell in table.values()], "command")
-    assert "+0.100 [-0.126, +0.326]" in text
+    assert "+0.100 [-0.126, +0.326]" in text, "the wider of the two intervals"
     assert ours.row()["gain_instances_low"] == "-0.126216"
     # The baseline with other settings is measured over itself, but not on other data.
     k, rate = table["k=3/base"].gain, table["rate=1/base"].gain
