@@ -272,7 +272,7 @@ class AnnotationModel(InstanceModel):
             annotations: N instances by R annotators.
             strengths: `[A]` weight of each annotation.
         """
-        order = np.argsort(annotations.instances, kind="stable")
+        order = np.lexsort((annotations.annotators, annotations.instances))
         counts = np.bincount(annotations.instances, minlength=annotations.num_instances)
         self._first.assign(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
         pairs = np.stack([annotations.annotators[order], annotations.labels[order]], axis=1)
