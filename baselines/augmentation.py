@@ -172,8 +172,8 @@ class DLCLGCN(AugmentedDLCL):
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         from baselines.graph_completion import GraphCompletion
+        from neucrowd_tf.training.batches import step_numbers
         from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.tuplets import step_numbers
 
         features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
             len(data.features), -1

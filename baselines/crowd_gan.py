@@ -63,9 +63,9 @@ class DLCLGAN(AugmentedDLCL):
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
         from baselines.crowd_gan_model import CrowdGANModel
         from neucrowd_tf.crowd.head import certain_answers
+        from neucrowd_tf.training.batches import step_numbers
         from neucrowd_tf.training.loop import train
         from neucrowd_tf.training.state import read_variables, write_variables
-        from neucrowd_tf.training.tuplets import step_numbers
 
         classifier = self._dl_cl()
         self.best_epoch_ = None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from neucrowd_tf import aggregation
+from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.registry import register_method
@@ -36,7 +36,7 @@ class DawidSkeneMixup(DeepLabels):
 
     requires_identities: ClassVar[bool] = True
 
-    aggregator: str | aggregation.Aggregator = "ds"
+    aggregator: str | Aggregator = "ds"
     labels: Literal["hard", "soft"] = "soft"
     alpha: Annotated[
         float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."

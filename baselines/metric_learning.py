@@ -109,10 +109,11 @@ class MetricLearning(RepresentationEstimator):
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns a model with the objective's loss, and the batches it takes."""
-        from baselines.metric_models import BatchModel, MarginModel
+        from baselines.metric_models import BatchModel, MarginModel, class_batches
         from baselines.relation_net import RelationModel
         from neucrowd_tf.nn import losses
-        from neucrowd_tf.training.tuplets import TupletIndex, class_batches, uniform_batches
+        from neucrowd_tf.training.batches import uniform_batches
+        from neucrowd_tf.training.tuplets import TupletIndex
 
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):

@@ -6,18 +6,18 @@ A model defines which instances a step takes, and which loss it computes on them
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
 from neucrowd_tf.nn.steps import share_of
+from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.tuplets import EncoderModel, TupletIndex
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 EPSILON = 1e-12
 
@@ -93,3 +93,43 @@ class BatchModel(EncoderModel):
         embeddings = self.embed_rows(rows, training=True)
         outputs = embeddings if self.centers is None else self.centers(embeddings)
         return self.batch_loss(tf.gather(self._labels, rows), outputs)
+
+
+def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
+    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions.
+
+    They are functions of (seed, step) alone.
+
+    Each column holds instances of one of the C classes that occur, without repeats unless the class
+    has fewer than that many: those go round again. A batch is a pseudo-random permutation of each
+    class, cut off, which costs no more for many instances than for few.
+
+    Args:
+        seed: draws the batches.
+        labels: `[N]` class codes.
+        batch: how many instances a batch has, rounded down to equal parts; at least two of each
+            class.
+
+    Raises:
+        DataError: fewer than two classes occur.
+    """
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise DataError(f"expected labels of at least two classes, received {len(classes)}")
+    members = [tf.constant(np.flatnonzero(labels == c).astype(np.int32)) for c in classes]
+    share = max(2, batch // len(classes))
+
+    def draw(step: tf.Tensor) -> tf.Tensor:
+        columns = []
+        for column, rows in enumerate(members):
+            size = int(rows.shape[0])
+            place = tf.range(share, dtype=tf.int32) % size
+            if size > 1:
+                draw_seed = tf.stack([tf.constant(seed * len(members) + column, tf.int64), step])
+                place = tf.random.experimental.index_shuffle(
+                    place, seed=draw_seed, max_index=size - 1
+                )
+            columns.append(tf.gather(rows, place))
+        return tf.stack(columns, axis=1)
+
+    return pipelines(draw)

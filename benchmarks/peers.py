@@ -22,7 +22,7 @@ import pandas as pd
 
 from benchmarks.timing import Clock, arguments, show
 from data import truth_inference as published
-from neucrowd_tf.aggregation import make_aggregator
+from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table
@@ -105,7 +105,7 @@ def with_cleanlab() -> Iterator[Row]:
     from cleanlab import multiannotator
     from cleanlab.internal.multiannotator_utils import compute_soft_cross_entropy
 
-    from neucrowd_tf.aggregation import Crowdlab
+    from neucrowd_tf.aggregation.crowdlab import Crowdlab
     from neucrowd_tf.labelling.activelab import activelab_scores
 
     dense, probas = crowd()

@@ -10,24 +10,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation import BWA as BWA
-    from neucrowd_tf.aggregation import EBCC as EBCC
-    from neucrowd_tf.aggregation import IBCC as IBCC
-    from neucrowd_tf.aggregation import Consensus as Consensus
-    from neucrowd_tf.aggregation import Crowdlab as Crowdlab
-    from neucrowd_tf.aggregation import DawidSkene as DawidSkene
-    from neucrowd_tf.aggregation import Glad as Glad
-    from neucrowd_tf.aggregation import GoldMajorityVote as GoldMajorityVote
-    from neucrowd_tf.aggregation import (
+    from neucrowd_tf.aggregation.bwa import BWA as BWA
+    from neucrowd_tf.aggregation.consensus import Consensus as Consensus
+    from neucrowd_tf.aggregation.crowdlab import Crowdlab as Crowdlab
+    from neucrowd_tf.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from neucrowd_tf.aggregation.ebcc import EBCC as EBCC
+    from neucrowd_tf.aggregation.glad import Glad as Glad
+    from neucrowd_tf.aggregation.ibcc import IBCC as IBCC
+    from neucrowd_tf.aggregation.kos import Kos as Kos
+    from neucrowd_tf.aggregation.mace import Mace as Mace
+    from neucrowd_tf.aggregation.majority_vote import MajorityVote as MajorityVote
+    from neucrowd_tf.aggregation.mmsr import Mmsr as Mmsr
+    from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene as ShrunkDawidSkene
+    from neucrowd_tf.aggregation.weighted_vote import GoldMajorityVote as GoldMajorityVote
+    from neucrowd_tf.aggregation.weighted_vote import (
         IterativeWeightedMajorityVote as IterativeWeightedMajorityVote,
     )
-    from neucrowd_tf.aggregation import Kos as Kos
-    from neucrowd_tf.aggregation import Mace as Mace
-    from neucrowd_tf.aggregation import MajorityVote as MajorityVote
-    from neucrowd_tf.aggregation import Mmsr as Mmsr
-    from neucrowd_tf.aggregation import ShrunkDawidSkene as ShrunkDawidSkene
-    from neucrowd_tf.aggregation import Wawa as Wawa
-    from neucrowd_tf.aggregation import ZeroBasedSkill as ZeroBasedSkill
+    from neucrowd_tf.aggregation.weighted_vote import Wawa as Wawa
+    from neucrowd_tf.aggregation.weighted_vote import ZeroBasedSkill as ZeroBasedSkill
     from neucrowd_tf.annotations import Annotations as Annotations
     from neucrowd_tf.crowding import CrowdInG as CrowdInG
     from neucrowd_tf.dasc import DASC as DASC

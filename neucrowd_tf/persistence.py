@@ -7,6 +7,7 @@ temporary name and renamed when complete.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import os
@@ -20,18 +21,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations, as_name_array
-from neucrowd_tf.cli.run_files import SavedEstimator
 from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.records import Record
 
 FORMAT = 1
 _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
 # Where classes of an earlier version are now; its files can be loaded, Keras' parts by their names.
 _MOVED = (
     (r"^[\w.]+:SelfTrained\w+$", "neucrowd_tf.dasc.estimator:DASC"),
+    (r"^neucrowd_tf\.(rll|neucrowd)\.released:", r"reproduction.controls.\1:"),
     (r":(UnionNet|GeoCrowdNet)[ABFW]$", r":\1"),
     (
         r"^(?:neucrowd_tf\.crowd_layers|baselines)\.(anno_reg|annot_mix|ccc|coinnet|conal|crowd_layer"
@@ -40,6 +42,17 @@ _MOVED = (
     ),
 )
 _PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SavedEstimator(Record):
+    """estimator.json of a saved estimator."""
+
+    REMEDY = "Fit and save it again; CHANGELOG.md has replacements of removed arguments."
+
+    format: int
+    params: dict[str, Any]
+    attributes: dict[str, Any]
 
 
 class Persistent:

@@ -1,48 +1,38 @@
-"""Truth inference: from the labels of many annotators to one label an instance."""
+"""Truth inference: from the labels of many annotators to one label an instance.
 
-from neucrowd_tf.aggregation.base import Aggregator
-from neucrowd_tf.aggregation.bwa import BWA
-from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
-from neucrowd_tf.aggregation.consensus import Consensus
-from neucrowd_tf.aggregation.crowdlab import Crowdlab
-from neucrowd_tf.aggregation.dawid_skene import DawidSkene, dawid_skene_em
-from neucrowd_tf.aggregation.ebcc import EBCC
-from neucrowd_tf.aggregation.glad import Glad
-from neucrowd_tf.aggregation.ibcc import IBCC
-from neucrowd_tf.aggregation.kos import Kos
-from neucrowd_tf.aggregation.mace import Mace
-from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
-from neucrowd_tf.aggregation.mmsr import Mmsr
-from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
-from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
-from neucrowd_tf.aggregation.weighted_vote import (
-    GoldMajorityVote,
-    IterativeWeightedMajorityVote,
-    Wawa,
-    ZeroBasedSkill,
-)
+A name costs the import of its module alone.
+"""
 
-__all__ = [
-    "AGGREGATORS",
-    "Aggregator",
-    "BWA",
-    "Consensus",
-    "Crowdlab",
-    "DawidSkene",
-    "EBCC",
-    "Glad",
-    "GoldMajorityVote",
-    "IBCC",
-    "IterativeWeightedMajorityVote",
-    "Kos",
-    "Mace",
-    "MajorityVote",
-    "Mmsr",
-    "OrdinalConsensus",
-    "ShrunkDawidSkene",
-    "Wawa",
-    "ZeroBasedSkill",
-    "dawid_skene_em",
-    "majority_labels",
-    "make_aggregator",
-]
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_MODULES = {
+    "annotations.votes": "majority_labels",
+    "aggregation.base": "Aggregator",
+    "aggregation.bwa": "BWA",
+    "aggregation.catalogue": "AGGREGATORS make_aggregator",
+    "aggregation.consensus": "Consensus",
+    "aggregation.crowdlab": "Crowdlab",
+    "aggregation.dawid_skene": "DawidSkene dawid_skene_em",
+    "aggregation.ebcc": "EBCC",
+    "aggregation.glad": "Glad",
+    "aggregation.ibcc": "IBCC",
+    "aggregation.kos": "Kos",
+    "aggregation.mace": "Mace",
+    "aggregation.majority_vote": "MajorityVote",
+    "aggregation.mmsr": "Mmsr",
+    "aggregation.ordinal": "OrdinalConsensus",
+    "aggregation.shrunk_dawid_skene": "ShrunkDawidSkene",
+    "aggregation.weighted_vote": "GoldMajorityVote IterativeWeightedMajorityVote Wawa"
+    " ZeroBasedSkill",
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = list(_MODULE_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"neucrowd_tf.{_MODULE_OF[name]}"), name)

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.annotations.statistics import known_codes
+from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.declare import (
     Constraint,
     check_arguments,
@@ -34,7 +35,6 @@ Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]  # of classes, -1 if unknown
 GoldLabels: TypeAlias = "Mapping[Hashable, Hashable] | pd.Series[Any] | ArrayLike | None"
 Prior: TypeAlias = Literal["update", "uniform"] | ArrayLike
-Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
 tolerance = Constraint(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from neucrowd_tf.aggregation.base import Aggregator, Ties
+from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.consensus import Consensus
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
@@ -24,6 +24,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
     Wawa,
     ZeroBasedSkill,
 )
+from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.errors import UsageError
 
 # Each makes an unfitted aggregator; the other arguments have its defaults.

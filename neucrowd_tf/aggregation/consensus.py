@@ -24,7 +24,7 @@ from neucrowd_tf.aggregation.ebcc import EBCC
 from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.ibcc import IBCC
 from neucrowd_tf.aggregation.mace import Mace
-from neucrowd_tf.aggregation.majority_vote import MajorityVote, majority_labels
+from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.aggregation.many_classes import sparse_one_coin
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
@@ -33,6 +33,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
     ZeroBasedSkill,
 )
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong

@@ -16,10 +16,10 @@ from neucrowd_tf.aggregation.base import (
     as_numbers,
     coin_errors,
 )
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted
 from neucrowd_tf.errors import DataError
 

@@ -24,10 +24,10 @@ from neucrowd_tf.aggregation.base import (
     normalise_counts,
     normalise_log,
 )
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_confusion
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
 LEVELS = len(SHARES) + 2  # the last is a single label

@@ -18,9 +18,9 @@ from neucrowd_tf.aggregation.base import (
     warn_not_converged,
 )
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data

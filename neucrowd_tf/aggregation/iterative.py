@@ -13,9 +13,9 @@ from neucrowd_tf.aggregation.base import (
     tolerance,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 
 

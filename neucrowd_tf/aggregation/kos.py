@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, whole
 
 

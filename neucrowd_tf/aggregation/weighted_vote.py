@@ -16,9 +16,9 @@ from neucrowd_tf.aggregation.base import (
     normalise_counts,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 from neucrowd_tf.errors import DataError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, Ties, gold_codes
+from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
@@ -18,6 +18,7 @@ from neucrowd_tf.aggregation.families import (
     effective_votes,
     fit_with_families,
 )
+from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.gold_items import like_other_items
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share

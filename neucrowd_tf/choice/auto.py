@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -25,24 +23,21 @@ from neucrowd_tf.choice.candidates import (
     named,
     self_trained,
 )
-from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood
+from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood, weighed_consensus
 from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
-from neucrowd_tf.declare import Constraint, estimator, fitted, many, none, number, text, whole
+from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
-from neucrowd_tf.training.validation import consensus_labels
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most
 _GOLD = Constraint(
-    "a CSV `task,label` or a mapping from items to labels",
-    lambda value: isinstance(value, (str, os.PathLike, Mapping)),
+    'labels by item, such as {"item 3": "yes"} (of a CSV: `read_gold`, or the flag --gold)',
+    lambda value: isinstance(value, Mapping),
 )
 
 
@@ -113,7 +108,9 @@ class Auto(CrowdEstimator):
         " they count equally in the choice, and probabilities are divided by the classes' shares.",
     ] = "as_trained"
     gold: Annotated[
-        Any, none | _GOLD, "true labels of some items, which help to choose and to calibrate."
+        Mapping[Any, Any] | None,
+        _GOLD,
+        "true labels by item, which help to choose and to calibrate; others are left out.",
     ] = None
     budget: Annotated[
         float | None,
@@ -139,13 +136,13 @@ class Auto(CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.rows_ = data.rows
         size, num_annotators = data.annotations.shape
-        codes = gold_codes(self.gold, data.annotations, run.table_options)
+        codes = gold_codes(self.gold, data.annotations)
         if data.validation is not None:
             true = data.validation_kind == "truth"
             held = data.validation[1]
             codes = np.concatenate([codes, held if true else np.full_like(held, -1)])
             data = with_validation(data, data.validation)
-        self.consensus_ = consensus_labels(data.annotations, self.seed, weigh_annotators=True)
+        self.consensus_ = weighed_consensus(data.annotations, self.seed)
         splits = self._splits()
         task = functools.partial(
             search.Task,
@@ -379,30 +376,22 @@ def with_validation(
     return TrainingData(features, annotations, None, np.arange(len(features)))
 
 
-def gold_codes(
-    gold: str | os.PathLike[str] | Mapping[Any, Any] | None,
-    annotations: Annotations,
-    options: TableOptions = DEFAULTS,
-) -> NDArray[np.int64]:
+def gold_codes(gold: Mapping[Any, Any] | None, annotations: Annotations) -> NDArray[np.int64]:
     """Returns `[N]` class codes of gold labels, -1 for the other instances.
 
     Args:
-        gold: a CSV `task,label`, or labels by task. Tasks without annotations (for example the
-            test split's) are left out.
+        gold: labels by task. Tasks without annotations (for example the test split's) are left
+            out.
         annotations: of N instances.
-        options: how the file is read, see `read_gold`.
 
     Raises:
-        DataError: a file that cannot be read, a label that is not a class, or no task in common.
+        DataError: a label that is not a class, or no task in common.
     """
     if gold is None:
         return np.full(annotations.num_instances, -1)
-    if isinstance(gold, Mapping):
-        labels = {str(task): label for task, label in gold.items()}
-        tasks = annotations.instance_names.tolist()
-        true = {task: labels[str(task)] for task in tasks if str(task) in labels}
-    else:
-        true = read_gold(Path(gold), annotations, options)
+    labels = {str(task): label for task, label in gold.items()}
+    tasks = annotations.instance_names.tolist()
+    true = {task: labels[str(task)] for task in tasks if str(task) in labels}
     if not true:
         raise DataError("gold: no task with a label has annotations and is trained on.")
     return np.asarray(base.gold_codes(true, annotations))

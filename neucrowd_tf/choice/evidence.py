@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.training.validation import consensus_labels
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -20,6 +24,16 @@ _TINY = 1e-12
 POOLING = 3.0
 FOLDS = 5
 ROUNDS = 3  # of posteriors and annotators' matrices in turns
+
+
+def weighed_consensus(annotations: Annotations, seed: int) -> NDArray[np.int64]:
+    """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's."""
+    if not annotations.has_identities:
+        return consensus_labels(annotations, seed)
+    with warnings.catch_warnings():
+        # Labels settle long before the last digits of the objective.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.asarray(DawidSkene(seed=seed).fit(annotations).labels_, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True)

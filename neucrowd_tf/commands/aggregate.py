@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
+from neucrowd_tf.aggregation.engine.local import Local
 from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
@@ -217,8 +218,6 @@ def _engine(flags: Flags) -> Engine:
         from neucrowd_tf.aggregation.engine.dask import Dask
 
         return Dask(flags.scheduler, flags.workers or 2)
-    from neucrowd_tf.aggregation.engine.local import Local
-
     return Local(flags.workers)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.losses import annotation_losses
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
-from neucrowd_tf.training.tuplets import step_numbers
+from neucrowd_tf.training.batches import step_numbers
 
 _STEPS_AT_ONCE = 64
 

@@ -346,10 +346,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _inference_model(self) -> keras.Model:
-        """Returns a Keras model from raw features to {"probabilities"}."""
-        return self.model_
-
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
         import tensorflow as tf
 

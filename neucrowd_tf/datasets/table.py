@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, spelt
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak

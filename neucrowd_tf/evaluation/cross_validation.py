@@ -12,8 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.annotations import Annotations, as_name_array
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 

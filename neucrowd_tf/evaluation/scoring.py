@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import entropy
 
-from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores

@@ -41,6 +41,7 @@ from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 
@@ -165,6 +166,9 @@ class _Execution:
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
+        self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
+        if (path := work.options.gold) is not None:
+            self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)
         self.encoder = None
         if (source := work.options.encoder) is not None:
             encoder = make_encoder(source)
@@ -204,7 +208,6 @@ class _Execution:
             progress=self.work.progress,
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            table_options=options,
             encoder=self.encoder,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
@@ -213,6 +216,8 @@ class _Execution:
         """Returns the unfitted estimator; unknown arguments raise UsageError."""
         key = self.work.key
         preset = preset_name(key.dataset, self.encoder)
+        if self.gold is not None and "gold" in (self.method.parameter_names or ()):
+            hparams = {**hparams, "gold": self.gold}
         try:
             return self.method.make(
                 dataset=preset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
@@ -264,10 +269,9 @@ class _Execution:
 
     def _gold(self) -> NDArray[np.int64] | None:
         """Returns gold class codes of `whole_crowd`'s instances, -1 if unknown."""
-        if self.work.options.gold is None:
+        if self.gold is None:
             return None
-        crowd = whole_crowd(self.dataset).observed()
-        return gold_codes(self.work.options.gold, crowd, self.work.options)
+        return gold_codes(self.gold, whole_crowd(self.dataset).observed())
 
     def _report(self, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""

@@ -143,7 +143,7 @@ def parse(argv: Sequence[str]) -> Options:
 
 
 def check(options: Options) -> Options:
-    """Returns the options, with --gold among the hyper-parameters of --method=auto.
+    """Returns the options.
 
     Raises:
         UsageError: flags that cannot be used together, or that name no file or folder.
@@ -152,10 +152,7 @@ def check(options: Options) -> Options:
         return options
     for problem in _problems(options):
         raise UsageError(problem)
-    if options.gold is None or "auto" not in options.method:
-        return options
-    others = (item for item in options.hparam if item[0] != "gold")
-    return dataclasses.replace(options, hparam=(*others, ("gold", str(options.gold))))
+    return options
 
 
 def _problems(o: Options) -> Iterator[str]:

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, StratifiedKFold
 
 from neucrowd_tf import metrics
-from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, encode_labels
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_line
 from neucrowd_tf.io.files.atomic import write_text

@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf.aggregation import majority_labels
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, none, number, one_of, whole
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.registry import register_method
-from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
-from neucrowd_tf.training.networks import ICED_ENCODERS, Kinds, configuration
-from neucrowd_tf.training.representation import NetworkEstimator
+from neucrowd_tf.training.networks import (
+    ICED_ENCODERS,
+    BatchSize,
+    Encoder,
+    Kinds,
+    LearningRate,
+    Optimizer,
+    Pretrained,
+    Standardise,
+    check_network,
+    configuration,
+)
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import validation_figures
 
@@ -66,7 +76,7 @@ _register = functools.partial(
 @_register("iced_printed", summary="ICED as published, with a uniform prior", defaults=PRINTED)
 @_register("iced", summary="ICED: inferred labels and synthetic instances of rare classes in turns")
 @estimator
-class ICED(EmbeddingEstimator, NetworkEstimator):
+class ICED(CrowdEstimator):
     """True-label inference and synthetic minority data that improve each other.
 
     Works for two classes (as in the paper) and for more. An auto-encoder is trained first; its
@@ -101,7 +111,6 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
 
     requires_identities = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ICED_ENCODERS}
-
     rounds: Annotated[
         int,
         whole(0),
@@ -154,12 +163,14 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
         number(least=0, most=1) | none,
         "stop if a round changes at most this share of the inferred labels; None runs all rounds.",
     ] = None
-    pretrained: Annotated[
-        bool,
-        "whether each fit starts from the encoder's own trainable weights, and not from weights"
-        " that the seed draws. Frozen weights and other state are always kept.",
-    ] = False
-    batch_size: int = 32
+    pretrained: Pretrained = False
+    encoder: Encoder = "dense"
+    standardise: Standardise = True
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 32
+
+    _check_together, transform = check_network, transform
 
     # ----------------------------------------------------------------- the algorithm
 
@@ -170,8 +181,8 @@ class ICED(EmbeddingEstimator, NetworkEstimator):
             ICED, section 2.6, algorithm 1.
         """
         from neucrowd_tf.iced.networks import epoch_order
+        from neucrowd_tf.training.batches import step_numbers
         from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.tuplets import step_numbers
 
         crowd, votes = data.annotations, data.annotations.vote_counts()
         size, real = crowd.num_classes, np.arange(len(data.features))

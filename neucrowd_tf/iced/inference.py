@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 from neucrowd_tf.aggregation.base import count_votes, normalise_counts, vote_shares
 from neucrowd_tf.aggregation.dawid_skene import Confusion, dawid_skene_em
-from neucrowd_tf.aggregation.majority_vote import majority_labels
 from neucrowd_tf.aggregation.sums import Fit
+from neucrowd_tf.annotations.votes import majority_labels
 
 PRIORS = ("uniform", "update", "start")
 EM = ("soft", "hard")

@@ -1,15 +1,16 @@
-"""A folder of images as features."""
+"""A folder of images as features, in memory or read when they are needed."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, unreadable
 from neucrowd_tf.io.files.reading import check_regular, of_kinds
 from neucrowd_tf.names import as_name_array
@@ -95,3 +96,35 @@ def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
         raise broken(path, f"this is not an image ({reason})") from None
     scaled = np.asarray(pixels / np.float32(DEEP if deep else 255.0), dtype=np.float32)
     return np.repeat(scaled[..., None], 3, axis=2) if deep else scaled
+
+
+def image_folder(folder: str | Path, names: Sequence[Any], size: int) -> Any:
+    """Returns a `tf.data.Dataset` of (image, index) that reads each image when it is needed.
+
+    Args:
+        folder: with PNG, JPEG, BMP, GIF or WebP files.
+        names: `[N]` files' names, with or without endings, such as `annotations.instance_names`;
+            `index` is the position here. Other files are not read.
+        size: height and width to which images are scaled.
+
+    Returns:
+        images `[size, size, 3]` from 0 to 1, in an order that mixes the names.
+
+    Raises:
+        DataError: no folder, or a name that has no image.
+    """
+    import tensorflow as tf
+
+    files = {name: path for path in image_files(Path(folder)) for name in (path.stem, path.name)}
+    missing = [name for name in names if str(name) not in files]
+    if missing:
+        raise DataError(f"{folder}: there is no image named {str(missing[0])!r}")
+    order = np.random.default_rng(0).permutation(len(names))  # classes may follow each other
+    paths = [str(files[str(names[index])]) for index in order]
+
+    def read(path: Any, index: Any) -> tuple[Any, Any]:
+        pixels = tf.numpy_function(lambda x: read_image(Path(x.decode()), size), [path], tf.float32)
+        return tf.ensure_shape(pixels, (size, size, 3)), index
+
+    dataset = tf.data.Dataset.from_tensor_slices((paths, order))
+    return dataset.map(read, num_parallel_calls=tf.data.AUTOTUNE)

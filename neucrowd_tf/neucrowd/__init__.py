@@ -7,6 +7,5 @@ The same in one file, in the paper's order: examples/neucrowd.py.
 """
 
 from neucrowd_tf.neucrowd.estimator import NeuCrowd
-from neucrowd_tf.neucrowd.released import ReleasedNeuCrowd
 
-__all__ = ["NeuCrowd", "ReleasedNeuCrowd"]
+__all__ = ["NeuCrowd"]

@@ -151,7 +151,7 @@ class NeuCrowd(TupletEstimator):
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
         from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-        from neucrowd_tf.training.tuplets import uniform_batches
+        from neucrowd_tf.training.batches import uniform_batches
 
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None

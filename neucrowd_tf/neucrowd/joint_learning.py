@@ -207,17 +207,3 @@ class NeuCrowdModel(TupletModel):
                 "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
             }
         return figures
-
-
-class ReleasedModel(NeuCrowdModel):
-    """The released code's sampling network, which learns the probability of the positive."""
-
-    harder = -1.0
-
-    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
-        """Returns the predicted probability `[batch]` of the positives of tuplets `[batch, n]`."""
-        return tf.sigmoid(super().hardness(sampler, tuplets, training))
-
-    def target(self, losses: Any) -> Any:
-        """Returns the probabilities `[batch]` of the positives."""
-        return tf.exp(-losses)

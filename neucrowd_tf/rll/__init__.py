@@ -4,6 +4,5 @@ The same in one file, in the paper's order: examples/rll.py.
 """
 
 from neucrowd_tf.rll.estimator import RLL
-from neucrowd_tf.rll.released import ReleasedRLL
 
-__all__ = ["RLL", "ReleasedRLL"]
+__all__ = ["RLL"]

@@ -102,7 +102,7 @@ class RLL(TupletEstimator):
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
-        from neucrowd_tf.training.tuplets import uniform_batches
+        from neucrowd_tf.training.batches import uniform_batches
 
         self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)

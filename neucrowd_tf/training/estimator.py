@@ -71,8 +71,9 @@ class TrainingData:
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass declares its arguments (`neucrowd_tf.declare`), fits in `_fit(data, run)` and
-    predicts in `_predict_proba`; it sets results that end in `_`. It says with
+    A subclass declares its arguments (`neucrowd_tf.declare`), fits in `_fit(data, run)` and sets
+    results that end in `_`. It predicts in `_predict_proba`, by default with `model_`, a Keras
+    model from raw features to "probabilities" and perhaps "embedding". It says with
     `requires_identities` and `max_classes` what it cannot do without.
     """
 
@@ -167,8 +168,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         raise NotImplementedError
 
+    def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[Any]:
+        """Returns one output of `model_`."""
+        return in_blocks(lambda block: self.model_(block, training=False)[name], features)
+
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        raise NotImplementedError
+        return self._outputs("probabilities", features)
 
     def _check(
         self,
@@ -366,26 +371,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def _inference_model(self) -> Any:
         """Returns the model of `inference_model`, from features as the method sees them."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be exported")
-
-
-class EmbeddingEstimator(CrowdEstimator):
-    """Predicts and embeds with `model_`, from raw features to {"probabilities", "embedding"}."""
-
-    model_: Any
-
-    def _inference_model(self) -> Any:
+        if not hasattr(self, "model_"):
+            raise NotImplementedError(f"{type(self).__name__} cannot be exported")
         return self.model_
-
-    def _outputs(self, features: NDArray[np.float32], name: str) -> NDArray[Any]:
-        return in_blocks(lambda block: self.model_(block, training=False)[name], features)
-
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return self._outputs(features, "probabilities")
-
-    def transform(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
-        return self._outputs(self._check_fitted(features), "embedding")
 
 
 class NetworkCache:
@@ -413,6 +401,11 @@ class NetworkCache:
 
 # What several classes have as attributes and methods, without a base class for it.
 UNSET: Any = None
+
+
+def transform(self: Any, features: ArrayLike) -> NDArray[np.float32]:
+    """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
+    return self._outputs("embedding", self._check_fitted(features))  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest
-from neucrowd_tf.io.images import image_files, read_image
 
 # Under this share of a column's mean a deviation is float32's rounding, which dividing by it would
 # blow up.
@@ -173,35 +171,3 @@ class DatasetFeatures:
         """Returns the SHA-256 of positions and features."""
         parts = [array_digest(array) for block in self.blocks() for array in block]
         return hashlib.sha256(" ".join(parts).encode()).hexdigest()
-
-
-def image_folder(folder: str | Path, names: Sequence[Any], size: int) -> Any:
-    """Returns a `tf.data.Dataset` of (image, index) that reads each image when it is needed.
-
-    Args:
-        folder: with PNG, JPEG, BMP, GIF or WebP files.
-        names: `[N]` files' names, with or without endings, such as `annotations.instance_names`;
-            `index` is the position here. Other files are not read.
-        size: height and width to which images are scaled.
-
-    Returns:
-        images `[size, size, 3]` from 0 to 1, in an order that mixes the names.
-
-    Raises:
-        DataError: no folder, or a name that has no image.
-    """
-    import tensorflow as tf
-
-    files = {name: path for path in image_files(Path(folder)) for name in (path.stem, path.name)}
-    missing = [name for name in names if str(name) not in files]
-    if missing:
-        raise DataError(f"{folder}: there is no image named {str(missing[0])!r}")
-    order = np.random.default_rng(0).permutation(len(names))  # classes may follow each other
-    paths = [str(files[str(names[index])]) for index in order]
-
-    def read(path: Any, index: Any) -> tuple[Any, Any]:
-        pixels = tf.numpy_function(lambda x: read_image(Path(x.decode()), size), [path], tf.float32)
-        return tf.ensure_shape(pixels, (size, size, 3)), index
-
-    dataset = tf.data.Dataset.from_tensor_slices((paths, order))
-    return dataset.map(read, num_parallel_calls=tf.data.AUTOTUNE)

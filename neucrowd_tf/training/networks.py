@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import pkgutil
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from neucrowd_tf.declare import (
     Constraint,
@@ -27,7 +27,6 @@ from neucrowd_tf.declare import (
     widths,
 )
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.training.estimator import CrowdEstimator
 
 _FUNCTION = Constraint("a function", callable)
 Kinds = Mapping[str, type]
@@ -226,6 +225,18 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
 Optimizer = Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING]
 LearningRate = Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING]
 BatchSize = Annotated[int, whole(1), "instances a step."]
+Epochs = Annotated[int, whole(1), "how long to train."]
+StepsPerEpoch = Annotated[int, whole(1), "batches an epoch."]
+Encoder = Annotated[
+    Any,
+    network(ENCODERS),
+    'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
+    ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
+    ' that makes one, "module:function", or a name of keras.applications (untrained).',
+]
+Standardise = Annotated[
+    bool, "whether features get mean 0 and deviation 1, as measured in training."
+]
 Pretrained = Annotated[
     bool,
     "whether each fit starts from the network's own trainable weights, and not from weights"
@@ -256,28 +267,3 @@ def check_network(model: Any) -> None:
             "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
             " the rate there, or pass the optimizer by name."
         )
-
-
-@estimator
-class TrainsNetwork(CrowdEstimator):
-    """A method with a network and an optimizer; `nested` says which arguments are networks."""
-
-    nested: ClassVar[Mapping[str, Kinds]] = {}
-
-    optimizer: Optimizer = "adam"
-    learning_rate: LearningRate = 1e-3
-    batch_size: BatchSize = 128
-
-    def _check_together(self) -> None:
-        check_network(self)
-
-
-@estimator
-class ChoosesEpoch(TrainsNetwork):
-    """A method that trains for epochs and may keep the best of them."""
-
-    pretrained: Pretrained = False
-    epochs: Annotated[int, whole(1), "how long to train."] = 20
-    patience: Patience = None
-    min_delta: MinDelta = 0.0
-    validation_fraction: ValidationFraction = 0.2

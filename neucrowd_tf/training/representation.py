@@ -15,18 +15,27 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, number, one_of, strengths, whole
+from neucrowd_tf.declare import estimator, fitted, number, one_of, strengths
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.estimator import EmbeddingEstimator, TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.networks import (
     ENCODERS,
-    ChoosesEpoch,
+    BatchSize,
+    Encoder,
+    Epochs,
     Kinds,
-    TrainsNetwork,
+    LearningRate,
+    MinDelta,
+    Optimizer,
+    Patience,
+    Pretrained,
+    Standardise,
+    StepsPerEpoch,
+    ValidationFraction,
+    check_network,
     configuration,
-    network,
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -59,24 +68,6 @@ SECOND_SEED = 7919
 _MONITOR_ROWS = 5000
 
 
-@estimator
-class NetworkEstimator(TrainsNetwork):
-    """A crowd method with an embedding network; a subclass may have defaults of its own."""
-
-    nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-
-    encoder: Annotated[
-        Any,
-        network(ENCODERS),
-        'the embedding network: "dense", a configuration such as `{"hidden_units": [64, 32],'
-        ' "dropout": 0.2}`, or a Keras model, which is copied. Also a function of the input shape'
-        ' that makes one, "module:function", or a name of keras.applications (untrained).',
-    ] = "dense"
-    standardise: Annotated[
-        bool, "whether features get mean 0 and deviation 1, as measured in training."
-    ] = True
-
-
 @dataclasses.dataclass(frozen=True)
 class EmbeddingData:
     """What an embedding is trained on and judged by.
@@ -96,7 +87,7 @@ class EmbeddingData:
 
 
 @estimator
-class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstimator, ChoosesEpoch):
+class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     """Standardise, embed, classify: a subclass says how the embedding network is trained.
 
     It makes a model with `.encoder` and `.embed` and a pipeline of batches in `_network`.
@@ -111,12 +102,13 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     """
 
     distributed: ClassVar[bool] = True
+    nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
     # What released code does otherwise: an instance in several slots of a batch has a dropout mask
     # in each; the logistic regression takes the embedding as it is, and its classes weigh the same.
     slot_dropout: ClassVar[bool] = False
     raw_head: ClassVar[bool] = False
 
-    steps_per_epoch: Annotated[int, whole(1), "batches an epoch."] = 20
+    steps_per_epoch: StepsPerEpoch = 20
     monitor: Annotated[
         str,
         one_of("auc", "accuracy", "log_loss"),
@@ -125,6 +117,16 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     Cs: Annotated[
         Sequence[float], strengths, "what the downstream logistic regression's C is chosen from."
     ] = STRENGTHS
+    encoder: Encoder = "dense"
+    standardise: Standardise = True
+    pretrained: Pretrained = False
+    epochs: Epochs = 20
+    patience: Patience = None
+    min_delta: MinDelta = 0.0
+    validation_fraction: ValidationFraction = 0.2
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 128
 
     model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
@@ -135,6 +137,8 @@ class RepresentationEstimator(TransformerMixin, EmbeddingEstimator, NetworkEstim
     kept_: NDArray[np.int64] = fitted()
     mean_: NDArray[np.float32] = fitted()
     scale_: NDArray[np.float32] = fitted()
+
+    _check_together, transform = check_network, transform
 
     # ----------------------------------------------------------------- what a subclass provides
 

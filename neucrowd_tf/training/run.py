@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
 
@@ -47,7 +46,6 @@ class Run:
         strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
-        table_options: how a user's CSV is read that a hyper-parameter names.
         owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
             reported, and not continued.
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
@@ -64,7 +62,6 @@ class Run:
     checkpoint_seconds: float = 5.0
     strategy: Any = None
     prefix: str = ""
-    table_options: TableOptions = DEFAULTS
     owner: str = ""
     callbacks: Sequence[Any] = ()
     encoder: Any = None

@@ -10,7 +10,7 @@ left, so a tuplet needs exactly n uniform numbers and no rejection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -23,116 +23,6 @@ from neucrowd_tf.nn.similarity import similarity
 from neucrowd_tf.nn.steps import replicas, share_of, summed, take_step
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from neucrowd_tf.training.features import in_blocks
-
-
-def uniform_batches(seed: int, batch: int, width: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch, width]` uniform numbers.
-
-    They are functions of (seed, step) alone.
-    """
-
-    def draw(step: tf.Tensor) -> tf.Tensor:
-        return tf.random.stateless_uniform(
-            [batch, width], seed=tf.stack([tf.constant(seed, tf.int64), step]), dtype=tf.float64
-        )
-
-    return _pipelines(draw)
-
-
-def _pipelines(draw: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[int], tf.data.Dataset]:
-    """Returns `make(first_step)`, a pipeline of what `draw` gives for each step from there on."""
-    plain = tf.autograph.experimental.do_not_convert(draw)
-
-    def make(first_step: int) -> tf.data.Dataset:
-        steps = step_numbers(first_step)
-        mapped = steps.map(plain, num_parallel_calls=1, deterministic=True)
-        return mapped.prefetch(tf.data.AUTOTUNE)
-
-    return make
-
-
-def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
-    """Returns `make(first_step)`, batches of uniform numbers that stand for all pairs of positives.
-
-    They are `[batch, width]`, functions of (seed, step) alone, and mean this to a `TupletIndex`
-    that draws uniformly. Pairs are shuffled, each has negatives of its own, and every pass has the
-    same ones. A pass leaves out the pairs that do not fill a batch.
-
-    Args:
-        seed: draws the order and the negatives.
-        positives: how many instances have the positive class, at least 2.
-        batch: tuplets a batch.
-        width: n.
-    """
-    pairs = positives * (positives - 1)
-    passes = max(1, pairs // batch)
-
-    def draw(step: tf.Tensor) -> tf.Tensor:
-        place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
-        order = tf.constant([seed, pairs], tf.int64)
-        pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
-        # The middle of the interval of an anchor, and of one of the others as its positive.
-        first, second = pair // (positives - 1), pair % (positives - 1)
-        members = [(first, positives), (second, positives - 1)]
-        chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
-        draw_seed = tf.stack([tf.constant(seed, tf.int64), step % passes])
-        shape = [batch, width - 2]
-        negatives = tf.random.stateless_uniform(shape, seed=draw_seed, dtype=tf.float64)
-        return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
-
-    return _pipelines(draw)
-
-
-def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> Any:
-    """Returns `make(first_step)`, a pipeline of `[batch // C, C]` int32 instance positions.
-
-    They are functions of (seed, step) alone.
-
-    Each column holds instances of one of the C classes that occur, without repeats unless the class
-    has fewer than that many: those go round again. A batch is a pseudo-random permutation of each
-    class, cut off, which costs no more for many instances than for few.
-
-    Args:
-        seed: draws the batches.
-        labels: `[N]` class codes.
-        batch: how many instances a batch has, rounded down to equal parts; at least two of each
-            class.
-
-    Raises:
-        DataError: fewer than two classes occur.
-    """
-    classes = np.unique(labels)
-    if len(classes) < 2:
-        raise DataError(f"expected labels of at least two classes, received {len(classes)}")
-    members = [tf.constant(np.flatnonzero(labels == c).astype(np.int32)) for c in classes]
-    share = max(2, batch // len(classes))
-
-    def draw(step: tf.Tensor) -> tf.Tensor:
-        columns = []
-        for column, rows in enumerate(members):
-            size = int(rows.shape[0])
-            place = tf.range(share, dtype=tf.int32) % size
-            if size > 1:
-                draw_seed = tf.stack([tf.constant(seed * len(members) + column, tf.int64), step])
-                place = tf.random.experimental.index_shuffle(
-                    place, seed=draw_seed, max_index=size - 1
-                )
-            columns.append(tf.gather(rows, place))
-        return tf.stack(columns, axis=1)
-
-    return _pipelines(draw)
-
-
-def step_numbers(first: int, by: int = 1) -> tf.data.Dataset:
-    """Returns the numbers `first`, `first + by`, ... without an end.
-
-    `tf.data.Dataset.counter` gives them too, but it leaves the graph of its addition in the global
-    graph with each call, for as long as the process lives. There is nothing to tune in it, and a
-    pipeline's tuner makes tearing down its iterator wait up to .6 s.
-    """
-    options = tf.data.Options()
-    options.autotune.enabled = False
-    return tf.data.Dataset.range(first, tf.int64.max, by).with_options(options)
 
 
 class TupletIndex:
@@ -489,32 +379,3 @@ class TupletModel(EncoderModel):
 
     def batch_losses(self, data: Any) -> Any:
         return self.tuplet_losses(*share_of(self.draw(data)))
-
-
-class TwoTowerModel(TupletModel):
-    """A tuplet model in which a second network, the query tower, embeds the anchors.
-
-    Anchors are positive examples alone, so predictions take `encoder`, which learns from both.
-    """
-
-    def __init__(
-        self, *arguments: Any, make_tower: Callable[[tuple[int, ...]], keras.Model], **options: Any
-    ) -> None:
-        """Sets up training.
-
-        Args:
-            arguments: of `TupletModel`.
-            make_tower: returns the second network for a shape of features.
-            options: of `TupletModel`.
-        """
-        super().__init__(*arguments, **options)
-        self.query = make_tower(tuple(self.instances.shape[1:]))
-
-    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
-        """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
-        anchors = super().embed_rows(rows[:, :1], training, self.query)
-        return tf.concat([anchors, super().embed_rows(rows[:, 1:], training, network)], axis=1)
-
-    def penalty(self, network: keras.Model) -> Any:
-        """Returns the penalty on the weights of both networks."""
-        return super().penalty(network) + super().penalty(self.query)

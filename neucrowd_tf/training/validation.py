@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from neucrowd_tf.aggregation import Aggregator, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import TrainingData
 
 
-def consensus_labels(
-    annotations: Annotations, seed: int, *, weigh_annotators: bool = False
-) -> NDArray[np.int64]:
-    """Returns `[N]` class codes: majority votes with ties drawn by the seed.
-
-    Args:
-        annotations: N instances.
-        seed: draws between classes with equally many votes.
-        weigh_annotators: Dawid and Skene's labels instead, where it is known who voted.
-    """
-    weigh = weigh_annotators and annotations.has_identities
-    stage: Aggregator = DawidSkene(seed=seed) if weigh else MajorityVote(seed=seed)
-    with warnings.catch_warnings():
-        # Labels settle long before the last digits of the objective.
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(stage.fit(annotations).labels_, dtype=np.int64)
+def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
+    """Returns `[N]` class codes: majority votes with ties drawn by the seed."""
+    return majority_labels(annotations.vote_counts(), "random", seed)
 
 
 def hold_out(

@@ -10,7 +10,7 @@ from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, S
 from neucrowd_tf.declare import estimator
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.two_stage.labels_first import WeighsLabels
+from neucrowd_tf.two_stage.labels_first import Labels, LabelsFirst
 
 # DASC, section 4.1, and ICED, section 3.2.
 _DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
@@ -25,7 +25,7 @@ _PLAIN: Mapping[str, Any] = {
 
 
 @estimator
-class DeepLabels(WeighsLabels, NetworkClassifier):
+class DeepLabels(LabelsFirst, NetworkClassifier):
     """An aggregator's labels and a Keras classifier trained on them.
 
     Attributes:
@@ -43,6 +43,7 @@ class DeepLabels(WeighsLabels, NetworkClassifier):
     class_weight: Annotated[
         Any, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
     ] = None
+    labels: Labels = "hard"
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         targets = self._infer(data.annotations)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from neucrowd_tf import aggregation
-from neucrowd_tf.aggregation import Aggregator
+from neucrowd_tf.aggregation.base import Aggregator
+from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.glad import Glad
+from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
@@ -28,11 +30,18 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
-    "mv": aggregation.MajorityVote,
-    "ds": aggregation.DawidSkene,
-    "ds_one_coin": functools.partial(aggregation.DawidSkene, one_coin=True),
-    "glad": aggregation.Glad,
+    "mv": MajorityVote,
+    "ds": DawidSkene,
+    "ds_one_coin": functools.partial(DawidSkene, one_coin=True),
+    "glad": Glad,
 }
+
+
+Labels = Annotated[
+    str,
+    one_of("hard", "soft"),
+    '"hard" trains on the most probable class; "soft" on each class weighted with its probability.',
+]
 
 
 @estimator
@@ -61,7 +70,10 @@ class LabelsFirst(CrowdEstimator):
             )
 
     def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Infers labels and returns them as one-hot rows `[N, C]`."""
+        """Infers labels; returns the weight of each class in training, `[N, C]`.
+
+        They are one-hot, or with `labels="soft"` (a subclass may declare `Labels`) probabilities.
+        """
         if isinstance(self.aggregator, str):
             stage = AGGREGATORS[self.aggregator](seed=self.seed)
         else:
@@ -72,28 +84,13 @@ class LabelsFirst(CrowdEstimator):
             stage.fit(annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_
+        if getattr(self, "labels", "hard") == "soft":
+            return self.probas_
         return np.eye(len(self.classes_))[self.labels_]
 
 
 @estimator
-class WeighsLabels(LabelsFirst):
-    """Base of the estimators that train on labels or on their probabilities."""
-
-    labels: Annotated[
-        str,
-        one_of("hard", "soft"),
-        '"hard" trains on the most probable class; "soft" on each class weighted with its'
-        " probability.",
-    ] = "hard"
-
-    def _infer(self, annotations: Annotations) -> NDArray[np.float64]:
-        """Infers labels; returns the weight of each class in training, `[N, C]`."""
-        hard = super()._infer(annotations)
-        return self.probas_ if self.labels == "soft" else hard
-
-
-@estimator
-class TwoStageClassifier(WeighsLabels, LinearClassifier):
+class TwoStageClassifier(LabelsFirst, LinearClassifier):
     """An aggregator's labels and a standardised logistic regression trained on them.
 
     Works without TensorFlow, except for `inference_model`.
@@ -106,6 +103,8 @@ class TwoStageClassifier(WeighsLabels, LinearClassifier):
         confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
             known who voted.
     """
+
+    labels: Labels = "hard"
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.head_ = self._regression(data, self._infer(data.annotations))

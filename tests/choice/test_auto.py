@@ -14,13 +14,13 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.choice.auto import Auto, with_validation
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
+from neucrowd_tf.choice.evidence import weighed_consensus
 from neucrowd_tf.choice.recommendation import sentence
 from neucrowd_tf.choice.search import Task, side_by_side
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels
 
 FAST = ("mv_lr", "ds_lr")
 
@@ -176,10 +176,8 @@ def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> No
 
 def test_small_and_odd_data() -> None:
     features, crowd, _ = _crowd(size=40, spam=0)
-    rare = np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 1)[:1]
-    rows = np.concatenate(
-        [np.flatnonzero(consensus_labels(crowd, 0, weigh_annotators=True) == 0), rare]
-    )
+    rare = np.flatnonzero(weighed_consensus(crowd, 0) == 1)[:1]
+    rows = np.concatenate([np.flatnonzero(weighed_consensus(crowd, 0) == 0), rare])
     result = Auto(("mv_lr",)).fit(
         features[rows], crowd[rows]
     )  # the only instance of a class is never held out

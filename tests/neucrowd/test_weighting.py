@@ -11,10 +11,11 @@ import tensorflow as tf
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd, ReleasedNeuCrowd
+from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
+from reproduction.controls.neucrowd import ReleasedNeuCrowd
 from tests.crowds import blobs
 from tests.neucrowd.test_objective import new
 

@@ -8,7 +8,7 @@ import itertools
 
 import numpy as np
 
-from neucrowd_tf.training.tuplets import class_batches
+from baselines.metric_models import class_batches
 
 LABELS = np.array([0] * 40 + [3] * 12 + [1] * 3)
 

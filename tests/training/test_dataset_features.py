@@ -9,8 +9,9 @@ import tensorflow as tf
 from neucrowd_tf import DASC, CrowdLayer, Run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.images import image_folder
 from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
-from neucrowd_tf.training.features import DatasetFeatures, image_folder, in_blocks, standardise
+from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
 from neucrowd_tf.two_stage import DeepLabels
 from tests.crowds import blobs
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -23,7 +24,6 @@ from neucrowd_tf.training.state import (
     to_text,
     write_variables,
 )
-from neucrowd_tf.training.tuplets import step_numbers
 
 X = np.random.default_rng(0).normal(size=(64, 6)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)[:, None]

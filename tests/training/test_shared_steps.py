@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.choice.evidence import weighed_consensus
 from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
 from neucrowd_tf.training.loop import History
 from neucrowd_tf.training.validation import consensus_labels
@@ -88,9 +89,9 @@ class TestConsensus:
         crowd = Annotations.from_dense(dense)
         plain = consensus_labels(crowd, 0)
         assert (plain == truth).mean() < 0.95
-        assert (consensus_labels(crowd, 0, weigh_annotators=True) == truth).mean() > 0.99
+        assert (weighed_consensus(crowd, 0) == truth).mean() > 0.99
         counts = Annotations.from_votes(crowd.vote_counts())
-        np.testing.assert_array_equal(consensus_labels(counts, 0, weigh_annotators=True), plain)
+        np.testing.assert_array_equal(weighed_consensus(counts, 0), plain)
 
 
 class TestBestEpoch:

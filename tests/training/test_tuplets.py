@@ -10,7 +10,9 @@ import tensorflow as tf
 
 from benchmarks.memory import graphs
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.tuplets import TupletIndex, all_pairs, step_numbers, uniform_batches
+from neucrowd_tf.training.batches import step_numbers, uniform_batches
+from neucrowd_tf.training.tuplets import TupletIndex
+from reproduction.controls.rll import all_pairs
 
 
 def draw(

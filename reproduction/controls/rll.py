@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import keras
 import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, one_of, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.rll.confidence import bayesian_confidence
 from neucrowd_tf.rll.estimator import RLL
+from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.training.tuplets import TupletModel
+from neucrowd_tf.training.tuplets import TupletModel
 
 # The prior of every label, positive or negative.
 ALPHA, BETA = 3.0, 2.0
@@ -40,6 +40,67 @@ RELEASED: dict[str, Any] = {
     "optimizer": adadelta(0.1),
     "weight_inside": False,
 }
+
+
+def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
+    """Returns `make(first_step)`, batches of uniform numbers that stand for all pairs of positives.
+
+    They are `[batch, width]`, functions of (seed, step) alone, and mean this to a `TupletIndex`
+    that draws uniformly. Pairs are shuffled, each has negatives of its own, and every pass has the
+    same ones. A pass leaves out the pairs that do not fill a batch.
+
+    Args:
+        seed: draws the order and the negatives.
+        positives: how many instances have the positive class, at least 2.
+        batch: tuplets a batch.
+        width: n.
+    """
+    pairs = positives * (positives - 1)
+    passes = max(1, pairs // batch)
+
+    def draw(step: tf.Tensor) -> tf.Tensor:
+        place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
+        order = tf.constant([seed, pairs], tf.int64)
+        pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
+        # The middle of the interval of an anchor, and of one of the others as its positive.
+        first, second = pair // (positives - 1), pair % (positives - 1)
+        members = [(first, positives), (second, positives - 1)]
+        chosen = [(tf.cast(row, tf.float64) + 0.5) / size for row, size in members]
+        draw_seed = tf.stack([tf.constant(seed, tf.int64), step % passes])
+        shape = [batch, width - 2]
+        negatives = tf.random.stateless_uniform(shape, seed=draw_seed, dtype=tf.float64)
+        return tf.concat([tf.stack(chosen, axis=1), negatives], axis=1)
+
+    return pipelines(draw)
+
+
+class TwoTowerModel(TupletModel):
+    """A tuplet model in which a second network, the query tower, embeds the anchors.
+
+    Anchors are positive examples alone, so predictions take `encoder`, which learns from both.
+    """
+
+    def __init__(
+        self, *arguments: Any, make_tower: Callable[[tuple[int, ...]], keras.Model], **options: Any
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            arguments: of `TupletModel`.
+            make_tower: returns the second network for a shape of features.
+            options: of `TupletModel`.
+        """
+        super().__init__(*arguments, **options)
+        self.query = make_tower(tuple(self.instances.shape[1:]))
+
+    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+        """Returns embeddings `[batch, n, h]` of tuplets `[batch, n]`, whose anchors come first."""
+        anchors = super().embed_rows(rows[:, :1], training, self.query)
+        return tf.concat([anchors, super().embed_rows(rows[:, 1:], training, network)], axis=1)
+
+    def penalty(self, network: keras.Model) -> Any:
+        """Returns the penalty on the weights of both networks."""
+        return super().penalty(network) + super().penalty(self.query)
 
 
 @register_method(
@@ -84,15 +145,11 @@ class ReleasedRLL(RLL):
         return PASSES * max(1, positives * (positives - 1) // self.batch_size)
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
-        from neucrowd_tf.training.tuplets import all_pairs
-
         model, _ = super()._network(data)
         positives = int(data.labels.sum())
         return model, all_pairs(self.seed, positives, self.batch_size, self.k + 2)
 
     def _model_class(self) -> Callable[..., TupletModel]:
-        from neucrowd_tf.training.tuplets import TwoTowerModel
-
         return functools.partial(
             TwoTowerModel,
             make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "query"),

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, one_of
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.neucrowd.estimator import SPACE, NeuCrowd
+from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
+from neucrowd_tf.neucrowd.sampler import SamplingNetwork
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
 # compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
@@ -37,6 +36,20 @@ RELEASED: dict[str, Any] = {
     "weight_inside": False,
     "unsafe_weight": 0.02,
 }
+
+
+class ReleasedModel(NeuCrowdModel):
+    """The released code's sampling network, which learns the probability of the positive."""
+
+    harder = -1.0
+
+    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
+        """Returns the predicted probability `[batch]` of the positives of tuplets `[batch, n]`."""
+        return tf.sigmoid(super().hardness(sampler, tuplets, training))
+
+    def target(self, losses: Any) -> Any:
+        """Returns the probabilities `[batch]` of the positives."""
+        return tf.exp(-losses)
 
 
 @register_method(
@@ -92,6 +105,4 @@ class ReleasedNeuCrowd(NeuCrowd):
         )
 
     def _model_class(self) -> type[NeuCrowdModel]:
-        from neucrowd_tf.neucrowd.joint_learning import ReleasedModel
-
         return ReleasedModel
