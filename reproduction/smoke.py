@@ -33,7 +33,6 @@ TINY: dict[str, Any] = {
     "pick": "last",
     "refit": False,
     "folds": 2,
-    "size": 1,
     "methods": ("mv_lr", "softprob"),
 }
 

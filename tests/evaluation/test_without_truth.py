@@ -153,7 +153,7 @@ def test_votes_alone_have_labels_too() -> None:
     split = Split(features[:1], np.array([1]), np.array(["x"], dtype=object))
     inferred = infer_labels(CrowdDataset("table", features, crowd, split), Model(), features)
     assert inferred.labels.tolist() == [0, 1] and inferred.probas[1, 1] > inferred.probas[0, 0]
-    assert next(inferred.rows())[4] == "0: 2; 1: 1"
+    assert dict(zip(HEADER, next(inferred.rows()), strict=True))["votes"] == "0: 2; 1: 1"
 
 
 class Head(Model):
