@@ -22,19 +22,18 @@ from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.layers import Standardise
-from neucrowd_tf.training.estimator import (
-    CrowdEstimator,
-    NetworkCache,
-    TrainingData,
-    from_snapshot,
-    load_snapshot,
-    snapshot,
-)
+from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import read_variables, write_variables
+from neucrowd_tf.training.state import (
+    from_snapshot,
+    load_snapshot,
+    read_variables,
+    snapshot,
+    write_variables,
+)
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
