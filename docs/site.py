@@ -80,11 +80,14 @@ def public(module: str) -> dict[str, str]:
     }
     names: list[str] = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if target == "_MODULES":  # names that are imported when they are used
+            for where, listed in ast.literal_eval(node.value).items():
+                names += listed.split()
+                places |= {name: f"neucrowd_tf.{where}.{name}" for name in listed.split()}
+        elif target == "__all__":
             values = [x.value for x in ast.walk(node.value) if isinstance(x, ast.Constant)]
-            names = [name for name in values if isinstance(name, str) and name != "__version__"]
-            # The package's own list is of names that it imports when they are used.
-            names = names or sorted(name for name in places if places[name].startswith("neucrowd_"))
+            names += [name for name in values if isinstance(name, str) and name != "__version__"]
     paths = {name: places.get(name, f"{module}.{name}") for name in names}
     return {name: _definition(path, module) for name, path in paths.items()}
 
