@@ -215,6 +215,14 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
                 test_features=other,
                 test_truth=paths["truth"],
             )
+    paths["truth"].write_text(TRUTH.replace("t3,1\n", ""))
+    with pytest.raises(DataError, match="test item 't3' has no true label"):
+        load(
+            features=paths["features"],
+            annotations=paths["annotations"],
+            test_features=paths["features"],
+            test_truth=paths["truth"],
+        )
 
 
 @pytest.mark.parametrize("apart", [False, True])
