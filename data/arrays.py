@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.annotations.tables import as_single, check_features
 from neucrowd_tf.errors import DataError
 
 
@@ -25,6 +26,15 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
         raise DataError(f"{path}: no such file") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: expected numbers separated by spaces, received {error}") from None
+
+
+def checked_features(values: Any, path: Path) -> NDArray[np.float32]:
+    """Returns a file's features `[N, ...]` as float32, in which the published values were measured.
+
+    Raises:
+        DataError: as `check_features`; or a number that float32 does not reach.
+    """
+    return as_single(check_features(values, str(path)), str(path))
 
 
 def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -> None:
