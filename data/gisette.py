@@ -9,16 +9,13 @@ The files are not downloaded: UCI 170 publishes them as one archive. `<data_dir>
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.arrays import check_each, checked_features, read_numbers
 from data.download import locate
 from data.imbalanced import register_pair
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SPLITS = ("train", "valid")
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from data import catalogue
@@ -18,9 +18,6 @@ from data.arrays import checked_features
 from data.download import locate
 from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FEATURES = 128
 BATCHES = 10

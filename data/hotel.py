@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
 from data.arrays import check_each, checked_features
@@ -19,9 +19,6 @@ from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ANNOTATORS = 7
 VOTES, TRUTH = "votes", "ground_truth"

@@ -6,9 +6,9 @@ The annotators are of Amazon Mechanical Turk.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
 from data.arrays import checked_features
@@ -17,9 +17,6 @@ from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FEATURES = [f"feature{number}" for number in range(124)]
 

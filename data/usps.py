@@ -6,18 +6,15 @@ There is an imbalanced pair of digits, and all ten digits, long-tailed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
 from data.arrays import checked_features
 from data.download import locate
 from data.imbalanced import register_long_tail, register_pair
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SOURCE = catalogue.source("usps_syn")
 
