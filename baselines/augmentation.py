@@ -6,24 +6,25 @@ They fill in missing annotations in other ways before DL-CL is trained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
-
-if TYPE_CHECKING:
-    import keras
 
 # DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
 _CNN = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20}
@@ -171,10 +172,6 @@ class DLCLGCN(AugmentedDLCL):
     ] = 100
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
-        from baselines.graph_completion import GraphCompletion
-        from neucrowd_tf.training.batches import step_numbers
-        from neucrowd_tf.training.loop import train
-
         features = np.asarray(first.model_.get_layer("standardise")(data.features)).reshape(
             len(data.features), -1
         )

@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
@@ -26,8 +27,6 @@ from neucrowd_tf.training.linear import LinearHead
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.training.estimator import TrainingData
     from neucrowd_tf.training.run import Run

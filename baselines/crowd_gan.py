@@ -9,11 +9,16 @@ import dataclasses
 from typing import Annotated
 
 from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
+from baselines.crowd_gan_model import CrowdGANModel
+from neucrowd_tf.crowd.head import certain_answers
 from neucrowd_tf.crowding.estimator import HELD_OUT
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import read_variables, write_variables
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 
@@ -61,12 +66,6 @@ class DLCLGAN(AugmentedDLCL):
         self.completed_ = data.annotations
 
     def _play(self, data: TrainingData, run: Run, epochs: int) -> None:
-        from baselines.crowd_gan_model import CrowdGANModel
-        from neucrowd_tf.crowd.head import certain_answers
-        from neucrowd_tf.training.batches import step_numbers
-        from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.state import read_variables, write_variables
-
         classifier = self._dl_cl()
         self.best_epoch_ = None
         with classifier.reused():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
+from baselines.ds_mixup_model import MixupModel
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, number
@@ -43,7 +44,5 @@ class DawidSkeneMixup(DeepLabels):
     ] = 1.0
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:
-        from baselines.ds_mixup_model import MixupModel
-
         options = (data.features, len(self.classes_), self._augmentation())
         return MixupModel(classifier, *options, alpha=self.alpha)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.losses import cross_entropies
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.features import in_blocks
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 _ROWS_AT_ONCE = 512
 _LEARNING_RATE = 3e-3

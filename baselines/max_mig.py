@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from baselines.max_mig_model import MaxMIGModel
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.crowd.classifier import NetworkClassifier
@@ -61,8 +62,6 @@ class MaxMIG(NetworkClassifier):
     confusion_matrices_: NDArray[np.float32] = fitted()
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:
-        from baselines.max_mig_model import MaxMIGModel
-
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         return MaxMIGModel(
             classifier, data.features, annotators, classes, augment=self._augmentation()

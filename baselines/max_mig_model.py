@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.crowd.model import InstanceModel, rows_variable
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:

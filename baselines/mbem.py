@@ -5,13 +5,14 @@ The network's predictions serve as the true labels.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
@@ -19,9 +20,6 @@ from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 _TINY = 1e-300
 

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import keras
 import numpy as np
+from numpy.typing import NDArray
 
+from baselines.metric_models import BatchModel, MarginModel, class_batches
+from baselines.relation_net import RelationModel
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, number, one_of, whole
+from neucrowd_tf.nn import losses
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
@@ -23,12 +30,8 @@ from neucrowd_tf.training.representation import (
     EmbeddingData,
     RepresentationEstimator,
 )
+from neucrowd_tf.training.tuplets import TupletIndex
 from neucrowd_tf.two_stage.labels_first import AGGREGATORS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.annotations import Annotations
 
 _NAMES = {
     "contrastive": "Siamese network with contrastive loss",
@@ -99,8 +102,6 @@ class MetricLearning(RepresentationEstimator):
         return np.asarray(aggregator.labels_, dtype=np.int64)
 
     def _make_encoder(self, input_shape: tuple[int, ...], seed: int, name: str = "encoder") -> Any:
-        import keras
-
         encoder = super()._make_encoder(input_shape, seed, name)
         if not self.normalise:
             return encoder
@@ -109,12 +110,6 @@ class MetricLearning(RepresentationEstimator):
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns a model with the objective's loss, and the batches it takes."""
-        from baselines.metric_models import BatchModel, MarginModel, class_batches
-        from baselines.relation_net import RelationModel
-        from neucrowd_tf.nn import losses
-        from neucrowd_tf.training.batches import uniform_batches
-        from neucrowd_tf.training.tuplets import TupletIndex
-
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         if self.objective in ("contrastive", "triplet"):
             anchors = np.flatnonzero(np.bincount(data.labels) >= 2).tolist()

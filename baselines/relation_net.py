@@ -5,16 +5,14 @@ The embedding and the function that compares embeddings are learned together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from neucrowd_tf.training.tuplets import EncoderModel
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class RelationModel(EncoderModel):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, whole
@@ -20,9 +21,6 @@ from neucrowd_tf.training.networks import BASES, Kinds, network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.two_stage.labels_first import LabelsFirst
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _SPACE: dict[str, tuple[Any, ...]] = {
     "k": (3, 5, 10),

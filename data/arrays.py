@@ -6,14 +6,13 @@ Every problem is one DataError that names the file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.annotations.tables import as_single, check_features
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 def read_numbers(path: Path) -> NDArray[np.float64]:
@@ -27,6 +26,15 @@ def read_numbers(path: Path) -> NDArray[np.float64]:
         raise DataError(f"{path}: no such file") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: expected numbers separated by spaces, received {error}") from None
+
+
+def checked_features(values: Any, path: Path) -> NDArray[np.float32]:
+    """Returns a file's features `[N, ...]` as float32, in which the published values were measured.
+
+    Raises:
+        DataError: as `check_features`; or a number that float32 does not reach.
+    """
+    return as_single(check_features(values, str(path)), str(path))
 
 
 def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -> None:

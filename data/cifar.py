@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.arrays import as_codes
 from data.imbalanced import long_tail_sizes
 from neucrowd_tf.datasets import Split
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS

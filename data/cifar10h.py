@@ -6,10 +6,10 @@ It has the subsets of CrowdInG and DASC.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from data import catalogue
 from data.arrays import check_each
@@ -19,9 +19,6 @@ from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
 CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"

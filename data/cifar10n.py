@@ -9,9 +9,10 @@ made from it once by the user.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
 from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
@@ -22,9 +23,6 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BATCHES = 5
 OPTIONS = ("size", "ratio")

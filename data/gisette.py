@@ -9,17 +9,13 @@ The files are not downloaded: UCI 170 publishes them as one archive. `<data_dir>
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from data.arrays import check_each, read_numbers
+from data.arrays import check_each, checked_features, read_numbers
 from data.download import locate
 from data.imbalanced import register_pair
-from neucrowd_tf.training.estimator import check_features
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SPLITS = ("train", "valid")
 
@@ -31,7 +27,7 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     features, labels = [], []
     for split in SPLITS:
         path = folder / f"gisette_{split}.data"
-        features.append(check_features(read_numbers(path), str(path)))
+        features.append(checked_features(read_numbers(path), path))
         path = folder / f"gisette_{split}.labels"
         codes = read_numbers(path)[:, 0]
         check_each(path, codes, np.isin(codes, (-1, 1)), "1 or -1")

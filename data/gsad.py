@@ -8,19 +8,16 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from data import catalogue
+from data.arrays import checked_features
 from data.download import locate
 from data.imbalanced import register_pair
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.estimator import check_features
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FEATURES = 128
 BATCHES = 10
@@ -53,7 +50,7 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         raise DataError(
             f"{path}: expected lines of `gas;concentration 1:value 2:value ...`, received {error}"
         ) from None
-    return check_features(features, str(path)), labels.astype(np.int64)
+    return checked_features(features, path), labels.astype(np.int64)
 
 
 load = register_pair(

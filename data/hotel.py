@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
-from data.arrays import check_each
+from data.arrays import check_each, checked_features
 from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
-from neucrowd_tf.training.estimator import check_features
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 ANNOTATORS = 7
 VOTES, TRUTH = "votes", "ground_truth"
@@ -93,7 +89,7 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
     frame = read_csv(path, columns)
     positive, labels = frame[VOTES].to_numpy(), frame[label].to_numpy()
     true = frame[truth or label].to_numpy()
-    features = check_features(frame.drop(columns=columns), str(path))
+    features = checked_features(frame.drop(columns=columns), path)
     possible = np.isin(positive, np.arange(ANNOTATORS + 1))
     check_each(path, positive, possible, f"0 to {ANNOTATORS} {VOTES}")
     majority = 2 * positive > ANNOTATORS

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
 from neucrowd_tf.annotations import simulation
@@ -21,9 +22,6 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.declare import check_arguments, declared, estimator, number, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
 

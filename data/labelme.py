@@ -10,13 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from data import catalogue
-from data.arrays import as_codes, read_numbers
+from data.arrays import as_codes, checked_features, read_numbers
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.io.files.arrays import read_npy
 from neucrowd_tf.registry import register_dataset
-from neucrowd_tf.training.estimator import check_features
 
 CLASSES = 8
 
@@ -53,7 +52,7 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 
 def _read(folder: Path, split: str) -> Split:
     path = folder / f"LabelMe_VGG_avg_{split}.npy"
-    features = check_features(read_npy(path), str(path))
+    features = checked_features(read_npy(path), path)
     path = folder / f"LabelMe_Z_{split}.txt"
     labels = as_codes(read_numbers(path)[:, 0], CLASSES, path)
     names = np.array([f"{split}-{row}" for row in range(len(labels))], dtype=object)

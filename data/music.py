@@ -6,20 +6,17 @@ The annotators are of Amazon Mechanical Turk.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
+from data.arrays import checked_features
 from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
-from neucrowd_tf.training.estimator import check_features
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FEATURES = [f"feature{number}" for number in range(124)]
 
@@ -63,5 +60,5 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
 def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
     """Returns the songs' ids, features and genres."""
     frame = read_csv(path, ["id", *FEATURES, "class"])
-    features = check_features(frame[FEATURES], str(path))
+    features = checked_features(frame[FEATURES], path)
     return frame["id"].to_numpy(dtype=object), features, frame["class"].tolist()

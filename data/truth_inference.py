@@ -14,9 +14,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data.arrays import check_each
 from data.catalogue import source
@@ -26,9 +27,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 FOLDER = "truth_inference"
 

@@ -6,18 +6,15 @@ There is an imbalanced pair of digits, and all ten digits, long-tailed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from data import catalogue
+from data.arrays import checked_features
 from data.download import locate
 from data.imbalanced import register_long_tail, register_pair
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.estimator import check_features
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SOURCE = catalogue.source("usps_syn")
 
@@ -41,7 +38,7 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
             f"{path}: expected HDF5 with train/data, train/target, test/data and test/target,"
             f" received {error}"
         ) from None
-    return check_features(features, str(path)), labels.astype(np.int64)
+    return checked_features(features, path), labels.astype(np.int64)
 
 
 load = register_pair(

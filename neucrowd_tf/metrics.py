@@ -6,15 +6,13 @@ Every metric is defined for splits in which some class does not occur; the docst
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics as sk
 
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 CALIBRATION_BINS = 10
 

@@ -8,12 +8,10 @@ import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 # Column names that always mean a role, compared in lower case and without other signs than letters
 # and digits. `_ID` marks those that may be followed by id or ids. Frames in memory use them too.

@@ -143,6 +143,51 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
     assert not (result := circles(repository)), "\n".join(map(str, result))
 
 
+# Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
+# the top and inside functions. What makes one longer has to be worth reading for that method.
+REACH = {
+    "rll.estimator": 6_000,
+    "neucrowd.estimator": 6_350,
+    "iced.estimator": 7_050,
+    "dasc.estimator": 5_100,
+    "crowding.estimator": 9_100,
+}
+
+
+def lines_of_imports(path: Path, kind: type | tuple[type, ...]) -> set[int]:
+    """Returns the lines of imports inside such nodes; of `if`, those for types alone."""
+    return {
+        inner.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, kind)
+        if not isinstance(node, ast.If) or "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+        if isinstance(inner, (ast.Import, ast.ImportFrom))
+    }
+
+
+@pytest.mark.parametrize("module", REACH)
+def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
+    modules, waiting = sources(repository), [f"neucrowd_tf.{module}"]
+    seen: set[str] = set()
+    while waiting:
+        if (name := waiting.pop()) in modules and name not in seen:
+            seen.add(name)
+            path = modules[name]
+            typed = lines_of_imports(path, ast.If)
+            waiting += [target for line, target in imports(path, modules) if line not in typed]
+    texts = (modules[name].read_text(encoding="utf-8") for name in seen)
+    lines = [line.strip() for text in texts for line in text.splitlines()]
+    assert sum(bool(line) and not line.startswith("#") for line in lines) <= REACH[module]
+
+
+def test_few_imports_hide(repository: Path) -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    paths = sources(repository).values()
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 80
+    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 25
+
+
 STATEMENTS = (
     "import neucrowd_tf",
     "from neucrowd_tf import Annotations, CrowdDataset, MajorityVote, DawidSkene, Glad, load",

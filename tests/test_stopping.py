@@ -68,6 +68,7 @@ def test_a_command_that_is_stopped_while_it_loads(
     assert (done.returncode, done.stderr) == (128 + number, message)
 
 
+@pytest.mark.ci
 def test_a_command_that_is_stopped_at_work(labels: Path, repository: Path) -> None:
     folder = labels.parent
     text = AT_IMPORT.format(module="neucrowd_tf.aggregation.engine.shards", number=15)

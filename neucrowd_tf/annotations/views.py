@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from neucrowd_tf.annotations.codes import MISSING
@@ -13,7 +14,6 @@ from neucrowd_tf.errors import DataError, IdentitiesError
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 class AnnotationViews:

@@ -6,13 +6,12 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
 FEWEST_PEOPLE, FEWEST_ITEMS = 2, 30

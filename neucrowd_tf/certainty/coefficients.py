@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.statistics import COEFFICIENTS, Scale, agreement_coefficients
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 RESAMPLES = 400
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
 from neucrowd_tf.aggregation.catalogue import make_aggregator
@@ -26,8 +27,6 @@ from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agr
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default

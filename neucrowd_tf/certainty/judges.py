@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.certainty.alternative_test import labels_of
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
     Array = NDArray[np.float64]

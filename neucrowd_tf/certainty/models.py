@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
     Array = NDArray[np.float64]

@@ -5,16 +5,12 @@ Their intervals are valid for gold labels of items that were drawn at random.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from neucrowd_tf.certainty.estimate import LEVEL, Estimate
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 def prediction_powered_mean(

@@ -18,14 +18,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import EQUAL, agreement_coefficients, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift

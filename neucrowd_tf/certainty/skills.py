@@ -6,12 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.certainty.recalibration import draws_for
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.certainty.recalibration import Certainty
 

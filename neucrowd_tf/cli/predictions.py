@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 HEADER = ["task", "label", "predicted"]
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together

@@ -6,9 +6,10 @@ import dataclasses
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, run_command, say, write_outputs
 from neucrowd_tf.cli.quiet import import_tensorflow
@@ -22,9 +23,6 @@ from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 from neucrowd_tf.names import as_name_array
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 BATCH = 1024
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.cli.command_line import (
     STDOUT,
@@ -28,8 +29,6 @@ from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 from neucrowd_tf.labelling.inputs import read_costs, read_probabilities
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.certainty import Estimate
     from neucrowd_tf.certainty.inference import Inference

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 from scipy.special import softmax
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from neucrowd_tf.crowd.estimator import CrowdLayerBase
-    from neucrowd_tf.crowd.head import AnnotatorHead
+from neucrowd_tf.crowd.estimator import CrowdLayerBase
+from neucrowd_tf.crowd.head import AnnotatorHead
 
 _CLASSES = 3
 

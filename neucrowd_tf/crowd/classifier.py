@@ -8,16 +8,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
+from neucrowd_tf.crowd import bases
+from neucrowd_tf.crowd.mixing import crop_and_flip
+from neucrowd_tf.crowd.model import TargetModel, position_batches
 from neucrowd_tf.declare import Constraint, estimator, fitted, none, number, one_of, whole
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.training import estimator as shared
 from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     BASES,
     BatchSize,
@@ -33,10 +41,15 @@ from neucrowd_tf.training.networks import (
     network,
 )
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import (
+    optimizers_of,
+    read_variables,
+    reinitialise,
+    reset_optimizer,
+    starting_values,
+    warn_redrawn,
+)
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
-
-if TYPE_CHECKING:
-    import keras
 
 CLASS_WEIGHT = none | Constraint(
     "class names with numbers from 0",
@@ -175,8 +188,6 @@ class NetworkClassifier(CrowdEstimator):
 
     def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
         """Returns the `InstanceModel` that trains a classifier of standardised features."""
-        from neucrowd_tf.crowd.model import TargetModel
-
         return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
 
     def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
@@ -191,10 +202,6 @@ class NetworkClassifier(CrowdEstimator):
         return (type(self), run.strategy, size, shape, lazy, *values)
 
     def _build(self, data: TrainingData) -> Network:
-        import keras
-
-        from neucrowd_tf.nn.layers import Standardise
-
         base = self._make_base(data.features.shape[1:], len(self.classes_))
         layer = Standardise(self._square_root, name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
@@ -258,8 +265,6 @@ class NetworkClassifier(CrowdEstimator):
         return self._network
 
     def _compiled(self, data: TrainingData, run: Run) -> Any:
-        from neucrowd_tf.training.state import read_variables, reinitialise, starting_values
-
         # Room first: what predicted with an earlier network keeps that one's memory.
         self._functions = self._network = None
         with run.scope():
@@ -276,8 +281,6 @@ class NetworkClassifier(CrowdEstimator):
 
     def _set_batches(self, network: Any, data: TrainingData, run: Run) -> None:
         """Gives the network the pipeline of so many instances, or of the dataset."""
-        from neucrowd_tf.crowd.model import position_batches
-
         size, replicas = len(data.features), 1
         if run.strategy is not None:
             replicas = run.strategy.num_replicas_in_sync
@@ -291,8 +294,6 @@ class NetworkClassifier(CrowdEstimator):
         network.batches, network.steps = network.pipelines[size]
 
     def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
-        from neucrowd_tf.nn.encoders import make_optimizer
-
         model.compile(
             optimizer=make_optimizer(
                 self.optimizer, learning_rate, always=learning_rate is not self.learning_rate
@@ -306,8 +307,6 @@ class NetworkClassifier(CrowdEstimator):
 
         Weights are drawn from `seed`.
         """
-        from neucrowd_tf.training.state import optimizers_of, reinitialise, reset_optimizer
-
         reinitialise(network.model, seed)
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
         same = network.standardised and network.features is data.features
@@ -346,7 +345,6 @@ class NetworkClassifier(CrowdEstimator):
 
         With `monitor` it keeps the best epoch. `epoch_start` is called before each epoch.
         """
-        from neucrowd_tf.training.loop import train
 
         def evaluate() -> Mapping[str, float]:
             features, labels = data.validation  # type: ignore[misc]
@@ -384,11 +382,6 @@ class NetworkClassifier(CrowdEstimator):
 
     def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
         """Returns the base classifier: a named one, a copy of the user's, or a function's."""
-        import keras
-
-        from neucrowd_tf.crowd import bases
-        from neucrowd_tf.training.state import warn_redrawn
-
         base = configuration("base", self.base, BASES)
         if callable(base):
             if isinstance(base, keras.Model):
@@ -399,8 +392,6 @@ class NetworkClassifier(CrowdEstimator):
         return bases.build_base(base, input_shape, num_classes, self.seed)
 
     def _augmentation(self) -> Callable[[Any, Any], Any] | None:
-        from neucrowd_tf.crowd.mixing import crop_and_flip
-
         if not self.augment:
             return None
         if len(self.feature_shape_) != 3:
@@ -413,8 +404,6 @@ class NetworkClassifier(CrowdEstimator):
     # ----------------------------------------------------------------- use
 
     def _inference_model(self) -> keras.Model:
-        import keras
-
         outputs = {"probabilities": self.model_.output["probabilities"]}
         return keras.Model(self.model_.input, outputs, name=self.model_.name)
 
@@ -423,9 +412,6 @@ class NetworkClassifier(CrowdEstimator):
 
     def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns one output of `model_` for a block of features."""
-        import keras
-        import tensorflow as tf
-
         if self._functions is None:
             self._functions = NetworkCache()
         functions = self._functions.get(self.model_, dict)

@@ -18,9 +18,10 @@ from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
-from neucrowd_tf.training.estimator import TrainingData, from_snapshot, load_snapshot, snapshot
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import from_snapshot, load_snapshot, snapshot
 
 _CELLS_AT_ONCE = 1 << 23
 # What gathering the weights of one annotation costs, in cells of a matrix product.

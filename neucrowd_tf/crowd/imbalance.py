@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from numpy.typing import NDArray
 
 # What the loss may do against imbalance. DASC's losses have the usual constants.
 IMBALANCES = ("none", "resampling", "reweighting", "focal", "cb_focal")

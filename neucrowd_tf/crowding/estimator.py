@@ -8,33 +8,33 @@ import itertools
 import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
+import keras
 import numpy as np
-from numpy.typing import NDArray
+import tensorflow as tf
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowding.game import Game
+from neucrowd_tf.crowding.networks import fold
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.training.estimator import (
-    CrowdEstimator,
-    NetworkCache,
-    TrainingData,
-    from_snapshot,
-    load_snapshot,
-    snapshot,
-)
+from neucrowd_tf.nn.layers import Standardise
+from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import (
+    from_snapshot,
+    load_snapshot,
+    read_variables,
+    snapshot,
+    write_variables,
+)
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
-
-if TYPE_CHECKING:
-    import keras
-    from numpy.typing import ArrayLike, NDArray
-
-    from neucrowd_tf.crowding.game import Game
 
 HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
 _PAIRS_AT_ONCE = 1 << 17
@@ -196,8 +196,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         if not self.epochs:
             self.model_ = self._classifier.inference_model()
             return
-        from neucrowd_tf.training.state import read_variables
-
         game = self._game(network, data)
         for stage in ("generator", "discriminator"):
             self._play(game, stage, self.game_pretrain_epochs, data, run)
@@ -229,9 +227,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
         The stage "game" leaves them at its best epoch, or at its start if none is better.
         """
-        from neucrowd_tf.training.loop import train
-        from neucrowd_tf.training.state import read_variables, write_variables
-
         game.begin(stage)
         stage_run = run.stage(stage)
         if stage != "game":
@@ -285,8 +280,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     def _game_class(self) -> type[Game]:
         """Returns the class of the game; a subclass returns another one."""
-        from neucrowd_tf.crowding.game import Game
-
         return Game
 
     def _spec(self) -> tuple[Hashable, ...]:
@@ -297,11 +290,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     def _game(self, network: Any, data: TrainingData) -> Any:
         """Returns the game of this fit, which starts from DL-CL's network."""
-        import keras
-
-        from neucrowd_tf.nn.layers import Standardise
-        from neucrowd_tf.training.state import read_variables, write_variables
-
         remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
 
         def build() -> tuple[Any, Any, keras.Model]:
@@ -326,8 +314,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     def _generator(self) -> Any:
         """Returns the generator of the latest fit, rebuilt from its weights."""
-        from neucrowd_tf.training.state import write_variables
-
         if not self.generator_weights_:
             raise UsageError(
                 "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
@@ -347,8 +333,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     # ----------------------------------------------------------------- use
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        import tensorflow as tf
-
         def compiled() -> Any:
             model = self.model_
             signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
@@ -401,8 +385,6 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         Raises:
             DataError: annotations of other instances, annotators or classes.
         """
-        from neucrowd_tf.crowding.networks import fold
-
         x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
         generator, annotators = self._generator(), np.eye(len(names), dtype=np.float32)
         if annotations is None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from neucrowd_tf import registry
@@ -38,8 +38,6 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
     from neucrowd_tf.datasets import CrowdDataset
 
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the

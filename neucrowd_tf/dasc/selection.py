@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.dasc.quotas import allocate, fractions
 from neucrowd_tf.errors import DataError
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 _CELLS_AT_ONCE = 1 << 22
 

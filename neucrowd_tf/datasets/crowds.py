@@ -5,17 +5,15 @@ Splits are stratified. The module decides which labels each split may hold.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.splits import stratified_sample
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
 
 
 def sklearn_seed(seed: int, *stream: int) -> int:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.features import FeatureTable
 from neucrowd_tf.io.files.reading import ending
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_CELLS = 100_000_000  # of features that are compared with votes
 ENOUGH = 10  # rows, before a column that equals the votes is no chance

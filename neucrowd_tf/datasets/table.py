@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, spelt
 from neucrowd_tf.annotations.votes import majority_labels
@@ -23,9 +24,6 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.names import typed_names
 from neucrowd_tf.registry import register_dataset
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."

@@ -6,17 +6,15 @@ import contextlib
 import itertools
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
 from neucrowd_tf.persistence import Persistent
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 AT_ONCE = 256  # vectors that are stored, or looked up, together
 

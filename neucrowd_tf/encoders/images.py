@@ -6,17 +6,15 @@ import dataclasses
 import hashlib
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from neucrowd_tf.declare import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 APPLICATION = "keras:"
 SIDE = 224  # pixels, which most of these networks were trained on

@@ -9,9 +9,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
@@ -19,9 +20,6 @@ from neucrowd_tf.declare import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 PACKAGE = "sentence-transformers:"
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"

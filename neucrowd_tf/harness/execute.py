@@ -37,11 +37,13 @@ from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.harness.results import FAILED, OK, SKIPPED
+from neucrowd_tf.harness.tuning import Search, candidates
 from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
 from neucrowd_tf.io.files.json import write_json
 from neucrowd_tf.io.gold import read_gold
+from neucrowd_tf.report.build import write_report
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import is_text
 
@@ -237,8 +239,6 @@ class _Execution:
         work, timings = self.work, {}
         estimator = self._configured(work.hparams)
         if work.options.tune:
-            from neucrowd_tf.harness.tuning import Search, candidates
-
             began = time.perf_counter()
             seed, tune = work.key.seed, work.options.tune
             settings = candidates(work.space or self.method.space, work.hparams, tune, seed)
@@ -275,8 +275,6 @@ class _Execution:
 
     def _report(self, metrics: dict[str, Any]) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
-        from neucrowd_tf.report.build import write_report
-
         try:
             write_report(
                 self.folder,

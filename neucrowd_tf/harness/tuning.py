@@ -7,9 +7,10 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import KFold, ParameterGrid, ParameterSampler, StratifiedKFold
 
 from neucrowd_tf import metrics
@@ -19,9 +20,6 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 HEADER = ("trial", "metric", "score", "status", "parameters")
 FOLDS = 3

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, none, number, one_of, whole
 from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
+from neucrowd_tf.iced.networks import ICEDModel, build_networks, epoch_order, prediction_model
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
+from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     ICED_ENCODERS,
     BatchSize,
@@ -33,11 +39,7 @@ from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import validation_figures
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-    from scipy import sparse
-
     from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.iced.networks import ICEDModel
 
 TOP_GROUPS = 3
 # What the auto-encoder's and the warm-up's epochs draw is a function of (seed, this, epoch).
@@ -180,10 +182,6 @@ class ICED(CrowdEstimator):
         References:
             ICED, section 2.6, algorithm 1.
         """
-        from neucrowd_tf.iced.networks import epoch_order
-        from neucrowd_tf.training.batches import step_numbers
-        from neucrowd_tf.training.loop import train
-
         crowd, votes = data.annotations, data.annotations.vote_counts()
         size, real = crowd.num_classes, np.arange(len(data.features))
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
@@ -257,9 +255,6 @@ class ICED(CrowdEstimator):
 
     def _networks(self, features: NDArray[np.float32]) -> ICEDModel:
         """Returns what is trained; `model_` and `decoder_` share its weights."""
-        from neucrowd_tf.iced.networks import ICEDModel, build_networks, prediction_model
-        from neucrowd_tf.nn.encoders import make_optimizer
-
         mean, scale = (x.astype(np.float32) for x in standardise(features, self.standardise))
         shape, classes = features.shape[1:], len(self.classes_)
         config = configuration("encoder", self.encoder, ICED_ENCODERS)

@@ -6,13 +6,9 @@ the item's class.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import entr
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def expected_gain(probas: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
@@ -18,8 +19,6 @@ from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
 ROUNDED = 0.006  # of a probability with two digits

@@ -8,13 +8,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.labelling.belief import Belief
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.annotations import Annotations
 
 # What information counts for beside gain: it orders the requests whose gain is nothing.

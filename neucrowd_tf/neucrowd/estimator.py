@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.neucrowd.safety import (
     mislabel_detection,
     neighbourhood_size,
     safe_examples,
     sampling_probabilities,
 )
+from neucrowd_tf.neucrowd.sampler import SamplingNetwork
 from neucrowd_tf.registry import register_method
+from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
     EQUAL_PRESETS,
@@ -29,7 +32,6 @@ from neucrowd_tf.training.representation import (
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
-    from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 
 FIGURES = (
     *("hardness_correlation", "selected_loss_ratio", "selected_oracle_share"),
@@ -150,9 +152,6 @@ class NeuCrowd(TupletEstimator):
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the embedding network and the sampling network as one model, and its batches."""
-        from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-        from neucrowd_tf.training.batches import uniform_batches
-
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None
         shape, sampler = data.features.shape[1:], None
@@ -180,8 +179,6 @@ class NeuCrowd(TupletEstimator):
         }
 
     def _model_class(self) -> type[NeuCrowdModel]:
-        from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
-
         return NeuCrowdModel
 
 

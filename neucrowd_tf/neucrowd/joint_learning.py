@@ -180,10 +180,16 @@ class NeuCrowdModel(TupletModel):
         uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
         tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
         embeddings = self.embed_rows(tuplets, training=False)
-        parts = [tf.split(value, groups) for value in (embeddings, tuplets, classes)]
-        anchors = tf.concat(
-            [self.anchors(e, t, c, training=False) for e, t, c in zip(*parts, strict=True)], axis=0
+        stacked = tuple(
+            tf.reshape(value, [groups, batch, *value.shape[1:]])
+            for value in (embeddings, tuplets, classes)
         )
+        anchors = tf.map_fn(  # a loop in the graph: batches of one have a thousand groups
+            lambda group: self.anchors(*group, training=False),
+            stacked,
+            fn_output_signature=embeddings.dtype,
+        )
+        anchors = tf.reshape(anchors, tf.shape(embeddings[:, 0]))
         losses = self.losses_to(anchors, embeddings, tuplets)
         means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
         centres = tf.gather(means, classes)

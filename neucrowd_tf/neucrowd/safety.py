@@ -6,13 +6,11 @@ Examples whose neighbourhood agrees with their label are drawn more often.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def neighbourhood_size(batch_size: int, num_instances: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf import __version__
 from neucrowd_tf.annotations import Annotations
@@ -20,8 +21,6 @@ from neucrowd_tf.report.model import model_sections
 from neucrowd_tf.report.text import number, percent, shown
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from neucrowd_tf.datasets import CrowdDataset
 
 

@@ -21,6 +21,7 @@ from neucrowd_tf.rll.confidence import (
     mle_confidence,
     subsample_annotations,
 )
+from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -102,8 +103,6 @@ class RLL(TupletEstimator):
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
-        from neucrowd_tf.training.batches import uniform_batches
-
         self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
         encoder = self._make_encoder(data.features.shape[1:], self.seed)
         model = self._model(encoder, data.features, data.labels, self.confidence_)

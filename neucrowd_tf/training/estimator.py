@@ -6,7 +6,6 @@ TensorFlow is imported only when it is used.
 from __future__ import annotations
 
 import contextlib
-import copy
 import dataclasses
 import logging
 import warnings
@@ -15,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
@@ -424,40 +423,6 @@ def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
         yield
     finally:
         self._networks, self._network = before, None
-
-
-def snapshot(self: Any) -> dict[str, Any]:
-    """Returns the fitted state as arrays and plain values.
-
-    The estimator, whose Keras model is `model_`, may then be refitted in place.
-    """
-    from neucrowd_tf.training.state import read_variables
-
-    state = {
-        name: copy.copy(value)
-        for name, value in vars(self).items()
-        if name.endswith("_") and name != "model_"
-    }
-    return {"state": state, "weights": read_variables(self.model_.variables)}
-
-
-def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
-    """Returns a fitted estimator of its own that is as this one was then."""
-    import keras
-
-    estimator = clone(self)
-    estimator.model_ = keras.models.clone_model(self.model_)
-    return estimator.load_snapshot(snapshot)
-
-
-def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
-    """Takes a snapshot's state in place; `model_` must be this estimator's own."""
-    from neucrowd_tf.training.state import write_variables
-
-    for name, value in snapshot["state"].items():
-        setattr(self, name, value)
-    write_variables(self.model_.variables, snapshot["weights"])
-    return self
 
 
 @contextlib.contextmanager

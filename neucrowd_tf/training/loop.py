@@ -15,6 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
+from tensorflow.python.eager import context
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.steps import agreed, clips
@@ -389,8 +390,6 @@ def free_earlier() -> None:
     references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
     TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
     """
-    from tensorflow.python.eager import context  # as Keras' clear_session does
-
     number = next(_networks)
     if number > 1 and number % _EACH == 1:
         gc.collect()

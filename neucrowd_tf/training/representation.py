@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import keras
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
@@ -17,9 +18,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, one_of, strengths
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.nn.encoders import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     ENCODERS,
     BatchSize,
@@ -38,12 +41,9 @@ from neucrowd_tf.training.networks import (
     configuration,
 )
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import user_network
+from neucrowd_tf.training.tuplets import TupletIndex, TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
-
-if TYPE_CHECKING:
-    import keras
-
-    from neucrowd_tf.training.tuplets import TupletModel
 
 # What a search tries for the encoder of all these methods.
 ENCODER_SPACE: dict[str, tuple[Any, ...]] = {
@@ -198,8 +198,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         That is the one whose embedding serves a plain logistic regression best on the held-out
         instances.
         """
-        from neucrowd_tf.training.loop import train
-
         watch = self._watch(model, data)
         rows = len(data.features)
         shown = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
@@ -234,8 +232,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         return self.steps_per_epoch
 
     def _compiled(self, model: Any, run: Run, steps: int) -> Any:
-        from neucrowd_tf.nn.encoders import make_optimizer
-
         with run.scope():
             optimizer = make_optimizer(self.optimizer, self.learning_rate)
             steps = run.steps_per_call(steps)
@@ -270,9 +266,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         self, input_shape: tuple[int, ...], seed: int, name: str = "encoder"
     ) -> keras.Model:
         """Returns a copy of the user's encoder, or fully connected layers of `hidden_units`."""
-        from neucrowd_tf.nn.encoders import build_encoder
-        from neucrowd_tf.training.state import user_network
-
         config = configuration("encoder", self.encoder, ENCODERS)
         if callable(config):
             return user_network(config, seed, input_shape, pretrained=self.pretrained)
@@ -285,10 +278,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _inference(self, encoder: keras.Model, head: LinearHead) -> keras.Model:
         """Returns raw features -> standardise -> embed -> logistic regression as a Keras model."""
-        import keras
-
-        from neucrowd_tf.nn.encoders import embedding_model
-
         size = len(self.classes_)
         dense = keras.layers.Dense(size, "softmax", dtype="float32", name="probabilities")
         scaling, name = (self.mean_, self.scale_), type(self).__name__.lower()
@@ -326,8 +315,6 @@ class TupletEstimator(RepresentationEstimator):
         **further: Any,
     ) -> TupletModel:
         """Returns the network with the instances that it is trained on."""
-        from neucrowd_tf.training.tuplets import TupletIndex
-
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole
         # tuplet. Here: The anchor itself is not in the sum; `weight_inside=False` (the released
         # code) is another place for the assurance. Why: An anchor's similarity to itself carries no
@@ -345,6 +332,4 @@ class TupletEstimator(RepresentationEstimator):
         )
 
     def _model_class(self) -> Callable[..., TupletModel]:
-        from neucrowd_tf.training.tuplets import TupletModel
-
         return TupletModel

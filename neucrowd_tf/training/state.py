@@ -10,6 +10,7 @@ half new and half old.
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import json
 import tempfile
@@ -21,6 +22,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from neucrowd_tf.errors import DataError
 
@@ -316,3 +318,31 @@ def user_network(
     for variable, value in [*((each, before[id(each)]) for each in undrawn), *start]:
         variable.assign(value)
     return copy
+
+
+def snapshot(self: Any) -> dict[str, Any]:
+    """Returns the fitted state as arrays and plain values.
+
+    The estimator, whose Keras model is `model_`, may then be refitted in place.
+    """
+    state = {
+        name: copy.copy(value)
+        for name, value in vars(self).items()
+        if name.endswith("_") and name != "model_"
+    }
+    return {"state": state, "weights": read_variables(self.model_.variables)}
+
+
+def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Returns a fitted estimator of its own that is as this one was then."""
+    estimator = clone(self)
+    estimator.model_ = keras.models.clone_model(self.model_)
+    return estimator.load_snapshot(snapshot)
+
+
+def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+    """Takes a snapshot's state in place; `model_` must be this estimator's own."""
+    for name, value in snapshot["state"].items():
+        setattr(self, name, value)
+    write_variables(self.model_.variables, snapshot["weights"])
+    return self

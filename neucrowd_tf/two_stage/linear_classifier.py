@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @estimator

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from neucrowd_tf.crowding.estimator import CrowdInG
+from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.variants import register
 from neucrowd_tf.declare import estimator, many, one_of
-
-if TYPE_CHECKING:
-    from neucrowd_tf.crowding.game import Game
-    from neucrowd_tf.methods.crowd_layer import CrowdLayer
-    from neucrowd_tf.training.estimator import TrainingData
-    from neucrowd_tf.training.run import Run
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
+from reproduction.controls import crowding_released
+from reproduction.controls.crowding_released import released_start
 
 FACTORS = {
     "printed_loss": "the discriminator's loss as in the paper's eq. 4",
@@ -75,9 +75,6 @@ class ControlledCrowdInG(CrowdInG):
     ] = ()
 
     def _game_class(self) -> type[Game]:
-        from neucrowd_tf.crowding.game import Game
-        from reproduction.controls import crowding_released
-
         # The game of "same_draws" is `SameDraws`; in the order of FACTORS they override each other.
         names = [name.title().replace("_", "") for name in FACTORS if name in self.factors]
         bases = [getattr(crowding_released, name) for name in names if name != "ReleasedStart"]
@@ -90,8 +87,6 @@ class ControlledCrowdInG(CrowdInG):
 
     def _dl_cl(self) -> CrowdLayer:
         if "released_start" in self.factors:
-            from reproduction.controls.crowding_released import released_start
-
             return released_start(self, self._judged)
         return super()._dl_cl()
 

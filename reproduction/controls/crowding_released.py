@@ -9,12 +9,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import ArrayLike, NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.losses import at_labels
 from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game, Logged
 from neucrowd_tf.crowding.networks import (
@@ -31,14 +33,9 @@ from neucrowd_tf.crowding.objectives import (
     selection_counts,
 )
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import reset_optimizer
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.training.estimator import TrainingData
-    from neucrowd_tf.training.run import Run
 
 GENERATED_WEIGHT = 0.9  # of generated annotations in the loss of the discriminative module
 REWARD_SHIFT = 1e-3  # in log((D + .001) / 1.001)

@@ -11,6 +11,7 @@ from neucrowd_tf.declare import estimator
 from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 from neucrowd_tf.registry import register_method
 from neucrowd_tf.training.estimator import TrainingData
+from reproduction.controls.doctor_net_model import RawWeights
 
 
 @register_method(
@@ -34,8 +35,6 @@ class ControlledDoctorNet(WeightedDoctorNet):
     ] = "training"
 
     def _weights_model(self, *parts: Any) -> Any:
-        from reproduction.controls.doctor_net_model import RawWeights
-
         return (
             RawWeights(*parts) if self.weight_softmax == "after" else super()._weights_model(*parts)
         )

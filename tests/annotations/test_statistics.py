@@ -58,6 +58,12 @@ def test_imbalance_ratio() -> None:
     assert statistics.imbalance_ratio([30, 0]) == 30  # max / max(1, min)
 
 
+def test_item_agreement_by_hand() -> None:
+    """Pairs of labels that agree: 6 of 12 ordered pairs, 4 of 12, none to compare."""
+    shares = statistics.item_agreement([[3, 1], [2, 2], [1, 0]])
+    np.testing.assert_allclose(shares, [1 / 2, 1 / 3, np.nan])
+
+
 def test_annotator_accuracy_by_hand() -> None:
     """Truth 0, 1, unknown: annotator a is right on one of two, b on one of one, c has only the
     unknown one.

@@ -194,6 +194,9 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
         )
     with pytest.raises(DataError, match=r"nowhere\.csv: no such file"):
         load(features=paths["features"], annotations=tmp_path / "nowhere.csv")
+    (tmp_path / "alike.csv").write_text("task,worker,label\nt0,a,1\nt1,a,1\n")
+    with pytest.raises(DataError, match="at least two classes, received only 1"):
+        load(features=paths["features"], annotations=tmp_path / "alike.csv")
     (tmp_path / "bad.npy").write_bytes(b"not an array")
     with pytest.raises(DataError, match=r"bad\.npy: expected a NumPy array in an NPY file"):
         load(features=paths["features"], annotations=tmp_path / "bad.npy")
@@ -212,6 +215,14 @@ def test_bad_truth_and_options(files, tmp_path) -> None:
                 test_features=other,
                 test_truth=paths["truth"],
             )
+    paths["truth"].write_text(TRUTH.replace("t3,1\n", ""))
+    with pytest.raises(DataError, match="test item 't3' has no true label"):
+        load(
+            features=paths["features"],
+            annotations=paths["annotations"],
+            test_features=paths["features"],
+            test_truth=paths["truth"],
+        )
 
 
 @pytest.mark.parametrize("apart", [False, True])

@@ -195,6 +195,7 @@ def test_flags_that_cannot_be_used_leave_no_results(
     assert not {"results.csv", "metrics.json"} & {path.name for path in tmp_path.rglob("*")}
 
 
+@pytest.mark.ci
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
     run: Callable[..., int],
     tiny: Any,

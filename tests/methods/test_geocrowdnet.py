@@ -20,6 +20,7 @@ def test_volume_without_a_direction_has_no_gradient():
     np.testing.assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
 
 
+@pytest.mark.ci
 def test_volume_and_its_gradient_compile_with_xla():
     import tensorflow as tf
 

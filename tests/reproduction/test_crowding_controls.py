@@ -121,6 +121,7 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
     np.testing.assert_array_equal(rows[rows[:, 0].argsort()], expected[expected[:, 0].argsort()])
 
 
+@pytest.mark.ci
 def test_the_released_networks_equal_naive_loops() -> None:
     game, rng = game_with("released_networks", embedding_size=6), np.random.default_rng(3)
     generator, discriminator, auxiliary = game.generator, game.discriminator, game.auxiliary
@@ -195,6 +196,7 @@ def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.ci
 def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

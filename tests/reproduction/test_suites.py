@@ -212,6 +212,7 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     assert tiny.calls == done
 
 
+@pytest.mark.ci
 def test_a_simulated_dataset_is_drawn_after_threads_are_set(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

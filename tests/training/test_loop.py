@@ -208,6 +208,7 @@ def test_a_loss_that_is_not_finite_is_an_error() -> None:
         train(model, batches, epochs=3, steps_per_epoch=4, run=Run())
 
 
+@pytest.mark.ci
 def test_reinitialise_equals_starting_afresh() -> None:
     model = make_model()
     reinitialise(model, 11)
@@ -222,6 +223,7 @@ def test_reinitialise_equals_starting_afresh() -> None:
     assert train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"] != first
 
 
+@pytest.mark.ci
 def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
