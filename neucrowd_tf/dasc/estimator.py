@@ -174,21 +174,6 @@ class DASC(CrowdEstimator):
             check_arguments(model)
             model._check_together()
 
-    def _filler(self, data: TrainingData, run: Run) -> PredictsAnnotators | None:
-        """Returns what fills the empty cells in every round; None if each round's model does."""
-
-    def _labels(
-        self,
-        filler: PredictsAnnotators,
-        features: NDArray[np.float32],
-        cells: tuple[NDArray[np.int64], NDArray[np.int64]],
-        likely: NDArray[Any],
-        rng: np.random.Generator,
-    ) -> NDArray[Any]:
-        """Returns the labels of selected cells, by default the most likely ones."""
-        del filler, features, cells, rng
-        return likely
-
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
@@ -233,7 +218,6 @@ class DASC(CrowdEstimator):
             model.annotations_expected = observed.num_annotations + self.quota * rounds
         networks = self._networks
         with model.reused(networks) if hasattr(model, "reused") else contextlib.nullcontext():
-            filler = self._filler(data, run)
             for number in range(rounds + 1):
                 model = seeded(model, self.seed + ROUND_SEEDS * number)
                 stage = run.stage(f"round-{number}")
@@ -241,8 +225,7 @@ class DASC(CrowdEstimator):
                 self._record(result, model, crowd, data, run)
                 if number == rounds or taken.all():
                     break
-                source = filler or model
-                selected, lost = self._select(source, data.features, observed, taken, number)
+                selected, lost = self._select(model, data.features, observed, taken, number)
                 result.add(selected, lost, observed.num_classes)
                 taken[selected[:, 0], selected[:, 1]] = True
                 crowd = observed.with_generated(*np.concatenate(result.selections).T)
@@ -275,7 +258,7 @@ class DASC(CrowdEstimator):
 
     def _select(
         self,
-        filler: PredictsAnnotators,
+        model: PredictsAnnotators,
         features: NDArray[np.float32],
         observed: Annotations,
         taken: NDArray[np.bool_],
@@ -288,7 +271,7 @@ class DASC(CrowdEstimator):
             pseudo-annotation had.
         """
         annotators = taken.shape[1]
-        labels, entropies = pseudo_annotations(filler, features, annotators, observed.num_classes)
+        labels, entropies = pseudo_annotations(model, features, annotators, observed.num_classes)
         lost: list[int] = []
         if self.selection in ("dasc", "equal"):
             lost = fill_lost_classes(labels, entropies, observed)
@@ -297,8 +280,7 @@ class DASC(CrowdEstimator):
         candidates = Candidates(free, labels.ravel()[free], entropies.ravel()[free], generated)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
         cells = np.divmod(candidates.cells[places], annotators)
-        codes = self._labels(filler, features, cells, candidates.labels[places], rng)
-        return np.stack([*cells, codes], axis=1).astype(np.int32), lost
+        return np.stack([*cells, candidates.labels[places]], axis=1).astype(np.int32), lost
 
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""
