@@ -185,7 +185,7 @@ class NeuCrowdModel(TupletModel):
             for value in (embeddings, tuplets, classes)
         )
         anchors = tf.map_fn(  # a loop in the graph: batches of one have a thousand groups
-            lambda group: self.anchors(*group, training=False),
+            lambda group: self.anchors(group[0], group[1], group[2], training=False),
             stacked,
             fn_output_signature=embeddings.dtype,
         )
