@@ -29,7 +29,8 @@ def take_step(
         variables: what is changed.
     """
     replica = tf.distribute.get_replica_context()
-    if (count := replicas()) > 1 and clips(optimizer):
+    count = replicas()  # AutoGraph, which converts users' steps, knows no ":="
+    if count > 1 and clips(optimizer):
         pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
         gradients = optimizer._clip_gradients([summed(gradient) for gradient, _ in pairs])
         gradients = [gradient / count for gradient in gradients]  # Keras adds them up once more
@@ -64,7 +65,8 @@ def share_of(data: Any) -> Any:
     A batch holds indices or random numbers, so that every process can make all of it and take its
     part, and parts do not depend on how a pipeline would be cut. A part may have no rows.
     """
-    if (count := replicas()) == 1:
+    count = replicas()
+    if count == 1:
         return data
     place = _place()
 
