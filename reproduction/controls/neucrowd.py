@@ -54,7 +54,7 @@ class ReleasedModel(NeuCrowdModel):
 
 @register_method(
     "neucrowd_released",
-    summary="NeuCrowd as its released code trains it, with the values of its training script",
+    summary="NeuCrowd as its released code trains it, with the values of its script for other data",
     defaults=RELEASED,
     space=SPACE,
 )
