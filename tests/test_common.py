@@ -448,8 +448,6 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
     def fitted(table: pd.DataFrame, annotations: pd.DataFrame) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if method.uses_truth:
-                return make(method).fit(table, labels)
             return make(method).fit(table, annotations)
 
     later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)
