@@ -1,4 +1,4 @@
-"""Weighted Doctor Net: heads, the average's weights, and the cyclic optimizer."""
+"""Weighted Doctor Net: heads, and the average's weights."""
 
 from __future__ import annotations
 
