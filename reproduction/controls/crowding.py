@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Any
+
+import numpy as np
 
 from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.variants import register
-from neucrowd_tf.declare import estimator, many, one_of
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import estimator, many, number, one_of
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from reproduction.controls import crowding_released
+from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 
 FACTORS = {
@@ -31,7 +35,15 @@ FACTORS = {
     "same_draws": "the same draws for eqs. 5 and 6",
     "dropout": "the classifier's dropout is on in the game",
     "batches": "turns of all networks in each batch of instances",
+    "entropy_floor": "H of probabilities that are clipped to [1e-4, 1 - 1e-4]",
+    "separate_norm": "with released_networks: Q normalises authentic and generated pairs apart",
     "released_start": "DL-CL from 2 I by Adam at 1e-2, restarted each epoch, the best of 40",
+    # Controls.
+    "shuffled_rewards": "the losses of a turn's drawn labels are shuffled among them",
+    "no_negatives": "D's loss leaves generated annotations out",
+    "random_negatives": "D and Q learn from uniform labels instead of generated ones",
+    "authentic_classifier": "the classifier learns from authentic annotations through the"
+    " generator, not by eq. 6",
 }
 # The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
 # numbers of inner updates, here ours but for rates and mu, which validation images chose.
@@ -39,7 +51,7 @@ RELEASED: dict[str, Any] = {
     "factors": (
         *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
         *("informed_by_both", "unpretrained", "nats", "same_draws", "dropout", "batches"),
-        "released_start",
+        *("entropy_floor", "separate_norm", "released_start"),
     ),
     "embedding_size": 60,
     "batch_size": 1024,
@@ -73,21 +85,57 @@ class ControlledCrowdInG(CrowdInG):
         many(one_of(*FACTORS), "factors", 0),
         "; ".join(f'"{name}": {meaning}' for name, meaning in FACTORS.items()) + ".",
     ] = ()
+    held_out: Annotated[
+        float,
+        number(least=0, below=1),
+        "share of annotations that the fit does not see, to measure D.",
+    ] = 0.0
 
     def _game_class(self) -> type[Game]:
         # The game of "same_draws" is `SameDraws`; in the order of FACTORS they override each other.
         names = [name.title().replace("_", "") for name in FACTORS if name in self.factors]
-        bases = [getattr(crowding_released, name) for name in names if name != "ReleasedStart"]
+        games = {**vars(crowding_released), **vars(crowding_controls)}
+        bases = [games[name] for name in names if name != "ReleasedStart"]
+        bases += [crowding_controls.HeldOut] * (self.held_out > 0)
         return type("ControlledGame", (*bases, Game), {})
 
+    def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
+        if self.held_out:
+            annotations, self._withheld = crowding_controls.split_annotations(
+                data.annotations, self.held_out, self.seed
+            )
+            data = dataclasses.replace(data, annotations=annotations)
+        super()._train(data, run, epochs)
+
+    def _game(self, network: Any, data: TrainingData) -> Any:
+        game = super()._game(network, data)
+        if self.held_out:
+            game.withhold(self._withheld, self.seed)
+        return game
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns the measures of the last epoch, and the accuracy of generated labels."""
+        if not self.generator_weights_:
+            return {}
+        names = ("held_out_auc", "cell_auc", "repeated_negatives", "discriminator_training_auc")
+        figures = {name: self.history_[name][-1] for name in names if name in self.history_}
+        if dataset.truth is not None:
+            rows = np.flatnonzero(dataset.truth >= 0)
+            drawn = self.generate(dataset.features[rows])
+            right = drawn.labels == dataset.truth[rows][drawn.instances]
+            figures["generated_accuracy"] = float(right.mean())
+        return figures
+
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
-        held = data.validation
-        self._judged = None if held is None else (held[0], self.classes_[held[1]])
+        validation = data.validation
+        self._validation = (
+            None if validation is None else (validation[0], self.classes_[validation[1]])
+        )
         return super()._pretrain(data, run)
 
     def _dl_cl(self) -> CrowdLayer:
         if "released_start" in self.factors:
-            return released_start(self, self._judged)
+            return released_start(self, self._validation)
         return super()._dl_cl()
 
 
