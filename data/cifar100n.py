@@ -15,17 +15,11 @@ from data.cifar import as_features, read_batch, test_split
 from data.cifar10n import crowd_of
 from data.download import locate
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.registry import register_dataset
 
 CLASSES = 100
 
 
-@register_dataset(
-    "cifar100n",
-    summary="32 x 32 photographs of 100 classes, 519 annotators, 1 label an image (--data_dir"
-    " only)",
-    options=("size",),
-)
+@catalogue.register("cifar100n", options=("size",))
 def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None) -> CrowdDataset:
     """Loads CIFAR-100N; `seed` changes nothing.
 

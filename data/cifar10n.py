@@ -22,18 +22,12 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.registry import register_dataset
 
 BATCHES = 5
 OPTIONS = ("size", "ratio")
 
 
-@register_dataset(
-    "cifar10n",
-    summary="32 x 32 photographs of 10 classes, 747 annotators, 3 labels per image (--data_dir"
-    " only)",
-    options=OPTIONS,
-)
+@catalogue.register("cifar10n", options=OPTIONS)
 def load(
     data_dir: Path | None = None, seed: int = 0, *, size: int | None = None, ratio: float = 1.0
 ) -> CrowdDataset:
@@ -68,11 +62,7 @@ def load(
     )
 
 
-@register_dataset(
-    "cifar10n_lt",
-    summary="cifar10n with class sizes that fall 5 to 1 (DASC's long tail; --data_dir only)",
-    options=OPTIONS,
-)
+@catalogue.register("cifar10n_lt", options=OPTIONS)
 def load_long_tailed(
     data_dir: Path | None = None, seed: int = 0, *, size: int | None = 10_000, ratio: float = 5.0
 ) -> CrowdDataset:

@@ -15,18 +15,13 @@ from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.registry import register_dataset
 
 CLASSES = 8
 
 SOURCE = catalogue.source("labelme")
 
 
-@register_dataset(
-    "labelme",
-    summary="1,000 images of 8 kinds of scenes, 512 VGG-16 features, 59 annotators, 2.5 labels per"
-    " image",
-)
+@catalogue.register("labelme")
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the published split; `seed` changes nothing.
 
