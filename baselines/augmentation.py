@@ -132,9 +132,7 @@ def registered(
     space: Mapping[str, tuple[Any, ...]] = DL_CL_SPACE,
 ) -> Any:
     """Returns a decorator that registers a variant of DL-CL under its name."""
-    return register_method(
-        name, summary=summary, requires_identities=True, presets=presets, space=space
-    )
+    return register_method(name, summary=summary, presets=presets, space=space)
 
 
 @registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")

@@ -25,7 +25,6 @@ from neucrowd_tf.training.run import Run
         "Max-MIG: a classifier and an aggregation network that maximise the information gained on"
         " each other"
     ),
-    requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space=SPACE,
 )

@@ -92,7 +92,6 @@ class _SoftRegression:
         "joint EM of a logistic regression and the annotators' confusion matrices (Raykar et al."
         " 2010)"
     ),
-    requires_identities=True,
     space={"smoothing": (0.01, 0.1, 1.0)},
 )
 @estimator

@@ -215,6 +215,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
     """
 
     def decorate(factory: Factory) -> Factory:
+        fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
         _add("method", Method(name=name, factory=factory, summary=summary, **fields), "factory")
         return factory
 

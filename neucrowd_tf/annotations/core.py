@@ -9,7 +9,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -273,28 +273,6 @@ class Annotations(AnnotationViews):
             instance_names=frame.index,
             annotator_names=frame.columns,
             class_names=classes,
-        )
-
-    @classmethod
-    def from_answers_json(cls, answers: Mapping[str, Mapping[str, Hashable]]) -> Annotations:
-        """Returns annotations from the value of peerannot's answers.json.
-
-        Args:
-            answers: `{task: {worker: label}}`.
-
-        Raises:
-            DataError: another form.
-        """
-        for task, row in answers.items():
-            if not isinstance(row, Mapping):
-                raise DataError(
-                    f"answers: task {task!r}: {row!r:.60} is not {{worker: label}}. Correct it."
-                )
-        return cls.from_arrays(
-            [task for task, row in answers.items() for _ in row],
-            [worker for row in answers.values() for worker in row],
-            [label for row in answers.values() for label in row.values()],
-            instance_names=list(answers),
         )
 
     # ----------------------------------------------------------------- as a value
