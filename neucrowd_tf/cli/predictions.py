@@ -40,7 +40,7 @@ def predictions_csv(
     probabilities: NDArray[Any],
     class_names: NDArray[Any],
 ) -> str:
-    """Returns `task,true_label,predicted,p_<class>...`, a row a test instance in the dataset's order.
+    """Returns `task,true_label,predicted,p_<class>...`, in the dataset's order.
 
     Args:
         tasks: `[M]` names.
