@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from data.download import Source
-from neucrowd_tf.datasets import Card
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.registry import register_dataset
 
 
@@ -37,6 +38,14 @@ def card(name: str) -> Card:
     shared = _sections()["notes"]
     notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), fields.pop("notes", ""))
     return Card(**fields, notes=notes)
+
+
+def dataset(
+    name: str, train: Split, annotations: Annotations, test: Split, **fields: Any
+) -> CrowdDataset:
+    """Returns the dataset of a section; the labels of the training part are the truth."""
+    parts = (train.features, annotations, test)
+    return CrowdDataset(name, *parts, truth=train.labels, card=card(name), **fields)
 
 
 def source(name: str) -> Source:

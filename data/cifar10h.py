@@ -67,21 +67,16 @@ def _dataset(
 ) -> CrowdDataset:
     """Returns a dataset of the images with these numbers."""
     answers = answers[answers[TASK].isin(train)]
-    return CrowdDataset(
-        name=name,
-        features=as_features(images[train]),
-        annotations=Annotations.from_arrays(
-            answers[TASK],
-            answers[WORKER],
-            CLASS_NAMES[answers[CHOSEN]],
-            instance_names=train,
-            class_names=CLASS_NAMES,
-            duplicates="first",
-        ),
-        truth=truth[train],
-        test=Split(as_features(images[test]), truth[test], test),
-        card=catalogue.card(name),
+    crowd = Annotations.from_arrays(
+        *(answers[TASK], answers[WORKER], CLASS_NAMES[answers[CHOSEN]]),
+        instance_names=train,
+        class_names=CLASS_NAMES,
+        duplicates="first",
     )
+    training, held_out = (
+        Split(as_features(images[rows]), truth[rows], rows) for rows in (train, test)
+    )
+    return catalogue.dataset(name, training, crowd, held_out)
 
 
 def _read(

@@ -18,7 +18,7 @@ from data import catalogue
 from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
@@ -52,14 +52,9 @@ def load(
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
     images, truth, tasks = (column[:size] for column in _training_images(folder))
     rows = long_tail(truth, ratio)
-    return CrowdDataset(
-        name="cifar10n",
-        features=as_features(images[rows]),
-        annotations=crowd_of(folder / "annotations.csv", tasks[rows], CLASS_NAMES),
-        truth=truth[rows],
-        test=test_split(folder / "test_batch.bin"),
-        card=catalogue.card("cifar10n"),
-    )
+    train = Split(as_features(images[rows]), truth[rows], tasks[rows])
+    crowd = crowd_of(folder / "annotations.csv", train.names, CLASS_NAMES)
+    return catalogue.dataset("cifar10n", train, crowd, test_split(folder / "test_batch.bin"))
 
 
 @catalogue.register("cifar10n_lt", options=OPTIONS)
@@ -93,7 +88,6 @@ def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) ->
         crowd.instances,
         codes,
         crowd.labels,
-        num_annotators=len(annotators),
         instance_names=tasks,
         annotator_names=crowd.annotator_names[annotators],
         class_names=class_names,

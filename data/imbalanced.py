@@ -135,16 +135,11 @@ def _register(
         skills = simulation.class_skill_annotators(
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
         )
-        return CrowdDataset(
-            name=name,
-            features=features[train],
-            annotations=simulation.simulate(
-                codes[train], skills, seed, rates=crowd.rate, instance_names=train
-            ),
-            truth=codes[train],
-            test=Split(features[test], codes[test], test),
-            card=catalogue.card(name),
+        annotations = simulation.simulate(
+            codes[train], skills, seed, rates=crowd.rate, instance_names=train
         )
+        training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
+        return catalogue.dataset(name, training, annotations, held_out)
 
     loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
     return loader

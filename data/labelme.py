@@ -32,17 +32,8 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     train, validation, test = (_read(folder, split) for split in ("train", "valid", "test"))
     path = folder / "answers.txt"
     answers = as_codes(read_numbers(path), CLASSES, path, least=-1)
-    return CrowdDataset(
-        name="labelme",
-        features=train.features,
-        annotations=Annotations.from_dense(
-            answers, num_classes=CLASSES, instance_names=train.names
-        ),
-        truth=train.labels,
-        validation=validation,
-        test=test,
-        card=catalogue.card("labelme"),
-    )
+    crowd = Annotations.from_dense(answers, num_classes=CLASSES, instance_names=train.names)
+    return catalogue.dataset("labelme", train, crowd, test, validation=validation)
 
 
 def _read(folder: Path, split: str) -> Split:

@@ -31,17 +31,8 @@ def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) ->
     files = [f"{title}_{split}.json" for split in SPLITS]
     folder = locate(name, files, data_dir, catalogue.source(name))
     (crowd, train), (_, validation), (_, test) = (_part(folder / file) for file in files)
-    return CrowdDataset(
-        name=name,
-        features=train.features,
-        annotations=crowd,
-        truth=train.labels,
-        validation=validation,
-        test=test,
-        validation_is_truth=False,
-        test_is_truth=False,
-        card=catalogue.card(name),
-    )
+    votes = {"validation_is_truth": False, "test_is_truth": False}
+    return catalogue.dataset(name, train, crowd, test, validation=validation, **votes)
 
 
 def _part(path: Path) -> tuple[Annotations, Split]:

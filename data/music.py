@@ -44,14 +44,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         instance_names=names,
         class_names=classes,
     )
-    return CrowdDataset(
-        name="music",
-        features=features,
-        annotations=annotations,
-        truth=encode_labels(labels, classes, str(train_path)),
-        test=Split(test_features, test_codes, test_names),
-        card=catalogue.card("music"),
-    )
+    train = Split(features, encode_labels(labels, classes, str(train_path)), names)
+    test = Split(test_features, test_codes, test_names)
+    return catalogue.dataset("music", train, annotations, test)
 
 
 def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:
