@@ -73,15 +73,9 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
 
 def help_text(kind: type, command: str) -> str:
     """Returns a command's help: its description and each flag with its meaning and default."""
-    return "\n".join(
-        [
-            f"usage: {command} --flag=value ...",
-            "",
-            described(kind),
-            _absl_flags(kind).get_help(include_special_flags=False),
-            "  --flagfile: File of further flags, one per line.",
-        ]
-    )
+    flags = _absl_flags(kind).get_help(include_special_flags=False)
+    last = "  --flagfile: File of further flags, one per line."
+    return f"usage: {command} --flag=value ...\n\n{described(kind)}\n{flags}\n{last}"
 
 
 def described(kind: type) -> str:

@@ -268,12 +268,9 @@ def _add(kind: Kind, entry: Any, function: str) -> None:
 
 def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
-    tables: dict[Kind, dict[str, Any]] = {
-        "method": _METHODS,
-        "dataset": _DATASETS,
-        "suite": _SUITES,
-    }
-    return tables[kind]
+    tables: dict[str, Any] = {"method": _METHODS, "dataset": _DATASETS, "suite": _SUITES}
+    found: dict[str, Any] = tables[kind]
+    return found
 
 
 def entries(kind: Kind) -> dict[str, Any]:

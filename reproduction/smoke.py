@@ -45,13 +45,8 @@ def suite() -> Suite:
         for method in methods
         for name, value in tiny_arguments(method).items()
     }
-    case = Case(
-        ("breast_cancer",),
-        tuple(method.name for method in methods),
-        "smoke",
-        seeds=1,
-        hparams=hparams,
-    )
+    names = tuple(method.name for method in methods)
+    case = Case(("breast_cancer",), names, "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", TITLE, (case,), ("accuracy",))
 
 

@@ -157,9 +157,7 @@ class Annotations(AnnotationViews):
         if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
-            rows,
-            columns,
-            array[rows, columns],
+            *(rows, columns, array[rows, columns]),
             num_instances=array.shape[0],
             num_annotators=array.shape[1],
             num_classes=num_classes,
