@@ -292,7 +292,7 @@ class Turns(keras.Model):
         """
         # Deviation: CrowdInG eq. 4. Paper: D maximises V - lambda L_I, Q minimises it. Here: Both
         # lower their own loss in one step, also through the encoders and matrices that they share.
-        # Why: "The encoders of D are reused"; by the equation's sign they would raise Q's loss.
+        # Why: Q has to "reuse" these layers; by the sign of eq. 4 they would raise Q's loss.
         # Effect: not measured alone.
         generated = tf.cast(~authentic, tf.float32)
         total = tf.reduce_sum(unlikely * generated)
