@@ -241,7 +241,11 @@ def load(folder: str | os.PathLike[str]) -> Any:
             {key: _unpack(value, source, arrays) for key, value in item.items()}
             for item in (record.params, record.attributes)
         )
-        return Persistent._classes[name]._restore(params, attributes)
+        vectors = attributes.pop("text_features_", None)  # an earlier version's; see `texts`
+        restored = Persistent._classes[name]._restore(params, attributes)
+        if vectors is None:
+            return restored
+        return importlib.import_module("neucrowd_tf.texts").TextClassifier.of(restored, vectors)
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
             f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"

@@ -26,7 +26,7 @@ FLOORS = (
     ("certainty", "datasets", "labelling"),
     ("training",),
     ("crowd",),
-    ("two_stage", "rll", "neucrowd", "dasc", "iced"),
+    ("two_stage", "rll", "neucrowd", "dasc", "iced", "texts"),
     ("methods",),
     ("crowding", "layers"),
     ("evaluation", "export"),

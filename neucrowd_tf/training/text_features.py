@@ -18,6 +18,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.persistence import Persistent
@@ -63,29 +64,6 @@ _FOLDED = _Folded()
 def normalise(text: str) -> str:
     """Returns the folded text from which n-grams are taken, with one space between words."""
     return " ".join(text.translate(_FOLDED).split())
-
-
-def is_text(features: Any) -> bool:
-    """Whether features are texts: one dimension, of strings alone."""
-    array = np.asarray(features)
-    if array.ndim != 1 or array.dtype.kind not in "OU":
-        return False
-    return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
-
-
-def check_texts(features: Any, name: str = "texts") -> NDArray[Any]:
-    """Returns texts `[N]` as an array of `str`.
-
-    Raises:
-        DataError: something else.
-    """
-    if not is_text(features):
-        results = np.asarray(features)
-        raise DataError(
-            f"{name}: expected texts, one an instance, received {results.dtype} of shape"
-            f" {results.shape}"
-        )
-    return np.asarray(features).astype(object)
 
 
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
