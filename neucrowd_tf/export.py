@@ -10,7 +10,7 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_folder
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 
 # Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
 # for.

@@ -16,11 +16,12 @@ from tests.processes import python
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
     ("errors", "stopping"),
-    ("declare", "metrics", "names"),
-    ("annotations", "flags"),
+    ("declare", "metrics", "names", "registration"),
+    ("annotations", "flags", "nested"),
     ("io",),
     ("cli",),
-    ("persistence", "datasets.core", "datasets.splits"),
+    ("saving", "datasets.core", "datasets.splits"),
+    ("persistence",),
     ("registry",),
     ("aggregation", "nn", "encoders"),
     ("certainty", "datasets", "labelling"),
@@ -146,11 +147,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "rll.estimator": 6_000,
-    "neucrowd.estimator": 6_350,
-    "iced.estimator": 7_050,
-    "dasc.estimator": 5_100,
-    "crowding.estimator": 9_100,
+    "rll.estimator": 4_900,
+    "neucrowd.estimator": 5_250,
+    "iced.estimator": 5_950,
+    "dasc.estimator": 4_800,
+    "crowding.estimator": 7_100,
 }
 
 

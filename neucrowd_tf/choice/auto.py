@@ -28,7 +28,7 @@ from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.texts import ENCODER, fitted_encoder
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run

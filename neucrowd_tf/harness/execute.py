@@ -42,7 +42,7 @@ from neucrowd_tf.harness.tuning import Search, candidates
 from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.report.build import write_report
 from neucrowd_tf.texts import TextClassifier

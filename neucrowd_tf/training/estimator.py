@@ -33,7 +33,7 @@ from neucrowd_tf.annotations.tables import (
 )
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
-from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.saving import Persistent
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
 
@@ -340,13 +340,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         model = self._inference_model()
         if (scaling := getattr(self, "rescaling_", None)) is None:
             return model
-        import keras
+        from neucrowd_tf.nn.layers import rescaled
 
-        from neucrowd_tf.nn.layers import constants
-
-        inputs = keras.Input(self.feature_shape_, dtype="float64", name="features")
-        rescaled = constants(scaling[0], scaling[1], "rescale", "float64")(inputs)
-        return keras.Model(inputs, model(keras.ops.cast(rescaled, "float32")))
+        return rescaled(model, *scaling)
 
     def _inference_model(self) -> Any:
         """Returns the model of `inference_model`, from features as the method sees them."""

@@ -9,10 +9,11 @@ import hashlib
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError
@@ -21,10 +22,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.persistence import Persistent
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from neucrowd_tf.saving import Persistent
 
 KINDS = ("word", "character")
 WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
@@ -95,8 +93,6 @@ def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVect
 
 def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
-    from scipy.sparse import hstack
-
     parts = []
     for kind in KINDS:
         vectoriser = _vectoriser(kind)
