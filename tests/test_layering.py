@@ -147,11 +147,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "rll.estimator": 4_900,
-    "neucrowd.estimator": 5_250,
-    "iced.estimator": 5_950,
-    "dasc.estimator": 4_800,
-    "crowding.estimator": 7_100,
+    "rll.estimator": 5_100,
+    "neucrowd.estimator": 5_400,
+    "iced.estimator": 6_150,
+    "dasc.estimator": 4_200,
+    "crowding.estimator": 7_300,
 }
 
 
@@ -185,8 +185,8 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 80
-    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 25
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 77
+    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 17
 
 
 STATEMENTS = (
