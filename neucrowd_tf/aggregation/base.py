@@ -74,7 +74,7 @@ class Aggregator(Persistent):
         'what decides between equally probable classes: "random" (with `seed`), "first" (the lowest'
         ' class code) or "prior" (the class that is commoner over all instances).',
     ] = "first"
-    seed: Annotated[int, whole(0), "for what is random."] = 0
+    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
     labels_: Codes = fitted()
     probas_: Array = fitted()
     priors_: Array = fitted()
