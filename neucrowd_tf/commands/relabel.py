@@ -233,7 +233,7 @@ def _summary(
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
         if not plan:
-            line += " Annotators are not asked twice for an item; --ask names other ones."
+            line += " No annotator labels an item twice; name further ones with --ask."
     then = Estimate(
         *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
     )
@@ -250,7 +250,7 @@ def _summary(
         unit = "labels" if costs is None else "of cost"
         lines.append(
             f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
-            f" last {step:,}. Stop when that is not worth its price (--least_gain)."
+            f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."
         )
     return lines
 

@@ -164,10 +164,10 @@ def test_numbers_in_csv_are_classes_in_the_order_of_numbers(tmp_path: Path, loca
         ("task,worker,label\nt0,a,x\ntask,worker,label\nt1,b,y\n", r"\[header_again\]"),
         ("task,worker,label\n1.2E+15,a,x\n2,b,y\n", r"\[cut_id\]"),
         ("task,worker,label\n1,a,x\n2,a,X\n", r"'x' and 'X'.*\[similar_names\]"),
-        (pa.table({"task": [[1]], "worker": ["a"], "label": ["x"]}), "no names.*broken"),
+        (pa.table({"task": [[1]], "worker": ["a"], "label": ["x"]}), "cannot be names.*broken"),
         (
             pa.table({"task": pa.array([1 << 63], pa.uint64()), "worker": [1], "label": [1]}),
-            r"whole numbers from 2\^63 have to be text.*\[broken_file\]",
+            r"whole numbers from 2\^63 cannot be read.*\[broken_file\]",
         ),
         (None, r"\[unreadable\]"),
     ],
@@ -316,7 +316,7 @@ def test_damaged_parameters_are_named(file: Path, tmp_path: Path, local: Local) 
     path = tmp_path / "out" / engine_fit.WORK / "parameters-00002.npz"
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match=r"parameters-00002.npz: .* received a damaged file"):
+    with pytest.raises(DataError, match=r"parameters-00002.npz: the file is damaged"):
         refit(file, tmp_path / "out", local)
 
 
@@ -356,7 +356,7 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
     [
         (["--annotations=a.parquet"], "written to a folder"),
         (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: not available"),
-        (["--annotations=a.parquet", "--output=o", "--method=kos"], "out of core, received 'kos'"),
+        (["--annotations=a.parquet", "--output=o", "--method=kos"], "'kos' cannot read by parts"),
         (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
         (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: 0 is not"),
         (
@@ -515,4 +515,4 @@ def test_rows_that_are_left_out_are_counted(
     assert "All labels are the same." in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
     assert main([*flags, "--resume"]) == 2
-    assert "expected a.csv as when the fit there was begun" in capsys.readouterr().err
+    assert "the fit there began with a.csv=" in capsys.readouterr().err
