@@ -87,11 +87,13 @@ class Options(TableFiles, LabelFlags):
         "Trains on all devices of this machine, or on the processes that TF_CONFIG lists.",
     ] = "none"
     threads: Annotated[int, whole(1, 1024), "Threads per run; results depend on it."] = 1
-    checkpoint_seconds: Annotated[
-        float, number(least=0), "Least seconds between two checkpoints."
-    ] = 5.0
+    checkpoint_seconds: Annotated[float, number(least=0), "Least seconds between checkpoints."] = (
+        5.0
+    )
     dataset_option: Annotated[tuple[tuple[str, Any], ...], "NAME=VALUE for a dataset's loader"] = ()
-    keep_annotations: Annotated[float | None, "Share of the labels to keep, at random."] = None
+    keep_annotations: Annotated[
+        float | None, number(above=0, most=1), "Share of the labels to keep, at random."
+    ] = None
     keep_one: Annotated[bool, "Keeps a label of each item (with --keep_annotations)."] = False
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
@@ -186,8 +188,6 @@ def _problems(o: Options) -> Iterator[str]:
     for name, needed in (("space", "tune"), ("rows", "suite")):
         if getattr(o, name) and not getattr(o, needed):
             yield f"--{name}: only with --{needed}."
-    if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
-        yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
     if "table" in o.dataset:
         yield from o.problems()
     elif tables and not o.suite:
