@@ -57,15 +57,16 @@ class Crowd:
         triple = authentic.instances, authentic.annotators, authentic.labels
         observed = np.zeros(authentic.shape, dtype=bool)
         observed[authentic.instances, authentic.annotators] = True
-        columns = (tf.constant(column, tf.int32) for column in triple)
-        return cls(flat, tf.eye(authentic.num_annotators), *columns, observed, seed % 2**31)
+        instances, annotators, labels = (tf.constant(column, tf.int32) for column in triple)
+        inputs = flat, tf.eye(authentic.num_annotators)
+        return cls(*inputs, instances, annotators, labels, observed, seed % 2**31)
 
     @property
     def inputs(self) -> tuple[Any, Any]:
         """The features of instances and annotators, which compiled functions get."""
         return self.features, self.identities
 
-    def with_generated(self, instances: Any, annotators: Any, drawn: Any) -> tuple[Any, ...]:
+    def with_generated(self, instances: Any, annotators: Any, drawn: Any) -> Any:
         """Returns all authentic annotations, and after them some generated ones.
 
         Args:

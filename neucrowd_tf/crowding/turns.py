@@ -210,8 +210,9 @@ class Turns(keras.Model):
             crowd.draw(epoch, Purpose.SELECT),
             by_entropy=self.hparams.selection == "entropy",
         )
-        pairs = crowd.with_generated(instances, annotators, labels)
-        return Pairs(*pairs, tf.gather(latent, pairs[0])), tf.reduce_mean(entropies)
+        rows, *others = crowd.with_generated(instances, annotators, labels)
+        pairs = Pairs._make([rows, *others, tf.gather(latent, rows)])
+        return pairs, tf.reduce_mean(entropies)
 
     @compiled(inputs_spec, pairs_spec, seeds, count)
     def discriminative_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
@@ -276,7 +277,8 @@ class Turns(keras.Model):
 
     def latent_answers(self, encoded: Any, batch: Pairs) -> Any:
         """Returns log Q(z | x, e, y) of each annotation, `[P, C]`; see `Auxiliary.some_pairs`."""
-        return self.auxiliary.some_pairs(*encoded, batch.annotators, batch.labels)
+        v, u, matrices = encoded
+        return self.auxiliary.some_pairs(v, u, matrices, batch.annotators, batch.labels)
 
     def auxiliary_loss(self, unlikely: Any, authentic: Any) -> Any:
         """Returns the auxiliary network's loss, the mean over generated annotations.
