@@ -26,8 +26,8 @@ OWNER = "owner"  # in a checkpoint's arrays: whose it is
 def warn_unusable(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
     warnings.warn(
-        f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
-        " run is made afresh",
+        f"{path}: this checkpoint cannot be used, because it is {received}. This part of the run"
+        " starts again.",
         stacklevel=3,
     )
 

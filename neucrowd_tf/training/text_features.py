@@ -82,7 +82,7 @@ def check_texts(features: Any, name: str = "texts") -> NDArray[Any]:
     if not is_text(features):
         results = np.asarray(features)
         raise DataError(
-            f"{name}: expected texts, one an instance, received {results.dtype} of shape"
+            f"{name}: expected texts, one per instance, received {results.dtype} of shape"
             f" {results.shape}"
         )
     return np.asarray(features).astype(object)
