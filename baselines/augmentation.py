@@ -18,7 +18,7 @@ from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
@@ -65,9 +65,9 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    learning_rate: Annotated[float, number(above=0), "Adam's."] = 1e-3
-    batch_size: Annotated[int, whole(1), "instances a step, each with all of its labels."] = 64
-    epochs: Annotated[int, whole(1), "of each training of DL-CL."] = 15
+    learning_rate: Annotated[float, number(above=0), "Adam's learning rate."] = 1e-3
+    batch_size: Annotated[int, whole(1), "instances per step, each with all of its labels."] = 64
+    epochs: Annotated[int, whole(1), "epochs of each training of DL-CL."] = 15
     monitor: Annotated[
         str | None,
         one_of("accuracy", "log_loss"),
@@ -161,7 +161,7 @@ class DLCLGCN(AugmentedDLCL):
     """
 
     graph_epochs: Annotated[
-        int, whole(1), "steps of the graph's training, each on the whole graph."
+        int, whole(1), "training steps of the graph network, each on the whole graph."
     ] = 100
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:

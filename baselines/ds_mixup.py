@@ -11,7 +11,7 @@ from baselines.ds_mixup_model import MixupModel
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, number
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
 
@@ -39,7 +39,7 @@ class DawidSkeneMixup(DeepLabels):
     aggregator: str | Aggregator = "ds"
     labels: Literal["hard", "soft"] = "soft"
     alpha: Annotated[
-        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+        float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:

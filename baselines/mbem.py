@@ -17,7 +17,7 @@ from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -79,9 +79,7 @@ class MBEM(NetworkClassifier):
     requires_identities = True
 
     rounds: Annotated[
-        int,
-        whole(1),
-        "how often the network is trained, each time from fresh weights; the paper's is 2.",
+        int, whole(1), "number of trainings of the network, each from new weights; 2 in the paper."
     ] = 2
     smoothing: Annotated[
         float, number(least=0), "pseudo-count of every cell of the confusion matrices."

@@ -21,7 +21,7 @@ from baselines.relation_net import RelationModel
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.nn import losses
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -86,8 +86,8 @@ class MetricLearning(RepresentationEstimator):
     labels: Annotated[
         str,
         one_of(*AGGREGATORS),
-        'where labels come from: "mv" (majority vote), "ds" or "ds_one_coin" (Dawid and Skene\'s'
-        ' EM), "glad".',
+        'source of the labels: "mv" (majority vote), "ds" or "ds_one_coin" (Dawid and'
+        ' Skene\'s EM), "glad".',
     ] = "mv"
     margin: Annotated[
         float, number(least=0), 'of the loss; without meaning for "relation_net".'

@@ -15,7 +15,7 @@ from scipy.special import log_softmax
 from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
 from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.linear import ABSENT, LinearHead
 from neucrowd_tf.training.run import Run
@@ -113,9 +113,9 @@ class Raykar(LinearClassifier):
         number(above=0),
         "pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).",
     ] = 0.01
-    max_iter: Annotated[int, whole(1), "EM iterations at most."] = 100
+    max_iter: Annotated[int, whole(1), "largest number of EM iterations."] = 100
     tol: Annotated[
-        float, number(), "stop when the log posterior rises by less than this much an annotation."
+        float, number(), "stops when the log posterior rises by less than this per annotation."
     ] = 1e-5
 
     labels_: NDArray[np.int64] = fitted()

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation.families import Sources, named_families
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.choice.auto import gold_codes
 from neucrowd_tf.cli import run_files
 from neucrowd_tf.cli.command_line import check_models
@@ -41,11 +43,11 @@ from neucrowd_tf.harness.tuning import Search, candidates
 from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.report.build import write_report
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.text_features import is_text
 
 # Errors of the machine: every further run would have them too.
 FATAL = (*FULL, *DENIED)
@@ -78,6 +80,7 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     crowd = dataset.annotations
     annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
     check_models(work.options.model_annotator, annotators)
+    named_families(crowd, work.options.family)
     execution = _Execution(work, dataset, strategy)
     with locked(work.folder):  # another command may share the output folder
         if work.options.resume and work.complete():
@@ -168,6 +171,7 @@ class _Execution:
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
+        self.sources = Sources(work.options.model_annotator, work.options.family)
         self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
         if (path := work.options.gold) is not None:
             self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)
@@ -193,7 +197,7 @@ class _Execution:
         run.flush()
         if self.work.options.export:
             model = self.folder / run_files.SAVED_MODEL
-            export_saved_model(estimator, model, self.dataset.feature_names, self.encoder)
+            export_saved_model(estimator, model, self.dataset.feature_names)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
         metrics["timings"] = timings if earlier is None else earlier.timings
         if self.work.options.report is not False:
@@ -210,27 +214,35 @@ class _Execution:
             progress=self.work.progress,
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            encoder=self.encoder,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
     def estimator(self, hparams: dict[str, Any]) -> Any:
-        """Returns the unfitted estimator; unknown arguments raise UsageError."""
+        """Returns the unfitted estimator, of texts a `TextClassifier`.
+
+        Unknown arguments raise UsageError.
+        """
         key = self.work.key
         preset = preset_name(key.dataset, self.encoder)
         if self.gold is not None and "gold" in (self.method.parameter_names or ()):
             hparams = {**hparams, "gold": self.gold}
         try:
-            return self.method.make(
+            estimator = self.method.make(
                 dataset=preset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
             )
         except TypeError as error:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None
+        if self.encoder is None and not is_text(self.dataset.features):
+            return estimator
+        if getattr(estimator, "takes_texts", False):
+            return estimator if self.encoder is None else estimator.set_params(encoder=self.encoder)
+        return TextClassifier(self.encoder, estimator=estimator, seed=key.seed)
 
     def _configured(self, hparams: dict[str, Any]) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, estimator))
+        shown = estimator.estimator if isinstance(estimator, TextClassifier) else estimator
+        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, shown))
         return estimator
 
     def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
@@ -254,7 +266,7 @@ class _Execution:
     def _trial(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns an estimator fitted with a setting of --tune."""
         process.forget_networks()
-        run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
+        run = Run(progress=False, strategy=self.strategy)
         return self.estimator(self.work.hparams | setting).fit(features, crowd, pair, run=run)
 
     def fit(self, estimator: Any, run: RecordedRun) -> float:
@@ -277,11 +289,7 @@ class _Execution:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
             write_report(
-                self.folder,
-                self.dataset,
-                metrics,
-                model_annotators=self.work.options.model_annotator,
-                gold=self._gold(),
+                self.folder, self.dataset, metrics, sources=self.sources, gold=self._gold()
             )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
@@ -292,16 +300,18 @@ class _Execution:
         """Predicts, writes the result files, and returns the metrics."""
         dataset, folder, key = self.dataset, self.folder, self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold = self._gold()
-        labels, scored = score_test(dataset, probabilities, estimator, gold)
+        gold, sources = self._gold(), self.sources
+        labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":
-            inference, predicted = inferred(dataset.annotations.observed()), training.argmax(axis=1)
+            inference = inferred(dataset.annotations.observed(), sources=sources)
+            predicted = training.argmax(axis=1)
         else:
-            labels_of = infer_labels(dataset, estimator, training, gold)
-            inference, predicted = inferred(labels_of.crowd, gold), labels_of.model.argmax(axis=1)
+            labels_of = infer_labels(dataset, estimator, training, gold, sources)
+            inference = inferred(labels_of.crowd, gold, sources)
+            predicted = labels_of.model.argmax(axis=1)
             write_text(folder / run_files.LABELS, labels_of.csv())
             if getattr(estimator, "held_out_probas_", None) is not None:
                 write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())

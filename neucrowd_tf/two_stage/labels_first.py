@@ -24,7 +24,7 @@ from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
@@ -52,8 +52,8 @@ class LabelsFirst(CrowdEstimator):
         str | Aggregator,
         one_of(*AGGREGATORS)
         | Constraint("an aggregator", lambda value: isinstance(value, Aggregator)),
-        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
-        ' "glad"; or an unfitted aggregator.',
+        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy per'
+        ' annotator) or "glad"; or an unfitted aggregator.',
     ] = dataclasses.field(default="mv", kw_only=False)
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
 

@@ -26,7 +26,8 @@ from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import jsonable, read_json, write_json
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.json_text import jsonable, write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 
@@ -83,10 +84,10 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     output, report = request.output, request.report
     if request.method not in METHODS:
         raise UsageError(
-            f"method: expected one of {', '.join(METHODS)} out of core, received {request.method!r}"
+            f"method: {request.method!r} cannot read by parts. Use one of {', '.join(METHODS)}."
         )
     if not request.resume and output.exists() and any(output.iterdir()):
-        raise UsageError(f"{output}: expected a new folder, received one in use; --resume?")
+        raise UsageError(f"{output}: this folder is not empty. Name another, or use --resume.")
     source = find_source(request.annotations, request.options)
     settings = _settings(request, source, engine)
     if (output / DONE).exists():
@@ -154,8 +155,8 @@ def _check_same(settings: dict[str, Any], before: dict[str, Any], output: Path) 
     for name in {**before, **settings}:
         if settings.get(name) != before.get(name):
             raise UsageError(
-                f"{output}: expected {name} as when the fit there was begun ({before.get(name)}),"
-                f" received {settings.get(name)}. Choose another --output, or remove that folder."
+                f"{output}: the fit there began with {name}={before.get(name)}, now it is"
+                f" {settings.get(name)}. Choose another --output, or remove that folder."
             )
 
 

@@ -35,7 +35,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import typed_names
@@ -141,7 +141,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
-        raise DataError(f"{first}: expected files at rest, received one that changes")
+        raise DataError(f"{first}: a file changed while it was read. Start again.")
     if any(twice):
         pairs = f"{sum(twice):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")
