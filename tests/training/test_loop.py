@@ -277,7 +277,7 @@ def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     with pytest.raises(Killed):
         weights_after(Run(checkpoints=tmp_path, checkpoint_seconds=0, **other), 4)  # type: ignore[arg-type]
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
-    with pytest.warns(UserWarning, match=r"train\.npz: .* because it is of another run, other data"):
+    with pytest.warns(UserWarning, match=r"train\.npz: .* of another run, other data"):
         resumed, _ = weights_after(run)
     for a, b in zip(expected, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
