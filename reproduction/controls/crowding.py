@@ -19,32 +19,17 @@ from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 
-FACTORS = {
-    "printed_loss": "the discriminator's loss as in the paper's eq. 4",
+# Classes of `crowding_released` and `crowding_controls`; an earlier one overrides a later one.
+FACTORS = (
+    "printed_loss",
     # Points of the authors' code.
-    "released_loss": "D's loss is the binary cross-entropy of the given entry on both sides, the"
-    " generated one times .9",
-    "released_reward": "the generator's reward is -log D, and Q's term has mu of its own",
-    "released_networks": "the released code's generator, discriminator and auxiliary network",
-    "l1_outputs": "an L1 penalty of D's outputs",
-    "weight_decay": "a weight decay of .01 for D and Q in the game, and a rate of 1e-4 before it",
-    "informed_by_both": "Q trained on authentic annotations too",
-    "unpretrained": "a generator that is not trained before the game",
-    "uncapped": "importance ratios without bounds",
-    "nats": "`threshold` is an entropy in nats",
-    "same_draws": "the same draws for eqs. 5 and 6",
-    "dropout": "the classifier's dropout is on in the game",
-    "batches": "turns of all networks in each batch of instances",
-    "entropy_floor": "H of probabilities that are clipped to [1e-4, 1 - 1e-4]",
-    "separate_norm": "with released_networks: Q normalises authentic and generated pairs apart",
-    "released_start": "DL-CL from 2 I by Adam at 1e-2, restarted each epoch, the best of 40",
+    *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
+    *("informed_by_both", "unpretrained", "uncapped", "nats", "same_draws", "dropout", "batches"),
+    *("entropy_floor", "separate_norm"),
     # Controls.
-    "shuffled_rewards": "the losses of a turn's drawn labels are shuffled among them",
-    "no_negatives": "D's loss leaves generated annotations out",
-    "random_negatives": "D and Q learn from uniform labels instead of generated ones",
-    "authentic_classifier": "the classifier learns from authentic annotations through the"
-    " generator, not by eq. 6",
-}
+    *("shuffled_rewards", "no_negatives", "random_negatives", "authentic_classifier"),
+    "released_start",
+)
 # The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
 # numbers of inner updates, here ours but for rates and mu, which validation images chose.
 RELEASED: dict[str, Any] = {
@@ -76,28 +61,32 @@ PRINTED: dict[str, Any] = {
 }
 
 
+def _changed(factor: str) -> type[Any]:
+    """Returns the class of a factor: that of "same_draws" is `SameDraws`."""
+    games: dict[str, type[Any]] = {**vars(crowding_released), **vars(crowding_controls)}
+    return games[factor.title().replace("_", "")]
+
+
+def _meaning(factor: str) -> str:
+    summary = (_changed(factor).__doc__ or "").split("\n")[0]
+    return f'"{factor}": {summary.rstrip(".")}'
+
+
 @estimator
 class ControlledCrowdInG(CrowdInG):
     """CrowdInG with other forms of single points, each a game or a step of the fit."""
 
     factors: Annotated[
-        Sequence[str],
-        many(one_of(*FACTORS), "factors", 0),
-        "; ".join(f'"{name}": {meaning}' for name, meaning in FACTORS.items()) + ".",
+        Sequence[str], many(one_of(*FACTORS), "factors", 0), "; ".join(map(_meaning, FACTORS)) + "."
     ] = ()
     held_out: Annotated[
-        float,
-        number(least=0, below=1),
-        "share of annotations that the fit does not see, to measure D.",
+        float, number(least=0, below=1), "share of annotations withheld from the fit, to measure D."
     ] = 0.0
 
     def _game_class(self) -> type[Game]:
-        # The game of "same_draws" is `SameDraws`; in the order of FACTORS they override each other.
-        names = [name.title().replace("_", "") for name in FACTORS if name in self.factors]
-        games = {**vars(crowding_released), **vars(crowding_controls)}
-        bases = [games[name] for name in names if name != "ReleasedStart"]
-        bases += [crowding_controls.HeldOut] * (self.held_out > 0)
-        return type("ControlledGame", (*bases, Game), {})
+        games = [_changed(name) for name in FACTORS[:-1] if name in self.factors]
+        games += [crowding_controls.HeldOut] * (self.held_out > 0)
+        return type("ControlledGame", (*games, Game), {})
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
         if self.held_out:
@@ -127,10 +116,8 @@ class ControlledCrowdInG(CrowdInG):
         return figures
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
-        validation = data.validation
-        self._validation = (
-            None if validation is None else (validation[0], self.classes_[validation[1]])
-        )
+        x, codes = data.validation or (None, None)
+        self._validation = None if codes is None else (x, self.classes_[codes])
         return super()._pretrain(data, run)
 
     def _dl_cl(self) -> CrowdLayer:
