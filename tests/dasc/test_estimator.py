@@ -94,8 +94,8 @@ def test_exhaustion(crowd, centroids):
     assert model.history_["exhausted"] == [[0, 1, 2], []]
     fewer = DASC(centroids, quota=200, rounds=3, hand_on=False, pick="last")
     history = fewer.fit(features, annotations).history_
-    # An exhausted class hands nothing on, so a round takes fewer than it wants.
-    assert history["selected"][0] == 200 > history["selected"][1] and 2 in history["exhausted"][0]
+    # An exhausted class hands nothing on, so a round takes fewer than the 200 that it wants.
+    assert history["selected"][0] < 200 and 2 in history["exhausted"][0]
     whole = annotations.with_generated(*model.selections_[0].T).to_dense()
     full = DASC(centroids, rounds=5, pick="last").fit(features, whole)
     assert full.selections_ == [] and full.history_["round"] == [0]
