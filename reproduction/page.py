@@ -16,7 +16,8 @@ from pathlib import Path
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.json_text import write_json
 from reproduction import claims, forest
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim

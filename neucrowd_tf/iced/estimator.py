@@ -18,7 +18,7 @@ from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, labe
 from neucrowd_tf.iced.networks import ICEDModel, build_networks, epoch_order, prediction_model
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.nn.encoders import make_optimizer
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise

@@ -24,7 +24,7 @@ from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
