@@ -62,7 +62,7 @@ def test_learns(name: str, classes: int) -> None:
 def test_objective_is_equation_3() -> None:
     x, crowd, _ = crowd_data(2)
     method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
-    data = method._check(x, crowd, None, Run())
+    data = method._check(x, crowd, None)
     labels = consensus_labels(data.annotations, method.seed)
     method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
     model, make = method._network(EmbeddingData(x, labels, data.annotations, x, labels))
