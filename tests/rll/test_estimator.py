@@ -14,7 +14,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training.representation import EmbeddingData
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import ReleasedRLL
 from tests.crowds import blobs
