@@ -24,7 +24,7 @@ from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
-from neucrowd_tf.training.estimator import NetworkCache
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
 Rows = NDArray[np.int64]

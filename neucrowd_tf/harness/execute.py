@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.choice.auto import gold_codes
+from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
 from neucrowd_tf.cli.command_line import check_models
 from neucrowd_tf.cli.predictions import predictions_csv

@@ -42,7 +42,8 @@ from neucrowd_tf.training.networks import (
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import user_network
-from neucrowd_tf.training.tuplets import TupletIndex, TupletModel
+from neucrowd_tf.training.tuplet_index import TupletIndex
+from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 # What a search tries for the encoder of all these methods.
@@ -103,9 +104,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-    # What released code does otherwise: an instance in several slots of a batch has a dropout mask
-    # in each; the logistic regression takes the embedding as it is, and its classes weigh the same.
-    slot_dropout: ClassVar[bool] = False
+    # In released code the logistic regression takes the embedding as it is, and its classes weigh
+    # the same.
     raw_head: ClassVar[bool] = False
 
     steps_per_epoch: StepsPerEpoch = 20
@@ -327,7 +327,6 @@ class TupletEstimator(RepresentationEstimator):
             eta=self.eta,
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
-            slot_dropout=self.slot_dropout,
             **further,
         )
 

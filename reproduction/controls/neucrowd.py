@@ -17,6 +17,7 @@ from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
+from reproduction.controls.slots import SlotDropout
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
 # compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
@@ -38,7 +39,7 @@ RELEASED: dict[str, Any] = {
 }
 
 
-class ReleasedModel(NeuCrowdModel):
+class ReleasedModel(SlotDropout, NeuCrowdModel):
     """The released code's sampling network, which learns the probability of the positive."""
 
     harder = -1.0
@@ -68,7 +69,6 @@ class ReleasedNeuCrowd(NeuCrowd):
     positive; the epoch is chosen by the loss of validation tuplets.
     """
 
-    slot_dropout: ClassVar[bool] = True
     raw_head: ClassVar[bool] = True
     safety_start: ClassVar[int] = 1
 

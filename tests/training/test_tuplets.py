@@ -11,7 +11,7 @@ import tensorflow as tf
 from benchmarks.memory import graphs
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
-from neucrowd_tf.training.tuplets import TupletIndex
+from neucrowd_tf.training.tuplet_index import TupletIndex
 from reproduction.controls.rll import all_pairs
 
 
