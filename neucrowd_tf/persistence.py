@@ -64,12 +64,12 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "dict":
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
-        parts = _unpack(content, folder, arrays)
-        parts = {
+        fields = _unpack(content, folder, arrays)
+        fields = {
             name: as_name_array(item) if name.endswith("_names") else item
-            for name, item in parts.items()
+            for name, item in fields.items()
         }
-        return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
+        return Annotations.from_votes(**fields) if "counts" in fields else Annotations(**fields)
     if kind == "object":
         return load(folder / Path(content).name)
     if kind == "keras":

@@ -161,7 +161,7 @@ class Auto(CrowdEstimator):
         )
         data = self._represented(data, task)
         crowd, balanced = data.annotations, self.target == "balanced"
-        chosen, reasons, left = affordable(
+        chosen, reasons, remaining = affordable(
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
         )
         tasks = {each.name: task(each, data.features, crowd) for each in chosen}
@@ -178,9 +178,9 @@ class Auto(CrowdEstimator):
 
         _, ranked, weights = weighed()
         heaviest = [
-            ranked.members[place] for place in np.argsort(np.negative(weights), kind="stable")
+            ranked.members[index] for index in np.argsort(np.negative(weights), kind="stable")
         ]
-        repeats = self._repeat(tasks, heaviest, left, predicted, progress)
+        repeats = self._repeat(tasks, heaviest, remaining, predicted, progress)
         held_out, ranked, weights = weighed()
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
@@ -240,10 +240,10 @@ class Auto(CrowdEstimator):
         if self.encoder_.takes == "images":
             return encoded
         tasks = []
-        for name, one in (("tfidf", data), ("encoder", encoded)):
-            candidate = named(BASELINE, one.features, one.annotations)
+        for name, each in (("tfidf", data), ("encoder", encoded)):
+            candidate = named(BASELINE, each.features, each.annotations)
             renamed = dataclasses.replace(candidate, name=name)
-            tasks.append(task(renamed, one.features, one.annotations))
+            tasks.append(task(renamed, each.features, each.annotations))
         likelihoods = {}
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
@@ -261,7 +261,7 @@ class Auto(CrowdEstimator):
         self,
         tasks: Mapping[str, search.Task],
         members: Sequence[str],
-        left: float,
+        remaining: float,
         predicted: dict[str, NDArray[np.float64]],
         progress: bool,
     ) -> dict[str, list[search.Task]]:
@@ -272,7 +272,7 @@ class Auto(CrowdEstimator):
         Args:
             tasks: the first fits.
             members: candidates, those of the largest weight first.
-            left: predicted seconds.
+            remaining: predicted seconds.
             predicted: held-out predictions by candidate; changed.
             progress: whether to show it.
 
@@ -282,16 +282,16 @@ class Auto(CrowdEstimator):
         repeats: dict[str, list[search.Task]] = {}
         for name in members:
             seconds = tasks[name].candidate.seconds
-            count = min(FITS - 1, int(left / seconds))
+            count = min(FITS - 1, int(remaining / seconds))
             if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
                 repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
-                left -= count * seconds
-        further = [one for several in repeats.values() for one in several]
+                remaining -= count * seconds
+        further = [each for several in repeats.values() for each in several]
         action = "fitting again" if progress else ""
         outcomes = search.outcomes(search.held_out, further, self.jobs, action)
         for name, several in repeats.items():
-            completed = {one.name: outcomes[one.name].probabilities for one in several}
-            repeats[name] = [one for one in several if completed[one.name] is not None]
+            completed = {each.name: outcomes[each.name].probabilities for each in several}
+            repeats[name] = [each for each in several if completed[each.name] is not None]
             more = [
                 probabilities for probabilities in completed.values() if probabilities is not None
             ]
@@ -314,18 +314,18 @@ class Auto(CrowdEstimator):
         if quickly.probabilities is not None:
             agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
         compared = [
-            one if name == BASELINE else dataclasses.replace(one, agreement=agreed)
-            for name, one in tasks.items()
+            each if name == BASELINE else dataclasses.replace(each, agreement=agreed)
+            for name, each in tasks.items()
         ]
         action = "candidate" if progress and len(tasks) > 1 else ""
         outcomes = search.outcomes(search.held_out, compared, self.jobs, action)
         if outcomes[BASELINE].probabilities is None:
             raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
-        for name, one in outcomes.items():
-            chosen = tasks[name].candidate.with_strength(one.strength)
+        for name, each in outcomes.items():
+            chosen = tasks[name].candidate.with_strength(each.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
-        self.seconds_ = {name: one.seconds for name, one in outcomes.items()}
-        reasons |= {name: one.reason for name, one in outcomes.items() if one.reason}
+        self.seconds_ = {name: each.seconds for name, each in outcomes.items()}
+        reasons |= {name: each.reason for name, each in outcomes.items() if each.reason}
         return {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
 
     # ----------------------------------------------------------------- use

@@ -166,11 +166,11 @@ class CCC(CrowdLayerBase):
         return head([first, second]), keras.layers.Average(dtype="float32")([first, second])
 
     def _annotation_model(self, data: TrainingData) -> tuple[Any, dict[str, Any]]:
-        def coupled(network: Any, *parts: Any, **options: Any) -> Any:
+        def coupled(network: Any, *arguments: Any, **options: Any) -> Any:
             layers = [network.get_layer(name) for name in ("standardise", "base")]
             members = [layers[1].get_layer(name)(layers[0](network.input)) for name in MEMBERS]
             alone = [keras.Model(network.input, member) for member in members]
-            return CoupledModel(network, *parts, members=alone, **options)
+            return CoupledModel(network, *arguments, members=alone, **options)
 
         groups = min(self.groups, data.annotations.num_annotators)
         rates = {"rate": self.correction_rate, "meta_batch": self.batch_size}

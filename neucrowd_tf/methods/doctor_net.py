@@ -192,13 +192,13 @@ class WeightedDoctorNet(CrowdLayerBase):
         average = network.whole.get_layer("average")
         inputs = network.standardise.output if network.standardised else network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
-        parts = answers, average, network.model.features, len(self.classes_)
-        network.second = self._weights_model(*parts)
+        arguments = answers, average, network.model.features, len(self.classes_)
+        network.second = self._weights_model(*arguments)
         return network
 
-    def _weights_model(self, *parts: Any) -> Any:
+    def _weights_model(self, *arguments: Any) -> Any:
         """Returns what trains the average's weights, of the arguments of `DoctorWeights`."""
-        return DoctorWeights(*parts)
+        return DoctorWeights(*arguments)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)

@@ -203,10 +203,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
         if validation is None:
             return TrainingData(x, crowd, None, rows)
-        held, labels, *kind = validation
+        validation_features, labels, *kind = validation
         if kind not in ([], ["truth"], ["votes"]):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
-        pair = self._check_validation(held, labels)
+        pair = self._check_validation(validation_features, labels)
         return TrainingData(x, crowd, pair, rows, *kind)
 
     def _check_crowd(self, crowd: Annotations) -> None:

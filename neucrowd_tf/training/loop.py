@@ -174,7 +174,7 @@ def train(
             iterator = iter(batches(first * steps_per_epoch))
             judge = functools.partial(_is_best, history, monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
-                run.go_on()
+                run.raise_if_stopped()
                 model.reset_metrics()
                 extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
                 hooks.on_epoch_begin(epoch)

@@ -85,12 +85,13 @@ class ReleasedNeuCrowd(NeuCrowd):
         # tuplets, weighted by the votes of validation instances. Here: `neucrowd_released` does the
         # same, and the labels of validation instances count fully. Why: Their votes are not known
         # to `fit()`. Effect: Which epoch is kept.
-        full = np.ones(len(data.held), np.float32)
-        held = self._model(model.encoder, data.held, data.held_labels, full, **self._options())
+        full = np.ones(len(data.validation), np.float32)
+        instances = data.validation, data.validation_labels, full
+        judge = self._model(model.encoder, *instances, **self._options())
         return lambda: {
             "fixed_tuplet_loss": model.fixed_loss(),
             **model.figures(self.batch_size),
-            "loss": held.fixed_loss(4096, as_trained=True),
+            "loss": judge.fixed_loss(4096, as_trained=True),
         }
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:

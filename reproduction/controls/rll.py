@@ -161,7 +161,7 @@ class ReleasedRLL(RLL):
         # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,
         # without the penalty, and labels that count fully, as their votes are not known to `fit()`.
         # Why: Groups without a positive say nothing. Effect: Which epoch; sources.
-        full = np.ones(len(data.held), np.float32)
-        held = self._model(model.encoder, data.held, data.held_labels, full)
-        held.query = model.query
-        return lambda: {"loss": held.fixed_loss(4096)}
+        full = np.ones(len(data.validation), np.float32)
+        judge = self._model(model.encoder, data.validation, data.validation_labels, full)
+        judge.query = model.query
+        return lambda: {"loss": judge.fixed_loss(4096)}
