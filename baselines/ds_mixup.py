@@ -19,7 +19,6 @@ from neucrowd_tf.two_stage.deep_labels import DeepLabels
 @register_method(
     "ds_mixup",
     summary="Dawid-Skene's posteriors, then a network trained with mixup",
-    requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "alpha": (0.2, 0.4, 1.0)},
 )
@@ -40,7 +39,7 @@ class DawidSkeneMixup(DeepLabels):
     aggregator: str | Aggregator = "ds"
     labels: Literal["hard", "soft"] = "soft"
     alpha: Annotated[
-        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+        float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:

@@ -96,8 +96,8 @@ class SmoteTwoStage(LabelsFirst):
 
     classifier_: DeepLabels = fitted()
 
-    k: Annotated[int, whole(), "neighbours of SMOTE."] = 5
-    base: Annotated[Any, network(BASES), "the classifier's network, as of `DeepLabels`."] = "dense"
+    k: Annotated[int, whole(), "number of SMOTE's neighbours."] = 5
+    base: Annotated[Any, network(BASES), "the classifier's network, as for `DeepLabels`."] = "dense"
     learning_rate: Annotated[float, number(above=0), "of the network."] = 1e-3
     batch_size: Annotated[int, whole(), "of the network."] = 32
     epochs: Annotated[int, whole(), "of the network."] = 20
@@ -119,15 +119,8 @@ class SmoteTwoStage(LabelsFirst):
         self.num_synthetic_ = len(synthetic)
         features = np.concatenate([data.features, synthetic.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
-        network = DeepLabels(
-            "mv",
-            base=self.base,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            standardise=self.standardise,
-            seed=self.seed,
-        )
+        shared = ("base", "learning_rate", "batch_size", "epochs", "standardise", "seed")
+        network = DeepLabels("mv", **{name: getattr(self, name) for name in shared})
         self.classifier_ = network.fit(features, inferred, data.named_validation, run=run)
 
     def _warn(self) -> None:

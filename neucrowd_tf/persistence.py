@@ -7,7 +7,6 @@ import importlib
 import os
 import re
 import zipfile
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +53,8 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "array":
         return arrays[content]
     if kind == "names":
-        items: list[Hashable] = [_unpack(item, folder, arrays) for item in content]
-        out = np.empty(len(items), dtype=object)
-        out[:] = items
-        return out
+        items = (_unpack(item, folder, arrays) for item in content)
+        return np.fromiter(items, dtype=object, count=len(content))
     if kind in ("list", "tuple"):
         unpacked = [_unpack(item, folder, arrays) for item in content]
         return tuple(unpacked) if kind == "tuple" else unpacked
@@ -65,10 +62,7 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
         fields = _unpack(content, folder, arrays)
-        fields = {
-            name: as_name_array(item) if name.endswith("_names") else item
-            for name, item in fields.items()
-        }
+        fields |= {name: as_name_array(x) for name, x in fields.items() if name.endswith("_names")}
         return Annotations.from_votes(**fields) if "counts" in fields else Annotations(**fields)
     if kind == "object":
         return load(folder / Path(content).name)

@@ -54,6 +54,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
     """
 
     def decorate(factory: Factory) -> Factory:
+        fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
         add(METHODS, Registered(name, factory, summary, **fields), "method", "factory")
         return factory
 

@@ -218,8 +218,9 @@ def register_index(package: str) -> None:
 def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
     methods = {name: _method(listed) for name, listed in registration.METHODS.items()}
-    tables: dict[Kind, dict[str, Any]] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
-    return tables[kind]
+    tables: dict[str, Any] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
+    found: dict[str, Any] = tables[kind]
+    return found
 
 
 def _method(listed: Registered) -> Method:

@@ -90,18 +90,14 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
         arrays[key] = value
         return {"array": key}
     if isinstance(value, (list, tuple)):
-        return {
-            "tuple" if isinstance(value, tuple) else "list": [
-                _pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)
-            ]
-        }
+        packed: list[Any] = [_pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": packed}
     if isinstance(value, dict):
-        return {
-            "dict": [
-                [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
-                for i, (k, v) in enumerate(value.items())
-            ]
-        }
+        packed = [
+            [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
+            for i, (k, v) in enumerate(value.items())
+        ]
+        return {"dict": packed}
     if isinstance(value, Annotations):
         return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
     if isinstance(value, Persistent):
@@ -117,14 +113,8 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
 
 
 def _annotation_parts(value: Annotations) -> dict[str, Any]:
-    names = {"instance_names": value.instance_names, "class_names": value.class_names}
-    if not value.has_identities:
-        return {"counts": value.vote_counts(), **names}
-    return {
-        "instances": value.instances,
-        "annotators": value.annotators,
-        "labels": value.labels,
-        "generated": value.generated,
-        "annotator_names": value.annotator_names,
-        **names,
-    }
+    names = ["instance_names", "class_names"]
+    if value.has_identities:
+        names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
+    counts = {} if value.has_identities else {"counts": value.vote_counts()}
+    return counts | {name: getattr(value, name) for name in names}

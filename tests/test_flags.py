@@ -80,14 +80,14 @@ def test_flagfile(tmp_path: Path) -> None:
         (["--dataset=hotel"], "--method is missing"),
         ([*GIVEN, "--sed=3"], "Unknown command line flag 'sed'. Did you mean: seed"),
         ([*GIVEN, "--zzz"], "Unknown command line flag 'zzz'"),
-        ([*GIVEN, "--seed=-1"], "--seed=-1: -1 is not an integer in the range [0, 2147483647]"),
+        ([*GIVEN, "--seed=-1"], "--seed=-1: must be a whole number from 0 to 2147483647"),
         ([*GIVEN, "--seed=one"], "--seed=one: must be a whole number"),
         ([*GIVEN, "--seed"], "Missing value for flag --seed"),
         ([*GIVEN, "--seed=" + "9" * 5000], ": must be a whole number"),
         ([*GIVEN, "--resume=maybe"], "--resume=maybe: must be true or false"),
         ([*GIVEN, "--noreport=x"], "--noreport=x does not take an argument"),
         ([*GIVEN, "--evaluation=thrice"], "--evaluation=thrice: value should be one of <split|cv>"),
-        ([*GIVEN, "--num_runs=0"], "--num_runs=0: 0 is not a positive integer"),
+        ([*GIVEN, "--num_runs=0"], "--num_runs=0: must be a whole number from 1"),
         ([*GIVEN, "--seed=2147483647", "--num_runs=2"], "--num_runs: seeds go up to 2147483647"),
         ([*GIVEN, "--hparam=n"], "--hparam=n: must be name=value"),
         ([*GIVEN, "--rows=a"], "--rows: only with --suite."),
@@ -95,9 +95,9 @@ def test_flagfile(tmp_path: Path) -> None:
         ([*GIVEN, "--distribute=multi_worker", "--jobs=2"], "--jobs: not with --distribute="),
         ([*GIVEN, "--distribute=all"], "value should be one of <none|mirrored|multi_worker>"),
         ([*GIVEN, "--device=tpu"], "--device=tpu: must be auto, cpu, gpu"),
-        ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0.0: must be above 0"),
+        ([*GIVEN, "--keep_annotations=0"], "--keep_annotations=0: must be a number above 0"),
         ([*GIVEN, "--keep_annotations=nan"], "--keep_annotations=nan: must be a number"),
-        ([*GIVEN, "--checkpoint_seconds=-1"], "is not a non-negative number"),
+        ([*GIVEN, "--checkpoint_seconds=-1"], "must be a number from 0"),
         ([*GIVEN, "--data_dir=/nowhere/at/all"], "--data_dir=/nowhere/at/all: no such folder"),
         ([*GIVEN, f"--data_dir={__file__}"], "not a folder"),
         ([*GIVEN, "--output_dir="], "--output_dir=: must be a path"),
@@ -165,7 +165,7 @@ def test_help_lists_flags_with_defaults(command: Any, capsys: pytest.CaptureFixt
 
 def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert relabel.main(["--annotations=x"]) == 2
-    line = "error: --budget is missing: Number of labels to ask for; with --cost, their"
+    line = "error: --budget is missing: Number of labels; with --cost, the sum of their"
     assert capsys.readouterr().err.startswith(line)
 
 

@@ -20,6 +20,10 @@ MODEL_ANNOTATOR = (
     "Annotators that are models, separated by commas. If they err together they count as one"
     " source; agreement is reported separately for them."
 )
+FAMILY = (
+    "Annotators whose errors go together, such as the prompts of one model: they count as one"
+    " source. A pattern of names per family, such as gpt-* or ann|bob, separated by commas."
+)
 
 
 def _sign(text: str) -> str:
@@ -109,9 +113,7 @@ class TableOptions:
         "Question of an annotation tool's export, if it has several. In a table `column=value`: its"
         " rows with this value.",
     ] = None
-    first: Annotated[bool, "Uses the first of several choices in an annotation tool's export."] = (
-        False
-    )
+    first: Annotated[bool, "Uses only the first of several choices in a tool's export."] = False
 
     @classmethod
     def of(cls, **values: Any) -> TableOptions:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
@@ -31,17 +32,17 @@ MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
 MOST_CLASSES = 12
 # Why there is no verdict on an annotator.
 REASONS = {
-    verdicts.ALONE_NOTE: "nobody else labelled the same items",
+    verdicts.ALONE_NOTE: "no other annotator labelled the same items",
     verdicts.FEW_NOTE: f"fewer than {verdicts.FEW_LABELS} labels on items that others labelled too",
     verdicts.ONE_CLASS_NOTE: "all of the annotator's items have one consensus class",
-    verdicts.CHANCE_NOTE: "labels hardly depend on what others say: check some with gold labels",
-    verdicts.WEAK_NOTE: "the consensus itself may be little better than chance",
+    verdicts.CHANCE_NOTE: "labels hardly depend on others' labels; check some with gold labels",
+    verdicts.WEAK_NOTE: "the consensus may be little better than chance",
 }
 
 
 def crowd_sections(
     annotations: Annotations,
-    models: Sequence[str] = (),
+    sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
     scale: statistics.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
@@ -50,16 +51,16 @@ def crowd_sections(
 
     Args:
         annotations: of N items.
-        models: names of annotators that are models.
+        sources: which annotators are models, or count once.
         gold: `[N]` class codes, -1 if unknown, or None.
         scale: of the classes, for the coefficients of agreement.
         texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
-    inference = inferred(annotations, gold, models)
+    inference, models = inferred(annotations, gold, sources), list(sources.models)
     values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
-        people = ~np.isin(annotations.annotator_names.astype(str), list(models))
+        people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
         values["annotators"] = _annotators(inference)
     classes = map(shown, annotations.class_names.tolist())

@@ -88,7 +88,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     feature_shape_: tuple[int, ...] = fitted()
     rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
 
-    seed: Annotated[int, whole(0), "draws everything that is random."] = 0
+    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
 
     def fit(
         self,

@@ -45,7 +45,7 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
     except Exception:  # a broken archive ends in errors of many kinds, and none says more
         whole = False
     if not whole:
-        raise DataError(f"{path}: expected arrays as they were written, received a damaged file")
+        raise DataError(f"{path}: the file is damaged. Remove it, and write it again.")
     return arrays
 
 
