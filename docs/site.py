@@ -149,8 +149,10 @@ def notebook_page(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites links and formulas outside code."""
     uri = page.file.src_uri
-    # A search for a method finds its page first.
-    page.meta.setdefault("search", {"boost": 3 if uri.startswith("methods/") else 1})
+    # A search for a method finds its page first, then its class; for a question, its answer.
+    boosts = {"methods/": 3, "faq": 2, "reference/parameters": 0.5, "results": 0.7}
+    boost = next((boost for start, boost in boosts.items() if uri.startswith(start)), 1)
+    page.meta.setdefault("search", {"boost": boost})
     places = {_uri(path): path for path in PROJECT}
     tables = uri.startswith("tables/")
     path = places.get(uri) or (uri.replace("tables/", "results/", 1) if tables else f"docs/{uri}")
