@@ -75,9 +75,11 @@ def public(module: str) -> dict[str, str]:
 
 def _path(value: Any, imported: str) -> str:
     """Returns the path of a class or function where it is defined, of others where they are."""
-    if not inspect.isclass(value) and not inspect.isfunction(value):
-        return imported
-    return f"{value.__module__}.{value.__qualname__}"
+    if inspect.isclass(value) or inspect.isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    module, _, name = imported.rpartition(".")
+    places = getattr(importlib.import_module(module), "_MODULE_OF", {})  # of names that are lazy
+    return f"neucrowd_tf.{places[name]}.{name}" if name in places else imported
 
 
 def _object(path: str) -> str:
