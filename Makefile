@@ -22,11 +22,14 @@ setup: $(STAMP)
 # imports: to compile all that is installed takes half of the time, and most of it is never imported.
 # The lock is complete, so that there is nothing to resolve.
 $(STAMP): requirements.lock setup.py
-	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $(STAMP)
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
+	@echo "1/3 Creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@echo "2/3 Installing $$(grep -c '==' requirements.lock) packages into it, about a minute the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.lock
+	@echo "3/3 Installing neucrowd-tf"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
 
 run: $(STAMP)
 	$(BIN)/python run_experiment.py --dataset=breast_cancer --method=neucrowd,mv_lr --output_dir=$(OUT) --export --resume
