@@ -14,7 +14,7 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest peers lint types docs results pages setup clean
+.PHONY: run test test-ci smoke smoke-kinds test-all test-lowest peers lint types docs results pages setup clean
 
 setup: $(STAMP)
 
@@ -43,15 +43,20 @@ test-ci: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) -m "ci and not slow and not gpu" tests
 
 # Every registered method once, tiny; always from the beginning. Predictions are compared with the
-# stored ones (tests/digests.py).
+# stored ones (tests/digests.py). `smoke-kinds` takes one method of each class of estimators.
 smoke: $(STAMP)
 	rm -rf runs/smoke
 	$(BIN)/python run_experiment.py --suite=smoke --output_dir=runs/smoke --jobs=$(JOBS)
 	$(BIN)/python -m tests.digests runs/smoke
 
+smoke-kinds: $(STAMP)
+	rm -rf runs/smoke
+	$(BIN)/python run_experiment.py --suite=smoke_kinds --output_dir=runs/smoke --jobs=$(JOBS)
+	$(BIN)/python -m tests.digests runs/smoke --kinds
+
 test-all: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) tests
-	$(MAKE) test-lowest
+	$(MAKE) smoke test-lowest
 
 # The lowest end of setup.py's ranges, in an environment of its own.
 test-lowest: $(LOWEST)/.installed

@@ -35,7 +35,7 @@ import tensorflow as tf
 
 from benchmarks.timing import Clock, arguments, data_folder, peak_memory_mb, show, simulated
 from neucrowd_tf import persistence, registry
-from neucrowd_tf.errors import one_line
+from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness import plugins, process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
@@ -198,7 +198,7 @@ def plan(options: argparse.Namespace) -> list[Fit]:
         ("device", [device], ("CPU", "GPU")),
     ):
         if unknown := set(wanted) - set(known):
-            sys.exit(f"--{flag}={min(unknown)}: expected {', '.join(known)}.")
+            raise UsageError(f"--{flag}={min(unknown)}: expected {', '.join(known)}.")
     fits = [(n, d, s) for n in names for d, s in [("CPU", "plain"), *product([device], settings)]]
     return list(dict.fromkeys(fits))
 
@@ -273,7 +273,10 @@ def main() -> int:
         "page": Path("results/gpu.md"),
     }
     options = arguments(__doc__, **flags, **paths)
-    figures = make_all(plan(options), options)
+    try:
+        figures = make_all(plan(options), options)
+    except UsageError as error:
+        sys.exit(str(error))
     how = "python -m benchmarks.gpu" + " --small" * options.small
     write_text(options.page, text := page(figures, devices(), how))
     show(options, [{"fit": fit, **each} for fit, each in figures.items()], text)

@@ -61,10 +61,19 @@ class Killed(Exception):
     pass
 
 
+@functools.cache
+def shared_model() -> tuple[keras.Model, list[np.ndarray]]:
+    """A model that is compiled once, and all its variables as a new one has them."""
+    model = make_model()
+    model.optimizer.build(model.trainable_variables)
+    return model, read_variables(model_variables(model))
+
+
 def weights_after(
     run: Run, kill_at: int | None = None, **options: Any
 ) -> tuple[list[np.ndarray], Any]:
-    model = make_model()
+    model, fresh = shared_model()
+    write_variables(model_variables(model), fresh)
 
     def start(epoch: int) -> dict[str, float]:
         if epoch == kill_at:
@@ -112,7 +121,7 @@ def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, ki
 
 
 def test_best_epoch_is_kept_and_patience_stops() -> None:
-    model = make_model()
+    model, _ = shared_model()
     values = iter([0.3, 0.9, 0.5, 0.4, 0.2, 0.1])
     seen: list[list[np.ndarray]] = []
 

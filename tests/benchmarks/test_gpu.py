@@ -1,0 +1,39 @@
+"""The comparison of a GPU with the CPU, as far as a CPU goes."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from benchmarks import gpu
+from neucrowd_tf.errors import UsageError
+
+FIRST, OTHER = ("neucrowd", "CPU", "plain"), ("neucrowd", "CPU", "xla")
+
+
+@pytest.mark.ci
+def test_fits_on_a_cpu_have_no_faults_and_continue(tmp_path: Path) -> None:
+    options = argparse.Namespace(output_dir=tmp_path, data_dir=None, small=True)
+    figures = {fit: gpu.measure(*fit, options) for fit in (FIRST, OTHER)}
+    assert figures[FIRST]["faults"] == [] and not figures[FIRST]["resumed"]
+    assert figures[OTHER]["same_weights"] < 1e-5 and figures[OTHER]["same_classes"] == 1.0
+    assert gpu.problems(figures) == []
+    assert gpu.measure(*OTHER, options) == figures[OTHER]  # what ended is kept
+    (tmp_path / "neucrowd" / "CPU-xla" / "figures.json").unlink()  # killed after its fit
+    again = gpu.measure(*OTHER, options)
+    assert again["resumed"] and again["same_classes"] == 1.0
+
+
+def test_the_page_says_what_was_not_measured_and_what_differs() -> None:
+    wrong = {"seconds": 2.0, "same_weights": 0.5, "faults": ["Python: f"]}
+    figures = {FIRST: {"seconds": 4.0}, OTHER: wrong, ("neucrowd", "GPU", "plain"): {}}
+    text = gpu.page(figures, {"CPU": "x"}, "python")
+    assert "- GPU: not measured" in text and "| neucrowd | GPU | plain | not measured |" in text
+    assert "- neucrowd, CPU, xla: other predictions with the same weights" in text
+    assert "| neucrowd | CPU | xla | 2 | 2 |" in text and "- Python: f" in text
+    options = argparse.Namespace(cases="rll", settings="plain,xla", device="gpu")
+    assert gpu.plan(options) == [("rll", *x.split()) for x in ("CPU plain", "GPU plain", "GPU xla")]
+    with pytest.raises(UsageError, match="--device=TPU: expected CPU, GPU"):
+        gpu.plan(argparse.Namespace(**{**vars(options), "device": "tpu"}))
