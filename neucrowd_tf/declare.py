@@ -11,7 +11,7 @@
     class Flags(TableOptions):
         '''Infers one label per item.'''
 
-        annotations: Annotated[Path, "Labels: CSV with task, worker, label."]
+        annotations: Annotated[Path, "Labels: CSV with task, annotator, label."]
         seed: Annotated[int, whole(0), "Seed of random draws."] = 0
 
 A declaration is a type, a rule and a meaning; without a default it is required. A subclass changes

@@ -5,7 +5,7 @@ all of its cases, what a case may say; `cases` lists what is different between t
 `datasets`, `methods`, `setting`, `seeds`, `first_seed`, `x`; flags of the command (`OPTIONS`); all
 else is a hyper-parameter, and names the setting where nothing else does. A list of `x` is a case
 for each, with it in place of "{x}". A word $name stands for those under `names`, `printed` for
-rows of other tables ("table dataset method").
+rows of other tables ("table dataset method"), or a whole table by name.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _printed(rows: Mapping[str, str]) -> Table:
+def _printed(rows: Mapping[str, str] | str) -> Table:
+    if isinstance(rows, str):
+        return TABLES[rows]
     figures: Table = {}
     for name, place in rows.items():
         table, dataset, method = place.split()

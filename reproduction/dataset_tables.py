@@ -29,7 +29,7 @@ DATASETS = {
 }
 SEEDS = 5  # of simulated data, whose statistics vary
 AGREES, DIFFERS, ABSENT = "agrees", "differs", "not recomputed: not in data_dir"
-COLUMNS = ("paper", "dataset", "statistic", "printed", "ours", "least", "most", "outcome")
+COLUMNS = ("paper", "dataset", "statistic", "published", "ours", "least", "most", "outcome")
 _TWO_DIGITS = ("kappa", "class_ratio")
 
 

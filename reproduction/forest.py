@@ -10,7 +10,7 @@ from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import Claim
 
 COLOURS = {"yes": "tab:blue", "no": "tab:red", "unclear": "tab:gray"}
-WIDEST = 0.25  # of the axis; bars beyond are cut
+LIMITS = (-0.3, 0.4)  # of the axis; bars beyond are cut
 
 
 def draw(claims: Iterable[Claim], path: Path) -> bool:
@@ -31,7 +31,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         _draw_row(axis, place, claim)
     axis.axvline(0, color="0.5", linewidth=0.8)
     axis.set_yticks(range(len(rows)), [_name(x) for x in reversed(rows)], fontsize=8)
-    axis.set_xlim(-WIDEST, WIDEST)
+    axis.set_xlim(*LIMITS)
     axis.set_xlabel("gain in accuracy")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
@@ -53,4 +53,5 @@ def _draw_row(axis: Any, place: int, claim: Claim) -> None:
 def _name(claim: Claim) -> str:
     """Returns a claim in few words."""
     text = claim.claim.replace(", published settings", "").replace(", published algorithm", "")
+    text = f"{claim.paper}: {text}"
     return text if len(text) <= 62 else text[:59] + "..."

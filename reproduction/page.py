@@ -21,13 +21,13 @@ from reproduction import claims, forest
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim
 from reproduction.suite import Suite
-from reproduction.table import ABSENT_DATA, PRIVATE_DATA, rows_shown
+from reproduction.table import ABSENT_DATA, PRIVATE_DATA
 from reproduction.verdicts import NO, UNCLEAR, YES
 
 TEMPLATE = Path(__file__).with_name("results_page.md")
 # Places in the template and in pages of methods.
 CLAIMS, COUNTS, ANSWER = "<!-- claims -->", "<!-- counts -->", "<!-- answer -->"
-_PLACE = re.compile(f"(?<={CLAIMS}\n).*?(?=<!-- end of claims -->)", re.DOTALL)
+_PLACES = re.compile(r"(<!-- (claims|gains|no gains) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
 PAPERS = {
     "neucrowd": "NeuCrowd",
     "rll": "RLL",
@@ -42,10 +42,12 @@ OTHER = "not run"
 # The data of a claim, as tables name it.
 SOURCES = {
     "the authors' data": "authors",
+    "a recipe fitted to the authors' data": "fitted",
     "the paper's recipe": "recipe",
     "a recipe of ours": "ours",
     "a stand-in": "stand-in",
 }
+WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES = "runs.json", "studies.csv"
 Rows = list[dict[str, str]]
@@ -81,27 +83,32 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
 
 
 def answer(rows: Iterable[Claim]) -> list[str]:
-    """Returns how many of the main claims of each paper hold, a line a paper."""
+    """Returns how many of the main claims of each paper hold, on whose data, a line a paper."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        words = Counter(_word(claim) for claim in main)
-        parts = [f"{words[word]} {word}" for word in (YES, NO, UNCLEAR) if words[word]]
-        absent = len(main) - sum(words[word] for word in (YES, NO, UNCLEAR))
-        parts += [f"{absent} on private data"] * bool(absent)
-        lines.append(f"- **{paper}**: of {len(main)} main claims {', '.join(parts)}.")
+        measured = [claim for claim in main if claim.ours is not None]
+        parts = []
+        for source in dict.fromkeys(claim.source for claim in measured):
+            words = Counter(_word(claim) for claim in measured if claim.source == source)
+            unclear = f" ({words[UNCLEAR]} unclear)" if words[UNCLEAR] else ""
+            parts.append(f"{words[YES]} of {words.total()} hold on {source}{unclear}")
+        seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
+        private = len(main) - len(measured)
+        parts += [f"{private} need private data"] * bool(private)
+        parts += [f"{' or '.join(map(str, seeds))} seeds each"]
+        lines.append(f"- **{paper}**: {'; '.join(parts)}.")
     return lines
 
 
-def table_of(rows: Iterable[Claim]) -> list[str]:
-    """Returns a table with a row per claim, the verdict first."""
+def table_of(rows: Iterable[Claim], data: bool = True) -> list[str]:
+    """Returns a table with a row per claim, the verdict first; `data` is whether it names them."""
     table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         text = f"{claim.claim} ({claim.where})"
-        table.append(
-            [claim.verdict, text, published, ours, SOURCES.get(claim.source, claim.source)]
-        )
+        source = SOURCES.get(claim.source, claim.source) if data else ""
+        table.append([claim.verdict, text, published, ours, source])
     kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
     return aligned([[line[i] for i in kept] for line in table], "md", "")
 
@@ -110,7 +117,9 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
     """Returns a table per paper of its main claims."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        lines += [f"### {paper}", "", *table_of(main), ""]
+        sources = {claim.source for claim in main}
+        one = f": {min(sources)}" if len(sources) == 1 else ""
+        lines += [f"### {paper}{one}", "", *table_of(main, not one), ""]
     return lines
 
 
@@ -178,11 +187,9 @@ def _paper_page(
     lines = [f"# Results: {title}", ""]
     mine = [claim for claim in rows if claim.paper == title]
     choices = [claim for claim in mine if claim.choice]
-    published = [(suite, _published(table)) for suite, table in tables]
-    published = [(suite, table) for suite, table in published if table]
     if mine:
         lines += [
-            "This page has further claims of the paper, our own choices, and the paper's tables.",
+            "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             "",
             *["## Further claims of the paper", ""],
@@ -205,30 +212,16 @@ def _paper_page(
         lines.append("")
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
-    for suite, table in published:
-        if suite.printed is None:
-            lines += [*_section(suite, table), ""]
-    if not mine:
-        for suite, _ in tables:
+    if mine:
+        lines += ["## Tables with published values", ""]
+        lines += ["Each row has the published value, ours with its interval, and the verdict.", ""]
+    for suite, table in tables:
+        if not mine or any(row["published"] and row["mean"] for row in table):
             lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
     lines += ["", "[All files](../../results/README.md), a line each."]
     pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
     lines += ["", *(f"![{path.stem}](../../results/{path.name})\n" for path in pictures)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _published(rows: Rows) -> Rows:
-    """Returns the rows with a published value and one of ours."""
-    return [row for row in rows if row["published"] and row["mean"]]
-
-
-def _section(suite: Suite, rows: Rows) -> list[str]:
-    """Returns a paper's own table, of the values that we have too."""
-    plain = [{**row, "gain": ""} for row in rows]
-    shown = rows_shown(suite, plain)
-    columns = [i for i in range(len(shown[0])) if any(line[i] for line in shown[1:])]
-    table = [[line[i] for i in columns] for line in shown]
-    return [f"## {suite.title}", "", f"`{suite.command}`", "", *aligned(table, "md", "")]
 
 
 def _pictures(results: Path, suite: Suite) -> list[Path]:
@@ -240,15 +233,47 @@ def _pictures(results: Path, suite: Suite) -> list[Path]:
     ]
 
 
-def method_page(text: str, title: str) -> str:
-    """Returns a page of docs/methods/ with the main claims of its paper."""
-    rows = [claim for claim in claims.read() if claim.paper == title and claim.headline]
-    return _PLACE.sub(lambda _: "\n".join(table_of(rows)) + "\n", text)
+def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
+    """Returns the measured gains over simpler methods, or where none is shown.
+
+    Args:
+        rows: claims whose control is the simpler method.
+        gained: which of the two.
+    """
+    head = ("use", "over") if gained else ("instead of", "use")
+    table = [[*head, "data", "gain (seeds)"]]
+    for claim in rows:
+        if (_word(claim) == YES) == gained and claim.ours is not None:
+            simpler = claim.ours.over or claim.controls[0]
+            names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
+            setting = claim.rows[0].rpartition("/")[0]
+            _, shown, seeds = claims.figures(claim)
+            data = f"`{claim.data}`" + f", {setting}" * bool(setting)
+            table.append([*names, data, f"{shown.partition(' over')[0]} ({seeds})"])
+    none = (
+        "No stored table shows a gain over a simpler method."
+        if gained
+        else "Each stored comparison shows a gain."
+    )
+    return aligned(table, "md", "") if len(table) > 1 else [none]
 
 
-def landing(text: str) -> str:
-    """Returns README.md with how many of the main claims hold."""
-    return _PLACE.sub(lambda _: "\n".join(answer(claims.read())) + "\n", text)
+def filled(text: str, name: str) -> str:
+    """Returns a page with its generated places filled: claims and gains.
+
+    Args:
+        text: of the page.
+        name: of the page in docs/methods/; "which_method" has the gains of all of them, and a page
+            of no paper the claims of all.
+    """
+    rows = claims.read()
+    advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
+    places = {
+        "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
+        "gains": gains_of(advice, True),
+        "no gains": gains_of(advice, False),
+    }
+    return _PLACES.sub(lambda place: place[1] + "\n".join(places[place[2]]) + "\n", text)
 
 
 def readme(results: Path) -> str:
@@ -299,13 +324,9 @@ def main(results: Path, target: Path) -> None:
     write_text(results / "README.md", readme(results))
     for name, text in paper_pages(results).items():
         write_text(docs / "results" / name, text)
-    start = target.parent / "README.md"
-    if start.exists():
-        write_text(start, landing(start.read_text(encoding="utf-8")))
-    for name, title in PAPERS.items():
-        path = docs / "methods" / f"{name}.md"
+    for path in (target.parent / "README.md", *docs.glob("methods/*.md"), docs / WHICH):
         if path.exists():
-            write_text(path, method_page(path.read_text(encoding="utf-8"), title))
+            write_text(path, filled(path.read_text(encoding="utf-8"), path.stem))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from reproduction.suite import Suite
 
 # Without gold labels it is the majority vote.
 METHODS = tuple(name for name in AGGREGATORS if name != "gold_majority_vote")
-COLUMNS = ("dataset", "method", "accuracy", "printed", "difference", "seconds")
+COLUMNS = ("dataset", "method", "accuracy", "published", "difference", "seconds")
 ABSENT = "not run: no truth_inference folder in data_dir"
 
 

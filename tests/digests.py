@@ -32,6 +32,7 @@ Digest = Mapping[str, Any]
 def digest(run: Path) -> Digest:
     """Returns what is stored of a finished run's predictions.csv."""
     text = (run / "predictions.csv").read_text(encoding="utf-8")
+    text = text.replace("task,true_label,", "task,label,", 1)  # the stored hashes have that header
     header, *rows = csv.reader(text.splitlines())
     classes = [name.removeprefix("p_") for name in header[3:]]
     return {

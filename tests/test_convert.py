@@ -33,9 +33,9 @@ def test_tasks_and_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = label_studio(tmp_path)
     assert main([f"--input={path}", f"--tasks={tasks}", f"--gold={gold}"]) == 0
     captured = capsys.readouterr()
-    assert captured.out.splitlines()[:2] == ["task,worker,label", "1,ann,pos"]
+    assert captured.out.splitlines()[:2] == ["task,annotator,label", "1,ann,pos"]
     assert pd.read_csv(tasks)["text"].tolist() == list(TEXTS.values())
-    assert gold.read_text() == "task,label\n1,pos\n"
+    assert gold.read_text() == "task,true_label\n1,pos\n"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_text("id\twho\tsays\ttext\n007\tann\tx\tgood\n008\tann\t\tbad\n")
     assert main([f"--input={path}", *flags]) == 0
     captured = capsys.readouterr()
-    assert captured.out == "task,worker,label\n007,ann,x\n"
+    assert captured.out == "task,annotator,label\n007,ann,x\n"
     assert "1 labels are missing" in captured.err
     frame = pd.read_csv(path, sep="\t", dtype=str)
     parquet, lines = tmp_path / "a.parquet", tmp_path / "a.jsonl"
@@ -89,4 +89,4 @@ def test_records_are_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFi
     lines = name.endswith("l")
     (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) if lines else json.dumps(rows))
     assert main([f"--input={tmp_path / name}"]) == 0
-    assert capsys.readouterr().out == "task,worker,label\n1,a,x\n1,b,y\n"
+    assert capsys.readouterr().out == "task,annotator,label\n1,a,x\n1,b,y\n"

@@ -244,7 +244,7 @@ def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path])
         "method"
     )
     row = re.compile(
-        r"^\| `(\w+)` \| ([\d.]+) ± [\d.]+ \| ([\d.]+) ± [\d.]+ \| (\S+)", re.MULTILINE
+        r"^\| `(\w+)` \| ([\d.]+) \[[^]]*\] \| ([\d.]+) \[[^]]*\] \| (\S+)", re.MULTILINE
     )
     shown = {
         name: figures

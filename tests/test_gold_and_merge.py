@@ -36,8 +36,8 @@ def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path
     first, again, other = (
         drawn(path, "--size=30", f"--seed={seed}", tmp_path=tmp_path) for seed in (0, 0, 1)
     )
-    assert list(first.columns) == ["task", "label", "consensus", "probability"]
-    assert len(set(first["task"])) == 30 and first["label"].isna().all()
+    assert list(first.columns) == ["task", "true_label", "consensus", "probability"]
+    assert len(set(first["task"])) == 30 and first["true_label"].isna().all()
     pd.testing.assert_frame_equal(first, again)
     assert set(first["task"]) != set(other["task"])
 
@@ -58,7 +58,7 @@ def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     )
     assert doubtful["consensus"].tolist() == frame["label"][doubtful["task"]].tolist()
     certain = tmp_path / "known.csv"
-    doubtful.assign(label=doubtful["consensus"]).to_csv(certain, index=False)
+    doubtful.assign(true_label=doubtful["consensus"]).to_csv(certain, index=False)
     rest = drawn(path, "--by=doubt", "--size=500", f"--gold={certain}", tmp_path=tmp_path)
     assert len(rest) == 180 and not set(rest["task"]) & set(doubtful["task"])
 
@@ -69,14 +69,14 @@ def test_filled_in_they_are_gold_labels(
 ) -> None:
     path, truth = crowd_csv
     frame = drawn(path, "--size=50", tmp_path=tmp_path)
-    frame["label"] = truth[frame["task"]]
-    frame.loc[0, "label"] = (truth[frame["task"][0]] + 1) % 3  # a gold label is never contradicted
+    frame["true_label"] = truth[frame["task"]]
+    frame.loc[0, "true_label"] = (truth[frame["task"][0]] + 1) % 3  # never contradicted
     filled, labels = tmp_path / "filled.csv", tmp_path / "labels.csv"
     frame.to_csv(filled, index=False)
     flags = [f"--annotations={path}", f"--gold={filled}", f"--output={labels}"]
     assert aggregate.main(flags) == 0
     result = pd.read_csv(labels).set_index("task").loc[frame["task"]]
-    assert result["label"].tolist() == frame["label"].tolist()
+    assert result["label"].tolist() == frame["true_label"].tolist()
     assert (result["probability"] == 1).all()
     message = capsys.readouterr().err
     assert "of 50 items:" in message and "If the 50 gold items were drawn at random" in message

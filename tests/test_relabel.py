@@ -263,12 +263,13 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     captured = capsys.readouterr()
     assert captured.out == "" and "20 labels of" in captured.err
     result = pd.read_csv(output)
-    assert list(result.columns) == ["task", "worker", "priority", "gain", "reason"]
+    assert list(result.columns) == ["task", "annotator", "priority", "gain", "reason"]
     assert result["priority"].tolist() == list(range(1, 21))
     assert (result["gain"] >= 0).all() and result["gain"][0] > 0.05
     assert result["reason"].str.contains(r"labels: .*; likely .*%.*; asked since right on").all()
     certain = pd.read_csv(labels_csv)
-    assert not result.merge(certain, on=["task", "worker"]).size
+    both = result.merge(certain.rename(columns={"worker": "annotator"}), on=["task", "annotator"])
+    assert not both.size
     first = output.read_bytes()
     assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
     assert capsys.readouterr().out.encode() == first
@@ -306,7 +307,7 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(flags) == 0
     captured = capsys.readouterr()
     plan = pd.read_csv(io.StringIO(captured.out))
-    assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["worker"]].tolist()
+    assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["annotator"]].tolist()
     assert 11 < plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
     assert "corrected per 100 of cost" in captured.err
     for content, message in {
@@ -327,11 +328,11 @@ def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str]) 
     assert main([*flags, f"--ask=eve, {certain[0]}"]) == 0
     captured = capsys.readouterr()
     result = pd.read_csv(io.StringIO(captured.out), dtype=str)
-    assert "eve" in set(result["worker"]) <= {"eve", certain[0]}
+    assert "eve" in set(result["annotator"]) <= {"eve", certain[0]}
     assert "without labels yet: 'eve'\n" in captured.err
     assert main([*flags, f"--model_annotator={certain[1]}"]) == 0
     assert certain[1] not in set(
-        pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["worker"]
+        pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["annotator"]
     )
     assert main([*flags, "--model_annotator=eve"]) == 2
     assert "no annotator is named 'eve'" in capsys.readouterr().err
@@ -424,7 +425,7 @@ def test_a_run_names_its_annotations(
     settings = {"annotations": str(labels_csv)}
     (run / "config.json").write_text(json.dumps({"settings": settings}))
     assert main([f"--run={run}", "--budget=5"]) == 0
-    asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"]
+    asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["annotator"]
     assert len(asked) == 5
     assert main([f"--run={run}", "--budget=5", f"--output={labels_csv}"]) == 2
     assert "would overwrite --annotations" in capsys.readouterr().err
@@ -433,7 +434,7 @@ def test_a_run_names_its_annotations(
         json.dumps({"settings": {**settings, "model_annotator": [model]}})
     )
     assert main([f"--run={run}", "--budget=5"]) == 0
-    assert model not in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["worker"].map(str))
+    assert model not in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["annotator"].map(str))
     (run / "config.json").write_text(json.dumps({"settings": {}}))
     assert main([f"--run={run}", "--budget=5"]) == 2
     assert "not a run with --dataset=table" in capsys.readouterr().err

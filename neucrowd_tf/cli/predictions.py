@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
-HEADER = ["task", "label", "predicted"]
+HEADER = ["task", "true_label", "predicted"]
+OLD = ["task", "label", "predicted"]  # of 0.1, which is still read
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
@@ -39,7 +40,7 @@ def predictions_csv(
     probabilities: NDArray[Any],
     class_names: NDArray[Any],
 ) -> str:
-    """Returns `task,label,predicted,p_<class>...`, a row a test instance in the dataset's order.
+    """Returns `task,true_label,predicted,p_<class>...`, in the dataset's order.
 
     Args:
         tasks: `[M]` names.
@@ -73,14 +74,14 @@ def read_predictions(path: Path) -> PredictionTable:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows with a cell too many
             table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
         header = table.columns.tolist()
-        if header[:3] != HEADER or not all(name.startswith("p_") for name in header[3:]):
+        if header[:3] not in (HEADER, OLD) or not all(name.startswith("p_") for name in header[3:]):
             raise ValueError(f"its columns are {', '.join(header)}"[:80])
         names = [name.removeprefix("p_") for name in table.columns[3:]]
         # A class that begins like a formula has an apostrophe in front of it in the cells, not in
         # the header.
         cells = ((cell, code) for code, name in enumerate(names) for cell in (f"'{name}", name))
         codes = dict(cells) | {"": -1}
-        labels = np.array([codes[label] for label in table["label"]], dtype=np.int64)
+        labels = np.array([codes[label] for label in table.iloc[:, 1]], dtype=np.int64)
         probabilities = table.iloc[:, 3:].to_numpy(dtype=float)
     except (OSError, ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise DataError(f"{path}: not the predictions of a run ({one_line(error)})") from None

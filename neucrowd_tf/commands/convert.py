@@ -13,22 +13,24 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import to_csv
 
-COLUMNS = ("task", "worker", "label")
+COLUMNS = ("task", "annotator", "label")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Flags(TableOptions):
-    """Writes the labels of an annotation tool's export, or of a table, as task,worker,label.
+    """Writes the labels of an annotation tool's export, or of a table, as task,annotator,label.
 
     What was read and left out is printed to standard error.
     """
 
     input: Annotated[Path, "Export: a file, or SageMaker's folder."]
-    output: Annotated[Path, "CSV to write: task,worker,label. `-` prints."] = STDOUT
+    output: Annotated[Path, "CSV to write: task,annotator,label. `-` prints."] = STDOUT
     tasks: Annotated[
         Path | None, "CSV to write: task,text, if the export has the texts that were labelled."
     ] = None
-    gold: Annotated[Path | None, "CSV to write: task,label, if the export has true labels."] = None
+    gold: Annotated[
+        Path | None, "CSV to write: task,true_label, if the export has true labels."
+    ] = None
 
 
 def convert(flags: Flags) -> list[str]:
@@ -52,7 +54,7 @@ def convert(flags: Flags) -> list[str]:
     if flags.tasks is not None:
         written[flags.tasks] = to_csv(("task", "text"), texts.items())
     if flags.gold is not None:
-        written[flags.gold] = to_csv(("task", "label"), reading.gold.items())
+        written[flags.gold] = to_csv(("task", "true_label"), reading.gold.items())
     write_outputs(written)
     return []
 

@@ -24,7 +24,7 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
-HEADER = ("task", "label", "consensus", "probability")
+HEADER = ("task", "true_label", "consensus", "probability")
 USES = {
     "random": "at random. They estimate accuracy and class shares (aggregate --gold) and"
     " calibrate.",
@@ -37,7 +37,7 @@ USES = {
 class Flags(LabelFlags):
     """Draws items that are worth a gold label.
 
-    Fill in the column label and pass the file to --gold of aggregate, report, relabel or run.
+    Fill in the column true_label and pass the file to --gold of aggregate, report, relabel or run.
     """
 
     annotations: Annotated[Path, ANNOTATIONS]
@@ -90,7 +90,7 @@ def gold(flags: Flags) -> list[str]:
     write_outputs({flags.output: to_csv(HEADER, cells)})
     return [
         f"{len(drawn):,} of {len(rows):,} items {USES[flags.by]}",
-        "Fill in the column label, if possible without looking at the column consensus.",
+        "Fill in the column true_label, if possible without looking at the column consensus.",
     ]
 
 

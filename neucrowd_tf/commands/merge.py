@@ -15,7 +15,7 @@ from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 
-HEADER = ("task", "worker", "label")
+HEADER = ("task", "annotator", "label")
 TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
 
 
@@ -30,7 +30,7 @@ class Flags(TableOptions):
     annotations: Annotated[Path, ANNOTATIONS]
     labels: Annotated[
         Path,
-        "File of new labels: task,worker,label, or another layout that --annotations accepts."
+        "File of new labels: task,annotator,label, or another layout that --annotations accepts."
         " Rows without a label are ignored.",
     ]
     output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT

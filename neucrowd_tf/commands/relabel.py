@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.labelling.belief import Belief
     from neucrowd_tf.labelling.plan import Request
 
-HEADER = ("task", "worker", "priority", "gain", "reason")  # and cost and text, if there are any
+HEADER = ("task", "annotator", "priority", "gain", "reason")  # and cost and text, if there are any
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 

@@ -267,8 +267,8 @@ def summary_table(
     columns = list(zip(head, *cells, strict=True))
     columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
     lines, notes = list(zip(*columns, strict=True)), []
-    if any("±" in cell for line in lines for cell in line):
-        notes.append("±: half of the 95% interval over runs")
+    if any("[" in cell for line in lines for cell in line[3:7]):
+        notes.append("[]: 95% interval of the mean over runs, within the metric's range")
     if any(name.startswith("beats") for name in lines[0]):
         notes.append("beats: whether the interval of the paired difference is above 0")
     if any("[" in cell for line in lines for cell in line):
@@ -296,7 +296,7 @@ def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list
 
 def _latex(cell: str) -> str:
     """Returns a cell with the characters that LaTeX reads as commands escaped."""
-    plain = re.sub(r"([_%&#${}])", r"\\\1", cell).replace("±", r"$\pm$")
+    plain = re.sub(r"([_%&#${}])", r"\\\1", cell)
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain)
 
 
@@ -307,8 +307,10 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
         return "-" if math.isnan(value) else text
 
     def spread(metric: str) -> str:
-        mean, half = record[f"{metric}_mean"], record[f"{metric}_high"] - record[f"{metric}_mean"]
-        return shown(mean, f"{mean:.3f}" + ("" if math.isnan(half) else f" ± {half:.3f}"))
+        mean, low, high = (record[f"{metric}_{name}"] for name in ("mean", "low", "high"))
+        top = math.inf if metric == "log_loss" else 1.0
+        interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]" if high >= mean else ""
+        return shown(mean, f"{mean:.3f}{interval}")
 
     def difference(stem: str) -> str:
         value, text = record[stem], f"{record[stem]:+.3f}"

@@ -58,7 +58,8 @@ def read_true_labels(
     table, options = read_beside(path, options)
     ids = table.joined(item_columns(table, options))
     hits = flagged_columns(table, options, "label") or roles_of(table.columns)["label"]
-    hits = hits or [column for column in table.columns if is_gold(column)]
+    golds = [column for column in table.columns if is_gold(column)]
+    hits = hits or [column for column in golds if column == "true_label"] or golds
     hits = hits or [column for column in table.columns if is_second(column, "label")]
     column = only_column(table, hits, "label", "label")
     exact, codes = set(items), {name: code for code, name in enumerate(classes)}

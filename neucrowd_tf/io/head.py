@@ -221,5 +221,5 @@ def unknown(head: Head) -> DataError:
     keys = list(head.keys or head.first or ())[:8]
     shown = ", ".join(repr(str(key)[:40]) for key in keys) or "none"
     problem = f"its keys are {shown}"
-    advice = "Convert it to a CSV with the columns task, worker and label"
+    advice = "Convert it to a CSV with the columns task, annotator and label"
     return error("unknown_layout", head.path, problem=problem, advice=advice)

@@ -194,7 +194,7 @@ _WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
         {"safety_aware": False, "anchor": "none", "sampling_network": False},
     ),
     "neucrowd_printed": (
-        "NeuCrowd as the paper describes it",
+        "NeuCrowd with the values that the paper prints",
         {
             "anchor": "sum",
             "unsafe_weight": 0.0,

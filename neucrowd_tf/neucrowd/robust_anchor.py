@@ -29,8 +29,8 @@ def robust_anchors(
     # Deviation: NeuCrowd definition 4. Paper: An example e_r*, the sum of assurance times anchor
     # examples, which the network then embeds. Here: The assurance-weighted mean of embeddings.
     # `anchor="sum"` is the paper's example, embedded; `anchor="embedding_sum"` sums embeddings.
-    # Why: A sum grows with the batch and leaves the space of the other members; the released code
-    # averages embeddings. Effect: The sum of embeddings has -0.053 [-0.101, -0.005] on hotel
+    # Why: The released code averages embeddings. Effect: On hotel the published sum gains +0.001
+    # [-0.005, +0.008] over the mean, the sum of embeddings -0.053 [-0.101, -0.005]
     # (`--suite=neucrowd_ladder`).
     strength = tf.cast(assurance, members.dtype)
     if reduction == "mean":

@@ -68,7 +68,7 @@ def test_every_method_is_measured(folder: Path) -> None:
     rows = list(measured(folder, "tiny", 0))
     assert [(row["dataset"], row["method"]) for row in rows] == [("tiny", m) for m in METHODS]
     assert all(0 <= row["accuracy"] <= 1 and row["seconds"] >= 0 for row in rows)
-    assert [row["method"] for row in rows if row["printed"] == 0.5] == ["ibcc"]
+    assert [row["method"] for row in rows if row["published"] == 0.5] == ["ibcc"]
     cells = {(name, method): accuracy for name, method, accuracy, *_ in table(rows)}
     assert all(cells["mean of 1", method] == cells["tiny", method] for method in METHODS)
 

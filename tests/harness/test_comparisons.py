@@ -31,16 +31,16 @@ def test_difference_from_any_method() -> None:
 
 
 def test_tables_in_markdown_and_latex() -> None:
-    lines = [("method", "a_b"), ("m", "0.5 ± 0.1"), ("n", "-0.1 [-0.2, +0.3] {-0.4, +0.5}")]
+    lines = [("method", "a_b"), ("m", "0.5 [0.4, 0.6]"), ("n", "-0.1 [-0.2, +0.3] {-0.4, +0.5}")]
     assert aligned(lines, "md", "") == [
         "| method | a_b |",
         "|---|---|",
-        "| m | 0.5 ± 0.1 |",
+        "| m | 0.5 [0.4, 0.6] |",
         "| n | -0.1 [-0.2, +0.3] {-0.4, +0.5} |",
     ]
     tex = aligned(lines, "tex", "a note")
     assert tex[:3] == ["% a note", r"\begin{tabular}{ll}", r"\toprule"]
-    assert tex[3] == r"method & a\_b \\" and tex[5] == r"m & 0.5 $\pm$ 0.1 \\"
+    assert tex[3] == r"method & a\_b \\" and tex[5] == r"m & 0.5 [0.4, 0.6] \\"
     assert tex[6] == r"n & $-$0.1 [$-$0.2, +0.3] \{$-$0.4, +0.5\} \\"
     assert tex[-2:] == [r"\bottomrule", r"\end{tabular}"]
 

@@ -135,7 +135,7 @@ def test_runs_without_figures_are_counted_apart() -> None:
     head = summary_table(rows).splitlines()[0]
     assert "accuracy" in head and "paper" not in head and "beats" not in head
     both = [row(name, seed, 0.8 + seed / 100) for name in ("m", "mv_lr") for seed in (0, 1)]
-    assert summary_table(both).splitlines()[-1].startswith("±: half")
+    assert summary_table(both).splitlines()[-1].startswith("[]: 95% interval")
     assert "; beats" in (summary_table(both))
 
 

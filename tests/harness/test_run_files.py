@@ -20,7 +20,7 @@ def test_predictions() -> None:
     proba = np.array([[1 / 3, 2 / 3], [0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
     tasks = np.array(["a", "-b", -3], dtype=object)
     assert predictions_csv(tasks, np.array([1, 0, -1]), proba, names) == (
-        "task,label,predicted,p_no,p_=yes\n"
+        "task,true_label,predicted,p_no,p_=yes\n"
         "a,'=yes,'=yes,0.333333343,0.666666687\n"
         "'-b,no,no,0.75,0.25\n"
         "-3,,no,0.5,0.5\n"

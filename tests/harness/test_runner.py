@@ -42,10 +42,10 @@ def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> 
     rows = pd.read_csv(tmp_path / "results.csv")
     assert list(rows["seed"]) == [0, 1] and list(rows["status"]) == ["ok", "ok"]
     predictions = pd.read_csv(folder / "predictions.csv")
-    assert list(predictions) == ["task", "label", "predicted", "p_no", "p_-yes"]
+    assert list(predictions) == ["task", "true_label", "predicted", "p_no", "p_-yes"]
     assert predictions["task"][0] == "'=1+1" and len(predictions) == 10
     metrics, config = json_of(folder / "metrics.json"), json_of(folder / "config.json")
-    right = (predictions["label"] == predictions["predicted"]).mean()
+    right = (predictions["true_label"] == predictions["predicted"]).mean()
     assert rows["accuracy"][1] == pytest.approx(right) == metrics["test"]["accuracy"]
     assert metrics["validation"]["size"] == 10
     assert set(metrics["test"]["per_class"]) == {"no", "-yes"}

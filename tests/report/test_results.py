@@ -13,7 +13,7 @@ from neucrowd_tf.errors import DataError
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:
     path = tmp_path / "predictions.csv"
     path.write_text(
-        "task,label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n"
+        "task,true_label,predicted,p_=a,p_b\nt1,'=a,'=a,0.75,0.25\nt2,,b,0.5,0.5\nt3,b,b,0.25,0.75\n"
     )
     result = read_predictions(path)
     assert result.tasks == ("t1", "t2", "t3")
