@@ -35,6 +35,7 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.ci
 def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.csv"
     flags = [f"--annotations={labels_csv}", f"--output={output}"]
@@ -130,6 +131,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no human annotator has 30 items" in note
 
 
+@pytest.mark.ci
 def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
     gold.write_text("task,label\na,y\n")
@@ -180,6 +182,7 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert "ends early" in _error([f"--annotations={broken}"])
 
 
+@pytest.mark.ci
 def test_a_quick_start(
     labels_csv: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,9 +64,11 @@ ROWS, NEW_ROWS = 48, 20
 
 
 # A method for each kind of loop. The slow tests try every method, and the smoke suite fits each.
-QUICK = ("auto", "crowd_layer", "ds_lr")
+QUICK = ("ds_lr",)
 CI = (
     "anno_reg",
+    "auto",
+    "crowd_layer",
     "dasc_crowd_layer",
     "ds_dl",
     "gold_lr",

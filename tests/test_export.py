@@ -61,6 +61,7 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
     np.testing.assert_allclose(served["one"], fitted.predict_proba(new[:1]), atol=1e-6)
 
 
+@pytest.mark.ci
 def test_one_input_of_the_features_shape(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -26,6 +26,7 @@ def test_labels_probabilities_and_lines_without_gold_labels() -> None:
     assert result.agreement is None and result.skills is not None
 
 
+@pytest.mark.ci
 def test_gold_labels_are_kept_and_what_they_say_is_measured_without_them() -> None:
     labels, truth = crowd()
     gold = np.where(np.arange(300) < 60, (truth + 1) % 3, -1)  # all wrong

@@ -195,6 +195,7 @@ def test_small_and_odd_data() -> None:
         Auto(("ds_lrr",)).fit(features, crowd)
 
 
+@pytest.mark.ci
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
     """Features of noise: no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
@@ -214,6 +215,7 @@ def test_the_recommendation_has_one_accuracy() -> None:
     assert "30 gold labels" in sentence("ds_lr", [], accuracy, 30)
 
 
+@pytest.mark.ci
 def test_gold_labels_measure_the_accuracy() -> None:
     features, crowd, truth = _crowd(spam=2)
     gold = {str(name): ["no", "yes"][truth[name]] for name in range(0, 160, 4)}
@@ -222,6 +224,7 @@ def test_gold_labels_measure_the_accuracy() -> None:
     assert "40 gold labels" in recommended["text"]
 
 
+@pytest.mark.ci
 def test_validation_instances_are_trained_on() -> None:
     features, crowd, truth = _crowd()
     validation = features[:60], crowd.class_names[truth[:60]]

@@ -72,6 +72,7 @@ def test_a_fault_is_found(fault, monkeypatch):
         check_head(Scaled(3), None if fault == "finite" else formula)
 
 
+@pytest.mark.ci
 def test_a_layer_that_learns_no_annotator_is_found():
     with pytest.raises(AssertionError, match="mean diagonals"):
         check_finds_random_annotator(CrowdLayer, annotator_learning_rate=0.0)

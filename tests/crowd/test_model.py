@@ -48,6 +48,7 @@ def test_uneven_batches_repeat_the_first_positions():
     assert steps == 3 and all(len(b) == 4 for b in make(0).take(3)), "as on one device"
 
 
+@pytest.mark.ci
 def test_loss_against_loop(crowd):
     features, _, annotations = crowd
     model = CrowdLayer(

@@ -86,6 +86,7 @@ def changed(game: Game, before: dict[str, list[np.ndarray]]) -> set[str]:
 # ----------------------------------------------------------------- discriminative module (eq. 4)
 
 
+@pytest.mark.ci
 def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     game = make_game()
     np.testing.assert_array_equal(game(game.crowd.features), game.averaged(game.crowd.features))
@@ -135,6 +136,7 @@ def test_rewards_equal_a_naive_loop() -> None:
     np.testing.assert_array_equal(alone[1], authenticity)
 
 
+@pytest.mark.ci
 def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()
@@ -160,6 +162,7 @@ def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
     return game.draw(game.crowd.inputs, tf.range(N), latent, seed)
 
 
+@pytest.mark.ci
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
     seed, latent = game.crowd.draw(4, _SURVEY), game.classify_all()
@@ -194,6 +197,7 @@ def ratios_of(game: Game, logged: Logged, seed: Any) -> np.ndarray:
     return np.concatenate(ratios)
 
 
+@pytest.mark.ci
 def test_logged_annotations_are_the_present_modules_draw() -> None:
     game = make_game()
     purposes = (_SURE, _GENERATOR)
@@ -210,6 +214,7 @@ def test_logged_annotations_are_the_present_modules_draw() -> None:
     assert not np.allclose(logged.authenticity, logged.delta)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     game, epoch = make_game(passes=2), tf.constant(1)

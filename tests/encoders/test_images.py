@@ -63,6 +63,7 @@ def test_vectors_are_the_networks_pooled_features(
     np.testing.assert_allclose(scorer.probabilities(pictures), expected, atol=1e-4)
 
 
+@pytest.mark.ci
 def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = np.zeros((2, 8, 8, 3), np.float32)
     with pytest.raises(UsageError, match="Keras has no such network"):

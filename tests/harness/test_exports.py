@@ -56,6 +56,7 @@ def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
     assert scored == {"mv_lr", "ds_lr", "average"}
 
 
+@pytest.mark.ci
 def test_one_question_of_several(
     auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

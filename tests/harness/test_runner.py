@@ -80,6 +80,7 @@ def test_a_finished_run_is_untouched(
         assert message in capsys.readouterr().err.splitlines()[-1]
 
 
+@pytest.mark.ci
 def test_resume_skips_finished_runs_and_adds_the_others(
     run: Callable[..., int], tiny: Any, tmp_path: Path
 ) -> None:

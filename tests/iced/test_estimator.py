@@ -60,6 +60,7 @@ def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     assert np.isfinite(scores["label_accuracy"]).all()
 
 
+@pytest.mark.ci
 def test_histories_agree_with_each_other(fitted: Any) -> None:
     model, x, _, truth = fitted
     shapes = model.labels_history_.shape, model.candidates_history_.shape
@@ -105,6 +106,7 @@ def test_images_and_a_user_network() -> None:
         ICED(**{**SMALL, "encoder": keras.Sequential([inputs])}).fit(x, crowd)
 
 
+@pytest.mark.ci
 def test_no_rounds_is_the_warm_up_alone() -> None:
     x, crowd, truth = task((20, 6))
     model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)
@@ -128,6 +130,7 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     assert scores["rounds"]["inferred_shares"] == [(counts / 26).tolist()]
 
 
+@pytest.mark.ci
 def test_the_printed_factors_one_by_one() -> None:
     x, crowd, _ = task((20, 6))
     majority = majority_labels(crowd.vote_counts(), "random", 0)

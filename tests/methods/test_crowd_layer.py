@@ -24,6 +24,7 @@ def fitted(crowd):
     return CrowdLayer(**SMALL, seed=1).fit(features, annotations)
 
 
+@pytest.mark.ci
 def test_learns_classes_and_annotators(fitted, crowd):
     features, truth, _ = crowd
     assert (fitted.predict(features) == truth).mean() > 0.95
@@ -36,6 +37,7 @@ def test_learns_classes_and_annotators(fitted, crowd):
     assert (matrices[1:].argmax(axis=2) == np.arange(3)).all()
 
 
+@pytest.mark.ci
 def test_annotators_probabilities(fitted, crowd):
     features, truth, _ = crowd
     answers = fitted.predict_annotators(features)

@@ -48,6 +48,7 @@ def test_learns_in_both_phases(fitted, crowd):
     assert len(fitted.weight_history_["loss"]) == 25 == fitted.n_iter_
 
 
+@pytest.mark.ci
 def test_prediction_is_the_weighted_average(fitted, crowd):
     features, _, _ = crowd
     expected = np.einsum(

@@ -116,6 +116,7 @@ def test_centers_start_apart_by_the_seed() -> None:
 # ----------------------------------------------------------------- invariants
 
 
+@pytest.mark.ci
 @each_loss
 def test_columns_of_labels_and_unknown_batch_sizes(loss: Any) -> None:
     labels, x = batch(4)

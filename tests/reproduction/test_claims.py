@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,8 +28,16 @@ HEAD = (
 )
 
 
+@pytest.fixture(scope="module")
+def tables() -> Iterator[None]:
+    """Reads each table once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "_table", functools.cache(claims._table))
+        yield
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
-def test_figures_and_verdict_follow_from_the_table(claim: Claim) -> None:
+def test_figures_and_verdict_follow_from_the_table(claim: Claim, tables: None) -> None:
     assert claims.recompute(claim) == claim
     assert bool(claim.suite) == bool(claim.made_by)
     if claim.verdict == claims.READING:  # its evidence stands in the note
