@@ -120,6 +120,7 @@ def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, ki
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.ci
 def test_best_epoch_is_kept_and_patience_stops() -> None:
     model, _ = shared_model()
     values = iter([0.3, 0.9, 0.5, 0.4, 0.2, 0.1])
@@ -160,6 +161,7 @@ class KillAt(keras.callbacks.Callback):
         raise Killed
 
 
+@pytest.mark.ci
 def test_a_resumed_run_knows_the_best_epoch_so_far_and_when_to_stop(tmp_path: pathlib.Path) -> None:
     model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(1)])
     model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse")

@@ -60,6 +60,7 @@ def test_targets_are_the_aggregators(crowd):
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
 
 
+@pytest.mark.ci
 def test_gold_labels_are_flagged(crowd):
     features, truth, _ = crowd
     entry = registry.method("gold_dl")
