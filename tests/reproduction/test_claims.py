@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,16 +27,14 @@ HEAD = (
 )
 
 
-@pytest.fixture(scope="module")
-def tables() -> Iterator[None]:
-    """Reads each table once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "_table", functools.cache(claims._table))
-        yield
+TABLE = functools.cache(claims._table)  # reads each table once
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
-def test_figures_and_verdict_follow_from_the_table(claim: Claim, tables: None) -> None:
+def test_figures_and_verdict_follow_from_the_table(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_table", TABLE)
     assert claims.recompute(claim) == claim
     assert bool(claim.suite) == bool(claim.made_by)
     if claim.verdict == claims.READING:  # its evidence stands in the note
