@@ -20,7 +20,6 @@ from neucrowd_tf.training.run import Run
 @register_method(
     "aggnet",
     summary="AggNet: EM over the classes, the annotators' confusion matrices and a deep classifier",
-    requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (3, 5, 10)},
 )

@@ -83,13 +83,8 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     def _dl_cl(self) -> CrowdLayer:
         """Returns an unfitted DL-CL."""
-        return self.dl_cl(
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            seed=self.seed,
-            monitor=self.monitor,
-        )
+        shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
+        return self.dl_cl(**{name: getattr(self, name) for name in shared})
 
     def _watched(self, data: TrainingData) -> TrainingData:
         """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
@@ -132,9 +127,7 @@ def registered(
     space: Mapping[str, tuple[Any, ...]] = DL_CL_SPACE,
 ) -> Any:
     """Returns a decorator that registers a variant of DL-CL under its name."""
-    return register_method(
-        name, summary=summary, requires_identities=True, presets=presets, space=space
-    )
+    return register_method(name, summary=summary, presets=presets, space=space)
 
 
 @registered("dl_cl_self", "DL-CL+Self: DL-CL on annotations that another DL-CL completed")

@@ -174,11 +174,8 @@ def solve(
 
 @register_method(
     "cpc",
-    summary=(
-        "CPC: clustered personal classifiers, one logistic regression per annotator, with a convex"
-        " penalty on their distance"
-    ),
-    requires_identities=True,
+    summary="CPC: clustered personal classifiers, one logistic regression per annotator, with a"
+    " convex penalty on their distance",
     space={"mu": (1.0, 10.0, 100.0, 1000.0), "eta": (1.0, 30.0, 300.0, 3000.0)},
 )
 @estimator

@@ -19,7 +19,6 @@ from neucrowd_tf.two_stage.deep_labels import DeepLabels
 @register_method(
     "ds_mixup",
     summary="Dawid-Skene's posteriors, then a network trained with mixup",
-    requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "alpha": (0.2, 0.4, 1.0)},
 )

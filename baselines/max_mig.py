@@ -21,11 +21,8 @@ from neucrowd_tf.training.run import Run
 
 @register_method(
     "max_mig",
-    summary=(
-        "Max-MIG: a classifier and an aggregation network that maximise the information gained on"
-        " each other"
-    ),
-    requires_identities=True,
+    summary="Max-MIG: a classifier and an aggregation network that maximise the information gained"
+    " on each other",
     presets=CLASSIFIER_PRESETS,
     space=SPACE,
 )

@@ -53,7 +53,6 @@ def bootstrapped_posterior(
 @register_method(
     "mbem",
     summary="MBEM: a network trained on posteriors that its own predictions bootstrap",
-    requires_identities=True,
     presets=CLASSIFIER_PRESETS,
     space={**SPACE, "rounds": (2, 3, 5)},
 )

@@ -57,14 +57,8 @@ class _SoftRegression:
 
     def m_step(self, probas: NDArray[np.float64]) -> None:
         """Fits to the probabilities `[N, C]` of the classes; each instance weighs one."""
-        solution = minimize(
-            self.loss,
-            self.weights.ravel(),
-            args=(probas,),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 200},
-        )
+        how = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200}}
+        solution = minimize(self.loss, self.weights.ravel(), args=(probas,), **how)
         self.weights = solution.x.reshape(self.weights.shape)
         self.head.kernel_ = np.zeros((self.z.shape[1], self.num_classes))
         self.head.bias_ = np.full(self.num_classes, ABSENT)
@@ -88,11 +82,8 @@ class _SoftRegression:
 
 @register_method(
     "raykar",
-    summary=(
-        "joint EM of a logistic regression and the annotators' confusion matrices (Raykar et al."
-        " 2010)"
-    ),
-    requires_identities=True,
+    summary="joint EM of a logistic regression and the annotators' confusion matrices (Raykar et"
+    " al. 2010)",
     space={"smoothing": (0.01, 0.1, 1.0)},
 )
 @estimator

@@ -119,15 +119,8 @@ class SmoteTwoStage(LabelsFirst):
         self.num_synthetic_ = len(synthetic)
         features = np.concatenate([data.features, synthetic.reshape(-1, *data.features.shape[1:])])
         inferred = Annotations.from_dense(codes[:, None], class_names=self.classes_)
-        network = DeepLabels(
-            "mv",
-            base=self.base,
-            learning_rate=self.learning_rate,
-            batch_size=self.batch_size,
-            epochs=self.epochs,
-            standardise=self.standardise,
-            seed=self.seed,
-        )
+        shared = ("base", "learning_rate", "batch_size", "epochs", "standardise", "seed")
+        network = DeepLabels("mv", **{name: getattr(self, name) for name in shared})
         self.classifier_ = network.fit(features, inferred, data.named_validation, run=run)
 
     def _warn(self) -> None:

@@ -1,24 +1,17 @@
-"""What the benchmarks share: flags, clocks, memory, a simulated crowd, printed results."""
+"""What the benchmarks share: flags, a clock, a simulated crowd, printed results."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
-import gc
 import json
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.harness.process import peak_memory_mb
-
-__all__ = ["peak_memory_mb"]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
@@ -35,17 +28,6 @@ class Clock:
         self.ended = time.perf_counter()
         self.seconds = self.ended - self.began
         self.cpu_seconds = time.process_time() - self._cpu_began
-
-
-def memory_mb() -> float:
-    """Returns the memory that this process holds now, without garbage and without what the
-    allocator keeps free: that goes up to the most there ever was between two collections.
-    """
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # no glibc
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def data_folder() -> Path | None:
@@ -107,21 +89,3 @@ def show(options: argparse.Namespace, figures: Any, page: str | None = None) -> 
         print(page, file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(figures))
-
-
-def run(
-    description: str | None, measure: Callable[[argparse.Namespace], dict[str, Any]], **flags: Any
-) -> None:
-    """Measures what the flags of the command say, and shows the figures.
-
-    Args:
-        description: the module's docstring.
-        measure: takes the flags' values and returns figures by name.
-        flags: as in `arguments`; all such commands have --data_dir and --threads too.
-    """
-    options = arguments(description, **{"data_dir": data_folder(), "threads": 2, **flags})
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(options.threads)
-    show(options, measure(options))

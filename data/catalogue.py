@@ -1,4 +1,4 @@
-"""Sources and cards of the datasets, read from catalogue.toml.
+"""Summaries, sources and cards of the datasets, read from catalogue.toml.
 
 A section there is a dataset. "$name" in its notes is replaced by a note that several datasets
 share.
@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from data.download import Source
-from neucrowd_tf.datasets import Card
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.registry import register_dataset
 
 
 @functools.cache
@@ -21,12 +23,29 @@ def _sections() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
+def register(name: str, **fields: Any) -> Any:
+    """Returns a decorator that registers a loader as the dataset of a section."""
+    return register_dataset(name, summary=_sections()[name]["summary"], **fields)
+
+
 def card(name: str) -> Card:
     """Returns the description of a dataset."""
-    fields = {key: value for key, value in _sections()[name].items() if key != "published"}
+    fields = {
+        key: value
+        for key, value in _sections()[name].items()
+        if key not in ("published", "summary")
+    }
     shared = _sections()["notes"]
     notes = re.sub(r"\$(\w+)", lambda word: str(shared[word[1]]), fields.pop("notes", ""))
     return Card(**fields, notes=notes)
+
+
+def dataset(
+    name: str, train: Split, annotations: Annotations, test: Split, **fields: Any
+) -> CrowdDataset:
+    """Returns the dataset of a section; the labels of the training part are the truth."""
+    parts = (train.features, annotations, test)
+    return CrowdDataset(name, *parts, truth=train.labels, card=card(name), **fields)
 
 
 def source(name: str) -> Source:

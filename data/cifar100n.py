@@ -14,18 +14,12 @@ from data import catalogue
 from data.cifar import as_features, read_batch, test_split
 from data.cifar10n import crowd_of
 from data.download import locate
-from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.registry import register_dataset
+from neucrowd_tf.datasets import CrowdDataset, Split
 
 CLASSES = 100
 
 
-@register_dataset(
-    "cifar100n",
-    summary="32 x 32 photographs of 100 classes, 519 annotators, 1 label an image (--data_dir"
-    " only)",
-    options=("size",),
-)
+@catalogue.register("cifar100n", options=("size",))
 def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None) -> CrowdDataset:
     """Loads CIFAR-100N; `seed` changes nothing.
 
@@ -40,12 +34,7 @@ def load(data_dir: Path | None = None, seed: int = 0, *, size: int | None = None
     """
     folder = locate("cifar100n", ["annotations.csv", "train.bin", "test.bin"], data_dir)
     images, truth = read_batch(folder / "train.bin", CLASSES)
-    truth = truth[:size]
-    return CrowdDataset(
-        name="cifar100n",
-        features=as_features(images[:size]),
-        annotations=crowd_of(folder / "annotations.csv", np.arange(len(truth)), np.arange(CLASSES)),
-        truth=truth,
-        test=test_split(folder / "test.bin", CLASSES),
-        card=catalogue.card("cifar100n"),
-    )
+    tasks = np.arange(len(truth[:size]))
+    train = Split(as_features(images[tasks]), truth[tasks], tasks)
+    crowd = crowd_of(folder / "annotations.csv", tasks, np.arange(CLASSES))
+    return catalogue.dataset("cifar100n", train, crowd, test_split(folder / "test.bin", CLASSES))

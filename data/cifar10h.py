@@ -18,7 +18,6 @@ from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.registry import register_dataset
 
 WORKER, TASK = "annotator_id", "cifar10_test_test_idx"
 CHOSEN, TRUE, CHECK = "chosen_label", "true_label", "is_attn_check"
@@ -27,12 +26,7 @@ TEST_PER_CLASS = 100
 RATIO = 5.0
 
 
-@register_dataset(
-    "cifar10h",
-    summary="CIFAR-10 test images, the 103 annotators of lowest accuracy (CrowdInG; --data_dir"
-    " only)",
-    options=("annotators",),
-)
+@catalogue.register("cifar10h", options=("annotators",))
 def load(data_dir: Path | None = None, seed: int = 0, *, annotators: int = 103) -> CrowdDataset:
     """Loads CrowdInG's subset of CIFAR-10H; `seed` changes nothing.
 
@@ -51,11 +45,7 @@ def load(data_dir: Path | None = None, seed: int = 0, *, annotators: int = 103) 
     return _dataset("cifar10h", images, truth, answers, train, test)
 
 
-@register_dataset(
-    "cifar10h_lt",
-    summary="CIFAR-10 test images, 49 annotators, long-tailed 5 to 1 (DASC; --data_dir only)",
-    options=("annotators",),
-)
+@catalogue.register("cifar10h_lt", options=("annotators",))
 def load_long_tailed(
     data_dir: Path | None = None, seed: int = 0, *, annotators: int = 49
 ) -> CrowdDataset:
@@ -77,21 +67,16 @@ def _dataset(
 ) -> CrowdDataset:
     """Returns a dataset of the images with these numbers."""
     answers = answers[answers[TASK].isin(train)]
-    return CrowdDataset(
-        name=name,
-        features=as_features(images[train]),
-        annotations=Annotations.from_arrays(
-            answers[TASK],
-            answers[WORKER],
-            CLASS_NAMES[answers[CHOSEN]],
-            instance_names=train,
-            class_names=CLASS_NAMES,
-            duplicates="first",
-        ),
-        truth=truth[train],
-        test=Split(as_features(images[test]), truth[test], test),
-        card=catalogue.card(name),
+    crowd = Annotations.from_arrays(
+        *(answers[TASK], answers[WORKER], CLASS_NAMES[answers[CHOSEN]]),
+        instance_names=train,
+        class_names=CLASS_NAMES,
+        duplicates="first",
     )
+    training, held_out = (
+        Split(as_features(images[rows]), truth[rows], rows) for rows in (train, test)
+    )
+    return catalogue.dataset(name, training, crowd, held_out)
 
 
 def _read(

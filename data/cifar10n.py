@@ -18,22 +18,16 @@ from data import catalogue
 from data.cifar import BATCH, CLASS_NAMES, as_features, long_tail, read_batch, test_split
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.registry import register_dataset
 
 BATCHES = 5
 OPTIONS = ("size", "ratio")
 
 
-@register_dataset(
-    "cifar10n",
-    summary="32 x 32 photographs of 10 classes, 747 annotators, 3 labels per image (--data_dir"
-    " only)",
-    options=OPTIONS,
-)
+@catalogue.register("cifar10n", options=OPTIONS)
 def load(
     data_dir: Path | None = None, seed: int = 0, *, size: int | None = None, ratio: float = 1.0
 ) -> CrowdDataset:
@@ -58,21 +52,12 @@ def load(
     folder = locate("cifar10n", ["annotations.csv", "data_batch_1.bin", "test_batch.bin"], data_dir)
     images, truth, tasks = (column[:size] for column in _training_images(folder))
     rows = long_tail(truth, ratio)
-    return CrowdDataset(
-        name="cifar10n",
-        features=as_features(images[rows]),
-        annotations=crowd_of(folder / "annotations.csv", tasks[rows], CLASS_NAMES),
-        truth=truth[rows],
-        test=test_split(folder / "test_batch.bin"),
-        card=catalogue.card("cifar10n"),
-    )
+    train = Split(as_features(images[rows]), truth[rows], tasks[rows])
+    crowd = crowd_of(folder / "annotations.csv", train.names, CLASS_NAMES)
+    return catalogue.dataset("cifar10n", train, crowd, test_split(folder / "test_batch.bin"))
 
 
-@register_dataset(
-    "cifar10n_lt",
-    summary="cifar10n with class sizes that fall 5 to 1 (DASC's long tail; --data_dir only)",
-    options=OPTIONS,
-)
+@catalogue.register("cifar10n_lt", options=OPTIONS)
 def load_long_tailed(
     data_dir: Path | None = None, seed: int = 0, *, size: int | None = 10_000, ratio: float = 5.0
 ) -> CrowdDataset:
@@ -100,10 +85,7 @@ def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) ->
     ).annotations
     annotators, codes = np.unique(crowd.annotators, return_inverse=True)
     return Annotations(
-        crowd.instances,
-        codes,
-        crowd.labels,
-        num_annotators=len(annotators),
+        *(crowd.instances, codes, crowd.labels),
         instance_names=tasks,
         annotator_names=crowd.annotator_names[annotators],
         class_names=class_names,

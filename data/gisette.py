@@ -35,12 +35,4 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     return np.concatenate(features), np.concatenate(labels)
 
 
-load = register_pair(
-    "gisette_syn",
-    "fours and nines, 10 to 1, 5,000 features, 7 simulated annotators (ICED; needs UCI's files in"
-    " --data_dir)",
-    read,
-    majority=1,
-    minority=-1,
-    annotators=7,
-)
+load = register_pair("gisette_syn", read, majority=1, minority=-1, annotators=7)

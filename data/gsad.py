@@ -53,11 +53,4 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return checked_features(features, path), labels.astype(np.int64)
 
 
-load = register_pair(
-    "gsad_syn",
-    "gas sensor readings, gases 2 and 1, 10 to 1, 128 features, 11 simulated annotators (ICED)",
-    read,
-    majority=2,
-    minority=1,
-    annotators=11,
-)
+load = register_pair("gsad_syn", read, majority=2, minority=1, annotators=11)

@@ -7,6 +7,7 @@ not published, and the features; the files of Syn1 have the true labels too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -18,68 +19,36 @@ from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.registry import register_dataset
 
 ANNOTATORS = 7
-VOTES, TRUTH = "votes", "ground_truth"
+VOTES = "votes"
 FILES = ("train.csv", "valid.csv", "test.csv")
 
-SOURCE = catalogue.source("hotel")
 
+def _load(
+    name: str, label: str, truth: str, data_dir: Path | None = None, seed: int = 0
+) -> CrowdDataset:
+    """Loads a published split; `seed` changes nothing.
 
-@register_dataset(
-    "hotel",
-    summary="447 hotel reviews, positive or negative, with the votes of 7 annotators (no"
-    " identities)",
-)
-def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads the published split; `seed` changes nothing.
+    Validation labels are majority votes; test labels are too if the files have no true labels.
 
     Raises:
         DataError: files that are missing or not of the published layout.
     """
-    folder = locate("hotel", FILES, data_dir, SOURCE)
-    (crowd, train, _), (_, validation, _), (_, test, _) = (
-        _read(folder / name, "mv_fluency") for name in FILES
+    folder = locate(name, FILES, data_dir, None if truth else catalogue.source(name))
+    (crowd, train, true), (_, validation, _), (_, test, test_true) = (
+        _read(folder / file, label, truth) for file in FILES
     )
     return CrowdDataset(
-        name="hotel",
+        name=name,
         features=train.features,
         annotations=crowd,
+        truth=true if truth else None,
         validation=validation,
-        test=test,
-        card=catalogue.card("hotel"),
+        test=dataclasses.replace(test, labels=test_true),
+        card=catalogue.card(name),
         validation_is_truth=False,
-        test_is_truth=False,
-    )
-
-
-@register_dataset(
-    "neucrowd_syn",
-    summary="the authors' files of Syn1, where --data_dir has them: votes of 7 annotators, no"
-    " identities",
-)
-def load_syn(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
-    """Loads the authors' split of Syn1; `seed` changes nothing.
-
-    Test labels are the truth, validation labels majority votes.
-
-    Raises:
-        DataError: files that are missing or not of the published layout.
-    """
-    folder = locate("neucrowd_syn", FILES, data_dir)
-    (crowd, train, truth), (_, validation, _), (_, test, test_truth) = (
-        _read(folder / name, "label", TRUTH) for name in FILES
-    )
-    return CrowdDataset(
-        name="neucrowd_syn",
-        features=train.features,
-        annotations=crowd,
-        truth=truth,
-        validation=validation,
-        test=dataclasses.replace(test, labels=test_truth),
-        card=catalogue.card("neucrowd_syn"),
-        validation_is_truth=False,
+        test_is_truth=bool(truth),
     )
 
 
@@ -100,3 +69,10 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
     crowd = Annotations.from_votes(votes, instance_names=names, class_names=[0, 1])
     split = Split(features, labels.astype(np.int64), names, crowd)
     return crowd, split, true.astype(np.int64)
+
+
+load = functools.partial(_load, "hotel", "mv_fluency", "")
+catalogue.register("hotel")(load)
+catalogue.register("neucrowd_syn")(
+    functools.partial(_load, "neucrowd_syn", "label", "ground_truth")
+)

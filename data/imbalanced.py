@@ -21,7 +21,6 @@ from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.declare import check_arguments, declared, estimator, number, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.registry import register_dataset
 
 TEST_SHARE = 0.2
 
@@ -51,14 +50,11 @@ Read = Callable[[Path | None], "tuple[NDArray[Any], NDArray[Any]]"]
 Load = Callable[..., CrowdDataset]
 
 
-def register_pair(
-    name: str, summary: str, read: Read, *, majority: int, minority: int, annotators: int
-) -> Load:
+def register_pair(name: str, read: Read, *, majority: int, minority: int, annotators: int) -> Load:
     """Registers a two-class task as the paper draws it, and returns its loader.
 
     Args:
         name: of the dataset.
-        summary: of the dataset.
         read: returns features `[M, d]` and the classes `[M]` as published.
         majority: the larger class.
         minority: the smaller class.
@@ -70,10 +66,10 @@ def register_pair(
         test = int(TEST_SHARE * largest)
         return {majority: largest - test, minority: int(ratio * (largest - test))}, test
 
-    return _register(name, summary, read, sizes, {"annotators": annotators, "ratio": 0.1})
+    return _register(name, read, sizes, {"annotators": annotators, "ratio": 0.1})
 
 
-def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) -> Load:
+def register_long_tail(name: str, read: Read, *, annotators: int) -> Load:
     """Registers a task of all C classes with long-tailed training sizes; returns its loader.
 
     The sizes fall exponentially, `ratio` to 1 from class 0 to class C - 1. The test set takes, from
@@ -86,12 +82,11 @@ def register_long_tail(name: str, summary: str, read: Read, *, annotators: int) 
         tail = long_tail_sizes(int(counts.min()) - test, len(classes), ratio)
         return dict(zip(classes.tolist(), tail, strict=True)), test
 
-    return _register(name, summary, read, sizes, {"annotators": annotators, "ratio": 10.0})
+    return _register(name, read, sizes, {"annotators": annotators, "ratio": 10.0})
 
 
 def _register(
     name: str,
-    summary: str,
     read: Read,
     sizes: Callable[[NDArray[Any], float], tuple[dict[int, int], int]],
     defaults: dict[str, Any],
@@ -100,7 +95,6 @@ def _register(
 
     Args:
         name: of the dataset.
-        summary: of the dataset.
         read: returns features `[M, d]` and the classes `[M]` as published.
         sizes: returns the training size of each class, and the size of each class in the test set.
         defaults: of `Crowd`.
@@ -141,18 +135,14 @@ def _register(
         skills = simulation.class_skill_annotators(
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
         )
-        return CrowdDataset(
-            name=name,
-            features=features[train],
-            annotations=simulation.simulate(
-                codes[train], skills, seed, rates=crowd.rate, instance_names=train
-            ),
-            truth=codes[train],
-            test=Split(features[test], codes[test], test),
-            card=catalogue.card(name),
+        annotations = simulation.simulate(
+            codes[train], skills, seed, rates=crowd.rate, instance_names=train
         )
+        training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
+        return catalogue.dataset(name, training, annotations, held_out)
 
-    return register_dataset(name, summary=summary, simulated=True, options=OPTIONS)(load)
+    loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
+    return loader
 
 
 def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:

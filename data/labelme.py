@@ -15,18 +15,13 @@ from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.io.files.arrays import read_npy
-from neucrowd_tf.registry import register_dataset
 
 CLASSES = 8
 
 SOURCE = catalogue.source("labelme")
 
 
-@register_dataset(
-    "labelme",
-    summary="1,000 images of 8 kinds of scenes, 512 VGG-16 features, 59 annotators, 2.5 labels per"
-    " image",
-)
+@catalogue.register("labelme")
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the published split; `seed` changes nothing.
 
@@ -37,17 +32,8 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     train, validation, test = (_read(folder, split) for split in ("train", "valid", "test"))
     path = folder / "answers.txt"
     answers = as_codes(read_numbers(path), CLASSES, path, least=-1)
-    return CrowdDataset(
-        name="labelme",
-        features=train.features,
-        annotations=Annotations.from_dense(
-            answers, num_classes=CLASSES, instance_names=train.names
-        ),
-        truth=train.labels,
-        validation=validation,
-        test=test,
-        card=catalogue.card("labelme"),
-    )
+    crowd = Annotations.from_dense(answers, num_classes=CLASSES, instance_names=train.names)
+    return catalogue.dataset("labelme", train, crowd, test, validation=validation)
 
 
 def _read(folder: Path, split: str) -> Split:

@@ -15,9 +15,9 @@ from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.registry import register_dataset
 
 SPLITS = ("train", "dev", "test")
+TITLES = {"md_agreement": "MD-Agreement", "hs_brexit": "HS-Brexit", "armis": "ArMIS"}
 
 
 def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
@@ -31,17 +31,8 @@ def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) ->
     files = [f"{title}_{split}.json" for split in SPLITS]
     folder = locate(name, files, data_dir, catalogue.source(name))
     (crowd, train), (_, validation), (_, test) = (_part(folder / file) for file in files)
-    return CrowdDataset(
-        name=name,
-        features=train.features,
-        annotations=crowd,
-        truth=train.labels,
-        validation=validation,
-        test=test,
-        validation_is_truth=False,
-        test_is_truth=False,
-        card=catalogue.card(name),
-    )
+    votes = {"validation_is_truth": False, "test_is_truth": False}
+    return catalogue.dataset(name, train, crowd, test, validation=validation, **votes)
 
 
 def _part(path: Path) -> tuple[Annotations, Split]:
@@ -60,13 +51,5 @@ def _part(path: Path) -> tuple[Annotations, Split]:
     return crowd.annotations, Split(texts, codes, unique)
 
 
-for _name, _title, _summary in (
-    (
-        "md_agreement",
-        "MD-Agreement",
-        "6,592 tweets, offensive or not, 5 labels each, 670 annotators",
-    ),
-    ("hs_brexit", "HS-Brexit", "784 tweets on Brexit, hate speech or not, 6 annotators"),
-    ("armis", "ArMIS", "657 tweets in Arabic, misogynist or not, 3 annotators"),
-):
-    register_dataset(_name, summary=_summary)(functools.partial(_load, _name, _title))
+for _name, _title in TITLES.items():
+    catalogue.register(_name)(functools.partial(_load, _name, _title))

@@ -16,16 +16,13 @@ from data.download import locate
 from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations, encode_labels
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.registry import register_dataset
 
 FEATURES = [f"feature{number}" for number in range(124)]
 
 SOURCE = catalogue.source("music")
 
 
-@register_dataset(
-    "music", summary="700 songs of 10 genres, 124 features, 44 annotators, 4.2 labels a song"
-)
+@catalogue.register("music")
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the published split; `seed` changes nothing. There is no validation split.
 
@@ -47,14 +44,9 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
         instance_names=names,
         class_names=classes,
     )
-    return CrowdDataset(
-        name="music",
-        features=features,
-        annotations=annotations,
-        truth=encode_labels(labels, classes, str(train_path)),
-        test=Split(test_features, test_codes, test_names),
-        card=catalogue.card("music"),
-    )
+    train = Split(features, encode_labels(labels, classes, str(train_path)), names)
+    test = Split(test_features, test_codes, test_names)
+    return catalogue.dataset("music", train, annotations, test)
 
 
 def _read_songs(path: Path) -> tuple[NDArray[np.object_], NDArray[np.float32], list[str]]:

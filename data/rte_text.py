@@ -7,17 +7,11 @@ from pathlib import Path
 from data import catalogue
 from data.download import locate
 from neucrowd_tf.datasets import CrowdDataset, table
-from neucrowd_tf.registry import register_dataset
 
 FILES = ("texts", "annotations", "truth")
 
 
-@register_dataset(
-    "rte_text",
-    summary="800 pairs of sentences, does one follow from the other, 164 annotators (--data_dir"
-    " only)",
-    simulated=True,
-)
+@catalogue.register("rte_text", simulated=True)
 def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads the pairs as texts; the seed draws a fifth of them as the test split.
 

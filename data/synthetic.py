@@ -17,7 +17,6 @@ from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.crowds import sklearn_seed, with_simulated_crowd
-from neucrowd_tf.registry import register_dataset
 
 FEATURES = 1200
 TRAIN, VALIDATION, TEST = 800, 200, 500
@@ -57,10 +56,7 @@ def _generate(
 
 
 for _name, _annotators in (("syn1", 7), ("syn2", 11)):
-    for _suffix, _errors in (("", "independent"), ("_dependent", "dependent")):
-        register_dataset(
-            _name + _suffix,
-            summary=f"800 simulated instances, 1,200 features, {_annotators} annotators with"
-            f" {_errors} errors",
-            simulated=True,
-        )(functools.partial(_generate, _name + _suffix, _annotators, bool(_suffix)))
+    for _suffix in ("", "_dependent"):
+        catalogue.register(_name + _suffix, simulated=True)(
+            functools.partial(_generate, _name + _suffix, _annotators, bool(_suffix))
+        )

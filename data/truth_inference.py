@@ -94,14 +94,8 @@ def load_hitspam(data_dir: Path | None = None) -> Benchmark:
         DataError: a file is missing or is not the published one.
     """
     folder = locate("hitspam", ["labels.txt", "gold.txt"], data_dir, source("hitspam"))
-    options = TableOptions(
-        separator="\t",
-        header="none",
-        worker_column=("1",),
-        task_column=("2",),
-        label_column=("3",),
-        duplicates="first",
-    )
+    columns = {"worker_column": "1", "task_column": "2", "label_column": "3"}
+    options = TableOptions.of(separator="tab", header="none", duplicates="first", **columns)
     gold = (line.split("\t") for line in (folder / "gold.txt").read_text("utf-8").splitlines())
     return _benchmark(_labels(folder / "labels.txt", options), {one[0]: one[-1] for one in gold})
 

@@ -41,17 +41,5 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
     return checked_features(features, path), labels.astype(np.int64)
 
 
-load = register_pair(
-    "usps_syn",
-    "USPS digits 6 and 2, 10 to 1, 256 features, 9 simulated annotators (ICED)",
-    read,
-    majority=6,
-    minority=2,
-    annotators=9,
-)
-load_long_tailed = register_long_tail(
-    "usps_lt",
-    "all ten USPS digits, long-tailed 10 to 1, 256 features, 9 simulated annotators",
-    read,
-    annotators=9,
-)
+load = register_pair("usps_syn", read, majority=6, minority=2, annotators=9)
+load_long_tailed = register_long_tail("usps_lt", read, annotators=9)

@@ -12,13 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {
-    "NeuCrowd": "neucrowd",
-    "RLL": "rll",
-    "DASC": "dasc",
-    "CrowdInG": "crowding",
-    "ICED": "iced",
-}
+PAGES = {name: name.lower() for name in ("NeuCrowd", "RLL", "DASC", "CrowdInG", "ICED")}
 OTHERS = "others"  # truth inference and later methods
 PLACE = re.compile(r"(?<=<!-- deviations -->\n).*?(?=<!-- end of deviations -->)", re.DOTALL)
 # A comment from "Deviation:" to its last line, or to the next one of the same comment.

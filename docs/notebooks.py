@@ -1,6 +1,6 @@
 """Writes docs/notebooks/<paper>.ipynb from examples/<paper>.py, executed on its small data.
 
-A notebook keeps its output where the code is the same.
+A notebook keeps its output where the code is the same. Its picture is also written to docs/figures.
 """
 
 from __future__ import annotations
@@ -95,6 +95,13 @@ def executed(name: str, wanted: list[tuple[str, str]]) -> dict[str, Any]:
     return {"cells": made, "metadata": meta, "nbformat": 4, "nbformat_minor": 5}
 
 
+def picture(notebook: dict[str, Any]) -> bytes:
+    """Returns the PNG of a notebook's last picture."""
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    images = [output["data"]["image/png"] for output in outputs if "data" in output]
+    return base64.b64decode(images[-1])
+
+
 def main() -> None:
     """Writes the notebooks, and runs those whose code has changed."""
     sys.argv = sys.argv[:1]
@@ -110,6 +117,7 @@ def main() -> None:
                     os.chdir(before)
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         (ROOT / "docs" / "notebooks" / f"{paper}.ipynb").write_text(text, encoding="utf-8")
+        (ROOT / "docs" / "figures" / f"{paper}_example.png").write_bytes(picture(notebook))
 
 
 if __name__ == "__main__":

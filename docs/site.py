@@ -6,7 +6,8 @@ those to other files of the repository become plain text. A notebook is a page w
 
 from __future__ import annotations
 
-import ast
+import importlib
+import inspect
 import json
 import posixpath
 import re
@@ -64,39 +65,18 @@ def _uri(path: str) -> str | None:
     return None
 
 
-def _source(module: str) -> Path:
-    path = ROOT.joinpath(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
 def public(module: str) -> dict[str, str]:
-    """Returns where each name of a module's `__all__` is defined; nothing without `__all__`."""
-    tree = ast.parse(_source(module).read_text(encoding="utf-8"))
-    places = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
-    names: list[str] = []
-    for node in tree.body:
-        target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
-        if target == "_MODULES":  # names that are imported when they are used
-            for where, listed in ast.literal_eval(node.value).items():
-                names += listed.split()
-                places |= {name: f"neucrowd_tf.{where}.{name}" for name in listed.split()}
-        elif target == "__all__":
-            values = [x.value for x in ast.walk(node.value) if isinstance(x, ast.Constant)]
-            names += [name for name in values if isinstance(name, str) and name != "__version__"]
-    paths = {name: places.get(name, f"{module}.{name}") for name in names}
-    return {name: _definition(path, module) for name, path in paths.items()}
+    """Returns the public names of a module, with the path of what each is."""
+    loaded = importlib.import_module(module)
+    names = [name for name in getattr(loaded, "__all__", ()) if name != "__version__"]
+    return {name: _path(getattr(loaded, name), f"{module}.{name}") for name in names}
 
 
-def _definition(path: str, importer: str) -> str:
-    """Follows a name through the packages that import it from another module."""
-    module, _, name = path.rpartition(".")
-    passed_on = module != importer and _source(module).name == "__init__.py"
-    return public(module).get(name, path) if passed_on else path
+def _path(value: Any, imported: str) -> str:
+    """Returns the path of a class or function where it is defined, of others where they are."""
+    if not inspect.isclass(value) and not inspect.isfunction(value):
+        return imported
+    return f"{value.__module__}.{value.__qualname__}"
 
 
 def _object(path: str) -> str:
@@ -108,8 +88,7 @@ def api_pages() -> dict[str, str]:
     pages: dict[str, str] = {}
     shown: set[str] = set()  # an object has one page; others link to it
     for module in (*METHODS, *API):
-        text = ast.get_docstring(ast.parse(_source(module).read_text(encoding="utf-8"))) or ""
-        names = public(module)
+        names, text = public(module), inspect.getdoc(importlib.import_module(module)) or ""
         lines = [
             f"- [`{name}`][{path}]\n"
             if path in shown or path.startswith(METHODS)

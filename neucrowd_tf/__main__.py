@@ -29,22 +29,16 @@ COMMANDS = {
     RUN: "train and compare methods on a dataset or your own tables",
     "predict": "score items with a model that a run has exported",
 }
+HELP = """\
+`neucrowd COMMAND --help` lists its flags. --annotations takes CSV, JSON or an
+annotation tool's export as it is. Flags without a command are those of `run`."""
 
 
 def overview() -> str:
     """Returns the text of `neucrowd --help`."""
     width = max(map(len, COMMANDS))
     lines = [f"  {name:{width}}  {text}" for name, text in COMMANDS.items()]
-    return "\n".join(
-        [
-            "neucrowd COMMAND --flag=value ...",
-            "",
-            *lines,
-            "",
-            "`neucrowd COMMAND --help` lists its flags. --annotations takes CSV, JSON or an",
-            "annotation tool's export as it is. Flags without a command are those of `run`.",
-        ]
-    )
+    return "\n".join(["neucrowd COMMAND --flag=value ...", "", *lines, "", HELP])
 
 
 def main(argv: list[str]) -> int:

@@ -49,14 +49,11 @@ class Constraint:
     Attributes:
         expected: in words, for the error: "a whole number from 1".
         holds: whether a value will do.
-        least: the smallest number, and `most` the largest, if there is one.
         choices: the accepted words, if only these are.
     """
 
     expected: str
     holds: Callable[[Any], bool]
-    least: float | None = None
-    most: float | None = None
     choices: tuple[str, ...] = ()
 
     def __or__(self, other: Constraint) -> Constraint:
@@ -99,7 +96,7 @@ def whole(least: int = 1, most: int | None = None) -> Constraint:
         return _is_whole(value) and value >= least and (most is None or value <= most)
 
     words = f"a whole number from {least}" + (f" to {most}" if most is not None else "")
-    return Constraint(words, holds, least, most)
+    return Constraint(words, holds)
 
 
 def number(
@@ -110,7 +107,7 @@ def number(
     most: float | None = None,
 ) -> Constraint:
     """Returns the constraint of finite numbers within the bounds."""
-    bounds = {"from": least, "above": above, "below": below, "to": most}
+    bounds = {"from": least, "above": above, "below": below, "at most": most}
     words = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
 
     def holds(value: Any) -> bool:
@@ -122,7 +119,7 @@ def number(
             and (most is None or value <= most)
         )
 
-    return Constraint(f"a number {' and '.join(words)}".rstrip(), holds, least, most)
+    return Constraint(f"a number {' and '.join(words)}".rstrip(), holds)
 
 
 def one_of(*choices: str) -> Constraint:

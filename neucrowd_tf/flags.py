@@ -15,17 +15,16 @@ import csv
 import dataclasses
 import inspect
 import json
-import math
 import os
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from absl import flags as absl_flags
 
-from neucrowd_tf.declare import Constraint, Declaration, declared
+from neucrowd_tf.declare import Constraint, Declaration, declared, number
 from neucrowd_tf.errors import UsageError
 
 Values = TypeVar("Values")
@@ -74,15 +73,9 @@ def parse(kind: type[Values], argv: Sequence[str], command: str = "") -> Values:
 
 def help_text(kind: type, command: str) -> str:
     """Returns a command's help: its description and each flag with its meaning and default."""
-    return "\n".join(
-        [
-            f"usage: {command} --flag=value ...",
-            "",
-            described(kind),
-            _absl_flags(kind).get_help(include_special_flags=False),
-            "  --flagfile: File of further flags, one per line.",
-        ]
-    )
+    flags = _absl_flags(kind).get_help(include_special_flags=False)
+    last = "  --flagfile: File of further flags, one per line."
+    return f"usage: {command} --flag=value ...\n\n{described(kind)}\n{flags}\n{last}"
 
 
 def described(kind: type) -> str:
@@ -126,64 +119,49 @@ def parse_value(text: str) -> Any:
     return text
 
 
-class _Converted(absl_flags.ArgumentParser):
-    """Makes a flag's value of its text by a function."""
+_TRUTH_VALUE = Constraint("true or false", lambda _: True)
 
-    def __init__(self, convert: Callable[[str], Any]) -> None:
-        self._convert = convert
+
+class _Parser(absl_flags.ArgumentParser):
+    """Makes a flag's value of its text by a function, and checks it by a rule if there is one."""
+
+    def __init__(self, convert: Callable[[str], Any], rule: Constraint | None = None) -> None:
+        self._convert, self._rule = convert, rule
+        if rule not in (None, _TRUTH_VALUE):
+            self.syntactic_help = rule.expected.removeprefix("None or ")
 
     def parse(self, argument: Any) -> Any:
         if isinstance(argument, str) and re.match(r"--[a-z]", argument):
             raise ValueError("must be a value, not a flag")
-        return self._convert(argument)
+        if self._rule is None:
+            return self._convert(argument)
+        with contextlib.suppress(ValueError):
+            if self._rule.holds(value := self._convert(argument)):
+                return value
+        raise ValueError(f"must be {self._rule.expected.removeprefix('None or ')}")
+
+
+# How the text of a flag of one of these types is read, and the rule of flags that declare none.
+_SCALARS: dict[type, tuple[Callable[[str], Any], Constraint]] = {
+    bool: (absl_flags.BooleanParser().parse, _TRUTH_VALUE),
+    int: (int, Constraint("a whole number", lambda _: True)),
+    float: (float, number()),
+}
 
 
 def _parser(flag: Declaration) -> absl_flags.ArgumentParser:
     """Returns what makes a flag's value of its text."""
-    rule = flag.rule or Constraint("", lambda _: True)
-    if rule.choices:
-        return absl_flags.EnumParser(rule.choices)
-    if bool in flag.kinds:
-        return _Boolean()
+    if flag.rule and flag.rule.choices:
+        return absl_flags.EnumParser(flag.rule.choices)
     if flag.convert is not None:
-        return _Converted(flag.convert)
-    if int in flag.kinds:
-        return _Whole(rule.least, rule.most)
-    if float in flag.kinds:
-        return _Number(rule.least, rule.most)
+        return _Parser(flag.convert)
+    for kind, (convert, rule) in _SCALARS.items():
+        if kind in flag.kinds:
+            return _Parser(convert, rule if kind is bool else flag.rule or rule)
     entries = _entry_kinds(flag)
-    return _Converted(
+    return _Parser(
         _path if Path in flag.kinds else pair if tuple in entries else _entries if entries else str
     )
-
-
-@contextlib.contextmanager
-def _expecting(kind: str) -> Iterator[None]:
-    """Names the expected kind in the error about a text of another kind."""
-    try:
-        yield
-    except ValueError:
-        raise ValueError(f"must be {kind}") from None
-
-
-class _Boolean(absl_flags.BooleanParser):
-    def parse(self, argument: Any) -> Any:
-        with _expecting("true or false"):
-            return super().parse(argument)
-
-
-class _Whole(absl_flags.IntegerParser):
-    def convert(self, argument: Any) -> Any:
-        with _expecting("a whole number"):
-            return super().convert(argument)
-
-
-class _Number(absl_flags.FloatParser):
-    def convert(self, argument: Any) -> Any:
-        with _expecting("a number"):
-            if math.isfinite(value := super().convert(argument)):
-                return value
-            raise ValueError
 
 
 def _path(text: str) -> Path:

@@ -155,13 +155,9 @@ def classification_metrics(
     names = range(num_classes) if class_names is None else list(class_names)
     if len(names) != num_classes:
         raise DataError(f"metrics: expected {num_classes} class names, received {len(names)}")
+    columns = {"precision": precision, "recall": recall, "f1": f1, "support": support}
     result["per_class"] = {
-        str(name): {
-            "precision": float(precision[c]),
-            "recall": float(recall[c]),
-            "f1": float(f1[c]),
-            "support": int(support[c]),
-        }
+        str(name): {title: column[c].item() for title, column in columns.items()}
         for c, name in enumerate(names)
     }
     return result

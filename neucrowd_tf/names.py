@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -110,37 +109,3 @@ def encode(texts: Iterable[str]) -> tuple[list[str], NDArray[np.int64]]:
     index: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     codes = np.fromiter(map(index.__getitem__, texts), dtype=np.int64)
     return list(index), codes
-
-
-def coded(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Returns a column's distinct names, and for each row which it has (-1: none).
-
-    The names `1`, `True` and `"1"` are different.
-    """
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(getattr(column, "dtype", None), pandas.CategoricalDtype):
-        series = pandas.Series(column)
-        return series.cat.categories.tolist(), series.cat.codes.to_numpy().astype(np.int64)
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iub":
-        values, codes = np.unique(column, return_inverse=True)
-        return values.tolist(), codes
-    items = column.tolist() if hasattr(column, "tolist") else list(column)
-    if len(set(map(type, items))) == 1:
-        return encode(items)
-    kinds, codes = encode((type(item), item) for item in items)  # type: ignore[misc]
-    return [typed[1] for typed in kinds], codes
-
-
-def occurrences(codes: NDArray[Any], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns how often each of `size` codes occurs, and where first (-1: nowhere)."""
-    present = codes >= 0
-    counts = np.bincount(codes[present], minlength=size)
-    first = np.full(size, -1)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return counts, first
-
-
-def distinct(column: Any) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns a column's distinct names, how often each occurs and where first."""
-    names, codes = coded(column)
-    return names, *occurrences(codes, len(names))

@@ -150,17 +150,11 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
 
 
 def _annotation_parts(value: Annotations) -> dict[str, Any]:
-    names = {"instance_names": value.instance_names, "class_names": value.class_names}
-    if not value.has_identities:
-        return {"counts": value.vote_counts(), **names}
-    return {
-        "instances": value.instances,
-        "annotators": value.annotators,
-        "labels": value.labels,
-        "generated": value.generated,
-        "annotator_names": value.annotator_names,
-        **names,
-    }
+    names = ["instance_names", "class_names"]
+    if value.has_identities:
+        names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
+    counts = {} if value.has_identities else {"counts": value.vote_counts()}
+    return counts | {name: getattr(value, name) for name in names}
 
 
 def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:

@@ -215,6 +215,7 @@ def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Fact
     """
 
     def decorate(factory: Factory) -> Factory:
+        fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
         _add("method", Method(name=name, factory=factory, summary=summary, **fields), "factory")
         return factory
 
@@ -267,12 +268,9 @@ def _add(kind: Kind, entry: Any, function: str) -> None:
 
 def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
-    tables: dict[Kind, dict[str, Any]] = {
-        "method": _METHODS,
-        "dataset": _DATASETS,
-        "suite": _SUITES,
-    }
-    return tables[kind]
+    tables: dict[str, Any] = {"method": _METHODS, "dataset": _DATASETS, "suite": _SUITES}
+    found: dict[str, Any] = tables[kind]
+    return found
 
 
 def entries(kind: Kind) -> dict[str, Any]:

@@ -13,19 +13,14 @@ from reproduction.suite import Case, Suite
 
 TITLE = "Every method once, tiny"
 # What makes a fit tiny, where a method has such an argument.
+ONCE = (
+    *("epochs", "rounds", "passes", "pretrain_epochs", "game_pretrain_epochs", "crowding_epochs"),
+    *("gan_epochs", "weight_epochs", "autoencoder_epochs", "warm_up_epochs"),
+)
 TINY: dict[str, Any] = {
-    "epochs": 1,
+    **dict.fromkeys(ONCE, 1),
     "steps_per_epoch": 2,
-    "rounds": 1,
-    "passes": 1,
-    "pretrain_epochs": 1,
-    "game_pretrain_epochs": 1,
-    "crowding_epochs": 1,
-    "gan_epochs": 1,
     "graph_epochs": 2,
-    "weight_epochs": 1,
-    "autoencoder_epochs": 1,
-    "warm_up_epochs": 1,
     "em_iterations": 5,
     "max_iter": 3,
     "Cs": (1.0,),
@@ -57,13 +52,8 @@ def suite(methods: Sequence[registry.Method]) -> Suite:
         for method in methods
         for name, value in tiny_arguments(method).items()
     }
-    case = Case(
-        ("breast_cancer",),
-        tuple(method.name for method in methods),
-        "smoke",
-        seeds=1,
-        hparams=hparams,
-    )
+    names = tuple(method.name for method in methods)
+    case = Case(("breast_cancer",), names, "smoke", seeds=1, hparams=hparams)
     return Suite("smoke", TITLE, (case,), ("accuracy",))
 
 

@@ -120,9 +120,9 @@ def test_flags(module: Any) -> None:
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ("--size=1", "--size=1: 1 is not an integer in the range [2, 9]"),
+        ("--size=1", "--size=1: must be a whole number from 2 to 9"),
         ("--size=x", "--size=x: must be a whole number"),
-        ("--share=2", "is not a number in the range [0, 1]"),
+        ("--share=2", "must be a number from 0 and at most 1"),
         ("--by=z", "value should be one of <x|y>"),
         ("--loud=z", "must be true or false"),
     ],

@@ -450,7 +450,10 @@ def test_one_line_and_exit_code_2(
     for flags, message in (
         (["--budget=3"], "--annotations or --run: name one of them"),
         ([f"--annotations={labels_csv}"], "--budget"),
-        ([f"--annotations={labels_csv}", "--budget=0"], "--budget=0: 0 is not a positive integer"),
+        (
+            [f"--annotations={labels_csv}", "--budget=0"],
+            "--budget=0: must be a whole number from 1",
+        ),
         ([f"--annotations={broken}", "--budget=3"], "[broken_file]"),
         ([f"--annotations={votes}", "--budget=3"], "relabel"),
         ([f"--run={tmp_path / 'none'}", "--budget=3"], "not a run with --dataset=table"),

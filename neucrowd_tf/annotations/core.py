@@ -9,7 +9,7 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -157,9 +157,7 @@ class Annotations(AnnotationViews):
         if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
-            rows,
-            columns,
-            array[rows, columns],
+            *(rows, columns, array[rows, columns]),
             num_instances=array.shape[0],
             num_annotators=array.shape[1],
             num_classes=num_classes,
@@ -273,28 +271,6 @@ class Annotations(AnnotationViews):
             instance_names=frame.index,
             annotator_names=frame.columns,
             class_names=classes,
-        )
-
-    @classmethod
-    def from_answers_json(cls, answers: Mapping[str, Mapping[str, Hashable]]) -> Annotations:
-        """Returns annotations from the value of peerannot's answers.json.
-
-        Args:
-            answers: `{task: {worker: label}}`.
-
-        Raises:
-            DataError: another form.
-        """
-        for task, row in answers.items():
-            if not isinstance(row, Mapping):
-                raise DataError(
-                    f"answers: task {task!r}: {row!r:.60} is not {{worker: label}}. Correct it."
-                )
-        return cls.from_arrays(
-            [task for task, row in answers.items() for _ in row],
-            [worker for row in answers.values() for worker in row],
-            [label for row in answers.values() for label in row.values()],
-            instance_names=list(answers),
         )
 
     # ----------------------------------------------------------------- as a value

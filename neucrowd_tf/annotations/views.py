@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from neucrowd_tf.annotations.codes import MISSING
-from neucrowd_tf.errors import DataError, IdentitiesError
+from neucrowd_tf.errors import IdentitiesError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,23 +161,3 @@ class AnnotationViews:
         return pd.DataFrame(
             values, index=pd.Index(self.instance_names), columns=pd.Index(self.annotator_names)
         )
-
-    def to_answers_json(self) -> dict[str, dict[str, Any]]:
-        """Returns the value of peerannot's answers.json, `{task: {worker: label}}`.
-
-        JSON's keys are text, so that ids of other types become text.
-
-        Raises:
-            DataError: two ids are the same text (1 and "1").
-        """
-        names = (self.instance_names.tolist(), self.annotator_names.tolist())
-        tasks, workers = ([str(name) for name in column] for column in names)
-        for column in (tasks, workers):
-            if len(set(column)) < len(column):
-                raise DataError("answers.json: two ids are the same text. Rename one of them.")
-        answers: dict[str, dict[str, Any]] = {task: {} for task in tasks}
-        classes = self.class_names.tolist()
-        codes = (self.instances.tolist(), self.annotators.tolist(), self.labels.tolist())
-        for i, j, c in zip(*codes, strict=True):
-            answers[tasks[i]][workers[j]] = classes[c]
-        return answers

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.io.tables.writing import text_cell, to_csv
+from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
 HEADER = ["task", "true_label", "predicted"]
 OLD = ["task", "label", "predicted"]  # of 0.1, which is still read
@@ -51,12 +51,7 @@ def predictions_csv(
     names = [text_cell(name) for name in class_names.tolist()]
     columns = (tasks, labels, probabilities.argmax(axis=1), probabilities)
     rows = (
-        [
-            text_cell(task),
-            "" if label < 0 else names[label],
-            names[best],
-            *(f"{p:.9g}" for p in row),
-        ]
+        [text_cell(task), "" if label < 0 else names[label], names[best], *map(number_cell, row)]
         for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)
     )
     shares = (f"p_{name}" for name in class_names.tolist())

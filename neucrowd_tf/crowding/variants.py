@@ -38,14 +38,7 @@ def register(name: str, summary: str, kind: type[CrowdInG] = CrowdInG, **default
         kind: the class.
         defaults: the arguments that differ.
     """
-    register_method(
-        name,
-        summary=summary,
-        defaults=defaults,
-        requires_identities=True,
-        presets=PRESETS,
-        space=SPACE,
-    )(kind)
+    register_method(name, summary=summary, defaults=defaults, presets=PRESETS, space=SPACE)(kind)
 
 
 register("crowding", "CrowdInG: authentic and generated annotations teach the classifier")

@@ -34,10 +34,8 @@ _NOTES = (
 
 @register_dataset(
     "breast_cancer",
-    summary=(
-        "569 breast masses, benign or malignant, 30 features, 7 uneven and sparse simulated"
-        " annotators (bundled)"
-    ),
+    summary="569 breast masses, benign or malignant, 30 features, 7 uneven and sparse simulated"
+    " annotators (bundled)",
     simulated=True,
 )
 def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:

@@ -99,26 +99,17 @@ def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal"
     votes, names = annotations.vote_counts(), titles(scale)
     measured = agreement_intervals(votes, scale, class_numbers(annotations))
     by_class, items = statistics.class_agreement(votes), statistics.item_agreement(votes)
+    coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
+    sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)
+    classes = [
+        (*size, *(row[name] for name in statistics.COEFFICIENTS))
+        for size, row in zip(sizes, by_class, strict=True)
+    ]
+    columns = (annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items)
     tables: dict[str, tuple[tuple[str, ...], Iterable[Sequence[Any]]]] = {
-        "coefficients.csv": (
-            ("coefficient", "scale", "value", "low", "high"),
-            [(title, scale, *map(float, measured[name])) for name, title in names.items()],
-        ),
-        "classes.csv": (
-            ("class", "num_labels", *statistics.COEFFICIENTS),
-            zip(
-                annotations.class_names.tolist(),
-                votes.sum(axis=0).tolist(),
-                *([row[name] for row in by_class] for name in statistics.COEFFICIENTS),
-                strict=True,
-            ),
-        ),
-        "items.csv": (
-            ("task", "num_labels", "percent"),
-            zip(
-                annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items, strict=True
-            ),
-        ),
+        "coefficients.csv": (("coefficient", "scale", "value", "low", "high"), coefficients),
+        "classes.csv": (("class", "num_labels", *statistics.COEFFICIENTS), classes),
+        "items.csv": (("task", "num_labels", "percent"), zip(*columns, strict=True)),
     }
     if annotations.has_identities:
         people = annotations.annotator_names.tolist()

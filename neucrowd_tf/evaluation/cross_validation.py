@@ -52,20 +52,12 @@ def concatenate(parts: Sequence[Annotations]) -> Annotations:
     if not first.has_identities:
         votes = np.vstack([crowd.vote_counts() for crowd in parts])
         return Annotations.from_votes(votes, instance_names=names, class_names=first.class_names)
-    people, annotators = pd.factorize(
-        as_name_array([name for crowd in parts for name in crowd.annotator_names.tolist()])
-    )
-    rows = np.cumsum([0, *(crowd.num_instances for crowd in parts[:-1])])
-    columns = np.cumsum([0, *(crowd.num_annotators for crowd in parts[:-1])])
-    triples = [
-        (crowd.instances + row, people[crowd.annotators + column], crowd.labels)
-        for crowd, row, column in zip(parts, rows, columns, strict=True)
-    ]
-    return Annotations(
-        *map(np.concatenate, zip(*triples, strict=True)),
-        num_instances=len(names),
+    annotators = dict.fromkeys(name for crowd in parts for name in crowd.annotator_names.tolist())
+    table = pd.concat([crowd.to_frame() for crowd in parts])
+    return Annotations.from_arrays(
+        *(table[column] for column in table),
         instance_names=names,
-        annotator_names=as_name_array(annotators.tolist()),
+        annotator_names=list(annotators),
         class_names=first.class_names,
     )
 

@@ -60,14 +60,10 @@ class InferredLabels:
         for row, task in enumerate(crowd.instance_names.tolist()):
             order = [c for c in np.argsort(-votes[row], kind="stable").tolist() if votes[row, c]]
             yield [
-                task,
-                names[best[row]],
-                float(self.probas[row, best[row]]),
-                int(votes[row].sum()),
-                int(self.num_tied[row]),
+                *(task, names[best[row]], float(self.probas[row, best[row]])),
+                *(int(votes[row].sum()), int(self.num_tied[row])),
                 "; ".join(f"{names[c]}: {votes[row, c]}" for c in order),
-                names[model[row]],
-                float(self.model[row, model[row]]),
+                *(names[model[row]], float(self.model[row, model[row]])),
                 "yes" if self.held_out[row] else "no",
             ]
 

@@ -57,13 +57,8 @@ class Processes:
     def _make(self, function: Callable[[Any], Any], task: Any) -> Any:
         local = self._of_thread
         if not hasattr(local, "executor"):
-            local.executor = ProcessPoolExecutor(
-                1,
-                multiprocessing.get_context("spawn"),
-                _begin,
-                (self._modules,),
-                max_tasks_per_child=RUNS_PER_PROCESS,
-            )
+            start = (multiprocessing.get_context("spawn"), _begin, (self._modules,))
+            local.executor = ProcessPoolExecutor(1, *start, max_tasks_per_child=RUNS_PER_PROCESS)
         try:
             if self._closed:
                 raise WorkerDied("the command ended")

@@ -91,7 +91,9 @@ class Options(TableFiles, LabelFlags):
         5.0
     )
     dataset_option: Annotated[tuple[tuple[str, Any], ...], "Option of a dataset's loader."] = ()
-    keep_annotations: Annotated[float | None, "Share of annotations to keep, at random."] = None
+    keep_annotations: Annotated[
+        float | None, number(above=0, most=1), "Share of annotations to keep, at random."
+    ] = None
     keep_one: Annotated[bool, "Keeps one per instance (with --keep_annotations)."] = False
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
@@ -186,8 +188,6 @@ def _problems(o: Options) -> Iterator[str]:
     for name, needed in (("space", "tune"), ("rows", "suite")):
         if getattr(o, name) and not getattr(o, needed):
             yield f"--{name}: only with --{needed}."
-    if o.keep_annotations is not None and not 0 < o.keep_annotations <= 1:
-        yield f"--keep_annotations={o.keep_annotations}: must be above 0 and at most 1"
     if "table" in o.dataset:
         yield from o.problems()
     elif tables and not o.suite:

@@ -69,9 +69,7 @@ LITERAL: dict[str, Any] = {**PRINTED, "prior": "update"}
 # Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise once
 # they are standardised.
 PRESETS = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
-_register = functools.partial(
-    register_method, requires_identities=True, presets=PRESETS, space=_SPACE
-)
+_register = functools.partial(register_method, presets=PRESETS, space=_SPACE)
 
 
 @_register("iced_literal", summary="ICED as published, prior updated", defaults=LITERAL)

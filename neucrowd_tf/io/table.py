@@ -192,21 +192,15 @@ class _Parts:
         if self.reader.line_num != before + len(block):
             lines = list(itertools.accumulate((_height(row) for row in block), initial=before + 1))
         width = len(self.columns)
-        lengths = set(map(len, block))
-        if lengths - {width}:
-            held = [at for at, row in enumerate(block) if any(map(str.strip, row))]
-            for at in held:
+        if set(map(len, block)) - {width} or not all(row[0] for row in block):
+            filled = [at for at, row in enumerate(block) if any(map(str.strip, row))]
+            for at in filled:
                 self._check_length(len(block[at]), lines[at])
-            held = [at for at in held if len(block[at]) <= width]
+            filled = [at for at in filled if len(block[at]) <= width]
             pad = [""] * width
-            lines = [lines[at] for at in held]
-            block = [(block[at] + pad)[:width] for at in held]
+            lines = [lines[at] for at in filled]
+            block = [(block[at] + pad)[:width] for at in filled]
         cells = [list(column) for column in zip(*block, strict=True)] or [[] for _ in self.columns]
-        if "" in cells[0]:
-            held = [at for at, row in enumerate(block) if any(map(str.strip, row))]
-            if len(held) < len(block):
-                cells = [[column[at] for at in held] for column in cells]
-                lines = [lines[at] for at in held]
         self.filled = max(
             self.filled, next((at for at in range(width, 0, -1) if any(cells[at - 1])), 0)
         )

@@ -230,7 +230,6 @@ class WeightedDoctorNet(CrowdLayerBase):
     "doctor_net",
     summary="Doctor Net: a classifier for each annotator, their answers aggregated by a weighted"
     " majority vote",
-    requires_identities=True,
     presets=PRESETS["wdn"],
     space=SPACE,
 )

@@ -17,7 +17,6 @@ from reproduction.controls.doctor_net_model import RawWeights
 @register_method(
     "wdn_control",
     summary="Weighted Doctor Net with the published second phase",
-    requires_identities=True,
     presets=PRESETS["wdn"],
 )
 @estimator

@@ -263,11 +263,3 @@ def test_vote_counts_in_blocks() -> None:
     assert np.array_equal(
         crowd.vote_counts().ravel(), np.bincount(instances * 3 + labels, minlength=6)
     )
-
-
-def test_answers_json_and_back() -> None:
-    answers = {"b": {"y": 1, "x": 0}, "a": {}, "c": {"x": 1}}
-    crowd = Annotations.from_answers_json(answers)
-    assert crowd.shape == (3, 2) and crowd.to_answers_json() == answers
-    with pytest.raises(DataError, match="Correct it"):
-        Annotations.from_answers_json({"a": 1})  # type: ignore[dict-item]

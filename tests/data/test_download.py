@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from data import download, hotel, labelme, music
+from data import catalogue, download, hotel, labelme, music
 from neucrowd_tf.errors import DataError
 
 CONTENT = b"0123456789" * 10_000
@@ -85,7 +85,7 @@ def test_addresses_are_pinned(monkeypatch) -> None:
     monkeypatch.delenv(download.BASE_VARIABLE, raising=False)
     pinned = "https://raw.githubusercontent.com/owner/repository/c0ffee/data/toy/"
     assert SOURCE.address("toy") == pinned
-    for source in (hotel.SOURCE, labelme.SOURCE, music.SOURCE):
+    for source in map(catalogue.source, ("hotel", "labelme", "music")):
         assert len(source.commit) == 40
         assert all(len(digest) == 64 for digest in source.files.values())
 
@@ -181,7 +181,7 @@ def test_published_files_come_through_whole(served, data_dir, module) -> None:
     server = served(data_dir)
     first = module.load(None)
     requests = len(server.requests)
-    assert requests == len(module.SOURCE.files)
+    assert requests == len(catalogue.source(module.__name__.removeprefix("data.")).files)
     local = module.load(data_dir)
     assert (first.features == local.features).all() and first.annotations == local.annotations
     module.load(None)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.memory import graphs
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
 from neucrowd_tf.training.tuplets import TupletIndex
 from reproduction.controls.rll import all_pairs
+from tests.crowds import graphs
 
 
 def draw(
