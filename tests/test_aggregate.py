@@ -35,7 +35,6 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.ci
 def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.csv"
     flags = [f"--annotations={labels_csv}", f"--output={output}"]
@@ -100,7 +99,6 @@ def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
     assert lines[0].split(",").count("c_a_b_c") == 2
 
 
-@pytest.mark.ci
 def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=120)
@@ -131,7 +129,6 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no human annotator has 30 items" in note
 
 
-@pytest.mark.ci
 def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
     gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
     gold.write_text("task,label\na,y\n")
@@ -182,7 +179,6 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
     assert "ends early" in _error([f"--annotations={broken}"])
 
 
-@pytest.mark.ci
 def test_a_quick_start(
     labels_csv: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

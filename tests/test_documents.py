@@ -256,7 +256,6 @@ def test_blocks_that_do_not_run_have_a_reason(path: Path) -> None:
     assert all(re.search(r"no-test: \w+ \w+", info) for info in untested), untested
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("documents docs/tutorials/compare.md")
 def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path]) -> None:
     """After the block that makes the run."""
@@ -280,7 +279,6 @@ def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path])
         ), name
 
 
-@pytest.mark.ci
 def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
     """In an environment of its own: the table comes from finished runs, and nothing is trained."""
     if shutil.which("make") is None:

@@ -40,7 +40,6 @@ def fitted() -> TwoStageClassifier:
     return TwoStageClassifier().fit(x, Annotations.from_dense(np.repeat(truth[:, None], 3, axis=1)))
 
 
-@pytest.mark.ci
 def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     path = export_saved_model(fitted, tmp_path / "deep" / "saved_model")
     new = (np.random.default_rng(1).normal(size=(1000, 2, 4)) * 300).astype(np.float32)
@@ -61,7 +60,6 @@ def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_p
     np.testing.assert_allclose(served["one"], fitted.predict_proba(new[:1]), atol=1e-6)
 
 
-@pytest.mark.ci
 def test_one_input_of_the_features_shape(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -22,7 +22,6 @@ def script(repository: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.ci
 def test_indexes_are_what_modules_register(script: ModuleType) -> None:
     for path, text in script.texts().items():
         assert path.read_text(encoding="utf-8") == text, f"{path}: run make pages"
@@ -54,7 +53,6 @@ CASES = {
 }
 
 
-@pytest.mark.ci
 def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path) -> None:
     code = "import os, sys; from neucrowd_tf.harness.cli import main; os.chdir(sys.argv[1])\n"
     for case in CASES.values():
@@ -68,7 +66,6 @@ def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path
     assert "Did you mean neucrowd" in done.stderr and "  dasc_conal " in done.stdout
 
 
-@pytest.mark.ci
 def test_a_method_costs_the_import_of_its_module(repository: Path) -> None:
     code = (
         "import sys, baselines; from neucrowd_tf import registry\n"

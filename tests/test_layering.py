@@ -200,7 +200,6 @@ STATEMENTS = (
 )
 
 
-@pytest.mark.ci
 def test_imports_without_tensorflow(repository: Path) -> None:
     """One after the other in one process: what an earlier one loaded had not brought TensorFlow."""
     code = (

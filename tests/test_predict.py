@@ -96,7 +96,6 @@ def test_columns_in_another_order_and_batches_give_the_same(
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-@pytest.mark.ci
 def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.

@@ -106,7 +106,6 @@ def test_sentences_have_at_most_25_words() -> None:
     assert not long, f"split these sentences: {long}"
 
 
-@pytest.mark.ci
 def test_exceptions_only_shrink() -> None:
     """An exception that is no longer needed leaves the list."""
     counted = {name: sum(1 for _ in offences(name)) for name in files()}
@@ -114,3 +113,9 @@ def test_exceptions_only_shrink() -> None:
         name: counted.get(name, 0) for name in EXCEPTIONS if counted.get(name, 0) < EXCEPTIONS[name]
     }
     assert not stale, f"lower these in style_exceptions.txt: {stale}"
+
+
+def test_every_marked_test_exists() -> None:
+    for line in (HERE / "marks.txt").read_text(encoding="utf-8").splitlines():
+        path, *_, name = line.partition(" ")[2].split("::")
+        assert f"def {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"marks.txt: {line}"

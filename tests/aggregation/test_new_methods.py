@@ -171,7 +171,6 @@ def test_mace_finds_who_knows_and_what_spammers_say() -> None:
         assert (result.labels_ == truth).mean() > 0.93
 
 
-@pytest.mark.ci
 def test_mace_agrees_with_crowd_kit(make_crowd: Callable) -> None:
     """crowd-kit gives annotators and labels the habits of others unless their sorted order is that
     in which they appear, so they are named by that.

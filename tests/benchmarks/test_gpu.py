@@ -13,7 +13,6 @@ from neucrowd_tf.errors import UsageError
 FIRST, OTHER = ("neucrowd", "CPU", "plain"), ("neucrowd", "CPU", "xla")
 
 
-@pytest.mark.ci
 def test_fits_on_a_cpu_have_no_faults_and_continue(tmp_path: Path) -> None:
     options = argparse.Namespace(output_dir=tmp_path, data_dir=None, small=True)
     figures = {fit: gpu.measure(*fit, options) for fit in (FIRST, OTHER)}

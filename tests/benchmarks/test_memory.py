@@ -39,7 +39,6 @@ def graphs_after_fits(name: str) -> list[int]:
     return counts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("piece", range(PARTS))
 def test_fits_keep_no_graphs(piece: int) -> None:
     plugins.register(("baselines", "data"))

@@ -37,7 +37,6 @@ def usual_accuracy(seed: int) -> float:
     return float((infer(usual, "one_coin").labels == truth).mean())
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["author", "control"])
 def test_intervals_hold_though_gold_items_have_more_labels(kind: str) -> None:
     held = []

@@ -26,7 +26,6 @@ def test_labels_probabilities_and_lines_without_gold_labels() -> None:
     assert result.agreement is None and result.skills is not None
 
 
-@pytest.mark.ci
 def test_gold_labels_are_kept_and_what_they_say_is_measured_without_them() -> None:
     labels, truth = crowd()
     gold = np.where(np.arange(300) < 60, (truth + 1) % 3, -1)  # all wrong
@@ -83,7 +82,6 @@ def test_ties_are_decided_once() -> None:
     assert (result.probas.argmax(axis=1) == result.labels).all()
 
 
-@pytest.mark.ci
 def test_estimates_from_random_gold_labels() -> None:
     labels, truth = crowd(2)
     chosen = np.random.default_rng(0).permutation(300)[:40]

@@ -24,7 +24,6 @@ def test_by_hand() -> None:
         assert one.low <= one.value <= one.high
 
 
-@pytest.mark.ci
 def test_corrected_shares_cover_and_beat_gold_alone() -> None:
     rng, held, ours, gold = np.random.default_rng(0), [], [], []
     for _ in range(200):

@@ -73,7 +73,6 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
         return Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder)), folder
 
 
-@pytest.mark.slow
 def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
     result = fitted[0]
@@ -136,7 +135,6 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
 
 
-@pytest.mark.slow
 def test_threads_change_nothing_but_the_time() -> None:
     features, crowd, _ = _crowd(size=60)
     names = ("ds_lr", "crowd_layer")
@@ -195,7 +193,6 @@ def test_small_and_odd_data() -> None:
         Auto(("ds_lrr",)).fit(features, crowd)
 
 
-@pytest.mark.ci
 def test_a_model_that_learns_nothing_is_not_to_be_used() -> None:
     """Features of noise: no better than the most frequent class, and the text says so."""
     _, crowd, _ = _crowd(spam=0)
@@ -215,7 +212,6 @@ def test_the_recommendation_has_one_accuracy() -> None:
     assert "30 gold labels" in sentence("ds_lr", [], accuracy, 30)
 
 
-@pytest.mark.ci
 def test_gold_labels_measure_the_accuracy() -> None:
     features, crowd, truth = _crowd(spam=2)
     gold = {str(name): ["no", "yes"][truth[name]] for name in range(0, 160, 4)}
@@ -224,7 +220,6 @@ def test_gold_labels_measure_the_accuracy() -> None:
     assert "40 gold labels" in recommended["text"]
 
 
-@pytest.mark.ci
 def test_validation_instances_are_trained_on() -> None:
     features, crowd, truth = _crowd()
     validation = features[:60], crowd.class_names[truth[:60]]

@@ -40,7 +40,6 @@ def diagonals(model):
     return np.diagonal(model.confusion_matrices_, axis1=1, axis2=2).mean(axis=1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rate"), [(CrowdLayer, 0.03), (AnnoReg, 0.05)])
 def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     features, annotations, shares = skilled
@@ -53,7 +52,6 @@ def test_a_rate_of_their_own_lets_annotators_be_learnt(skilled, kind, rate):
     assert np.corrcoef(custom, shares)[0, 1] > 0.9
 
 
-@pytest.mark.ci
 def test_start_near_the_identity(skilled):
     features, annotations, _ = skilled
     model = CrowdLayer(**{**SMALL, "epochs": 2}, initial=4, annotator_learning_rate=0)
@@ -80,7 +78,6 @@ class Forgets(CrowdLayer):
         return history
 
 
-@pytest.mark.ci
 def test_a_fit_that_loses_a_class_starts_again(skilled):
     features, annotations, _ = skilled
     model = Forgets(**{**SMALL, "epochs": 20})
@@ -123,7 +120,6 @@ def with_pseudo(annotations):
     return annotations.with_generated(instances, annotators, np.zeros(300, int))
 
 
-@pytest.mark.slow
 def test_class_weights_count_observed_labels(skilled):
     features, annotations, _ = skilled
     both = with_pseudo(annotations)
@@ -136,7 +132,6 @@ def test_class_weights_count_observed_labels(skilled):
     np.testing.assert_allclose(weights, (counts.max() / counts)[labels], rtol=1e-5)
 
 
-@pytest.mark.ci
 def test_second_phase_predicts_observed_labels(skilled):
     features, annotations, _ = skilled
     model = WeightedDoctorNet(**{**SMALL, "epochs": 1}, weight_epochs=1)
@@ -147,7 +142,6 @@ def test_second_phase_predicts_observed_labels(skilled):
     np.testing.assert_allclose(targets, votes / votes.sum(axis=1, keepdims=True), atol=1e-6)
 
 
-@pytest.mark.ci
 def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
     features, annotations, _ = skilled
     still = {**SMALL, "annotator_learning_rate": 0, "epochs": 15}
@@ -158,7 +152,6 @@ def test_a_crowd_layer_starts_again_nearer_to_the_identity(skilled):
         np.testing.assert_allclose(diagonals(model), expected, atol=1e-4)
 
 
-@pytest.mark.ci
 def test_a_cosine_schedule_ends_near_zero_and_each_fit_begins_anew(crowd):
     import keras
 

@@ -86,7 +86,6 @@ def changed(game: Game, before: dict[str, list[np.ndarray]]) -> set[str]:
 # ----------------------------------------------------------------- discriminative module (eq. 4)
 
 
-@pytest.mark.ci
 def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     game = make_game()
     np.testing.assert_array_equal(game(game.crowd.features), game.averaged(game.crowd.features))
@@ -136,7 +135,6 @@ def test_rewards_equal_a_naive_loop() -> None:
     np.testing.assert_array_equal(alone[1], authenticity)
 
 
-@pytest.mark.ci
 def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()
@@ -162,7 +160,6 @@ def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
     return game.draw(game.crowd.inputs, tf.range(N), latent, seed)
 
 
-@pytest.mark.ci
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
     seed, latent = game.crowd.draw(4, _SURVEY), game.classify_all()
@@ -197,7 +194,6 @@ def ratios_of(game: Game, logged: Logged, seed: Any) -> np.ndarray:
     return np.concatenate(ratios)
 
 
-@pytest.mark.ci
 def test_logged_annotations_are_the_present_modules_draw() -> None:
     game = make_game()
     purposes = (_SURE, _GENERATOR)
@@ -214,7 +210,6 @@ def test_logged_annotations_are_the_present_modules_draw() -> None:
     assert not np.allclose(logged.authenticity, logged.delta)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     game, epoch = make_game(passes=2), tf.constant(1)
@@ -240,7 +235,6 @@ def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     assert risk() < -1e-5
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_stored_inputs_change_nothing(player: str) -> None:
     ends = []
@@ -253,7 +247,6 @@ def test_stored_inputs_change_nothing(player: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.ci
 def test_a_joint_turn_changes_generator_and_classifier() -> None:
     game = make_game(two_step=False)
     before = weights(game)
@@ -262,7 +255,6 @@ def test_a_joint_turn_changes_generator_and_classifier() -> None:
     assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
 
 
-@pytest.mark.ci
 def test_a_discriminative_turn_changes_both_its_networks_and_they_learn() -> None:
     game = make_game()
     before, latent = weights(game), game.classify_all()
@@ -330,7 +322,6 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
 # ----------------------------------------------------------------- before the game
 
 
-@pytest.mark.slow
 def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()

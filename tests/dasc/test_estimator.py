@@ -30,7 +30,6 @@ def fitted(crowd):
     return model.fit(features, annotations, (features[::3], truth[::3]))
 
 
-@pytest.mark.ci
 def test_rounds(fitted, crowd):
     features, truth, annotations = crowd
     assert fitted.history_["round"] == [0, 1, 2, 3]
@@ -48,7 +47,6 @@ def test_rounds(fitted, crowd):
     assert (fitted.predict(features) == truth).mean() > 0.9
 
 
-@pytest.mark.ci
 def test_rounds_are_what_separate_fits_give(fitted, crowd):
     features, _, annotations = crowd
     first, second = [
@@ -63,7 +61,6 @@ def test_rounds_are_what_separate_fits_give(fitted, crowd):
     )
 
 
-@pytest.mark.ci
 def test_staged_agree_with_picked_and_last(fitted, crowd):
     features, _, _ = crowd
     staged = list(fitted.staged_predict_proba(features))

@@ -22,7 +22,6 @@ from neucrowd_tf.two_stage import TwoStageClassifier
 NAME = "MobileNetV3Small"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_vectors_are_the_networks_pooled_features(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
@@ -63,7 +62,6 @@ def test_vectors_are_the_networks_pooled_features(
     np.testing.assert_allclose(scorer.probabilities(pictures), expected, atol=1e-4)
 
 
-@pytest.mark.ci
 def test_what_is_no_image_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pictures = np.zeros((2, 8, 8, 3), np.float32)
     with pytest.raises(UsageError, match="Keras has no such network"):

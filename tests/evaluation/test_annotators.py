@@ -90,7 +90,6 @@ def test_refusals_and_generated_labels() -> None:
     assert rank_annotators(more).equals(rank_annotators(crowd))
 
 
-@pytest.mark.ci
 def test_annotators_csv_of_planted_spammers_and_of_annotators_without_labels() -> None:
     crowd, truth = _crowd(7, 4, spammers=6, adversaries=2)
     frame = pd.read_csv(io.StringIO(annotators_csv(inferred(crowd), truth, None)))

@@ -136,7 +136,6 @@ def test_auc_values_by_hand() -> None:
     assert np.isnan(alone).all()
 
 
-@pytest.mark.ci
 def test_intervals_of_metrics() -> None:
     """Accuracy has Wilson's interval; an undefined metric has none; bounds stay in range."""
     truth, scores = _predictions(2, 200)

@@ -113,7 +113,6 @@ class Model:
         return np.asarray(features[:, :2], dtype=np.float64)
 
 
-@pytest.mark.ci
 def test_labels_of_all_instances_by_crowd_and_model() -> None:
     """Annotators a and b agree wherever they meet; the row without labels is the model's alone.
 

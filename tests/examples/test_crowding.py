@@ -120,7 +120,6 @@ def test_its_defaults_are_the_packages() -> None:
     assert crowding.floor == Game.ratio_floor and package.multiplier == "mean"
 
 
-@pytest.mark.ci
 def test_graph_and_networks(played: Played, table: Any, alike: Compare) -> None:
     game, x, e = played.game, played.x, played.e
     alike([played.judges.correlation], [game.discriminator.correlation])
@@ -152,7 +151,6 @@ def test_selection(table: Any) -> None:
     np.testing.assert_allclose(share, 1 / entropy / (1 / entropy).sum(), atol=0.03)
 
 
-@pytest.mark.ci
 def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike: Compare) -> None:
     rows, codes = (column.astype(np.int32) for column in np.nonzero(np.ones((N, R))))
     authentic = (table >= 0).ravel()
@@ -168,7 +166,6 @@ def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike
     )
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("equation", [5, 6])
 def test_the_steps_of_the_generative_module(played: Played, alike: Compare, equation: int) -> None:
     theirs, batch = played.logged()
@@ -198,7 +195,6 @@ def test_the_split_by_entropy() -> None:
     assert order[round(crowding.t * N) :].tolist() == unsure.numpy().tolist()
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("game_pretrain_epochs", "epochs"):
         monkeypatch.setattr(crowding, name, 2)

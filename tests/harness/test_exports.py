@@ -35,7 +35,6 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     return run
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "write",
     [pytest.param(row[1], marks=[pytest.mark.slow] * (at > 0)) for at, row in enumerate(EXPORTS)],
@@ -56,7 +55,6 @@ def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
     assert scored == {"mv_lr", "ds_lr", "average"}
 
 
-@pytest.mark.ci
 def test_one_question_of_several(
     auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +82,6 @@ def test_truncated(
     assert "error: " in message and str(path) in message
 
 
-@pytest.mark.ci
 def test_gold_is_written_as_the_labels(
     auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 RUNS = ["--dataset=digits", "--method=mv_lr,crowd_layer", "--hparam=crowd_layer.dropout=0.0"]
 RUNS += ["--hparam=crowd_layer.epochs=12", "--checkpoint_seconds=0", "--report=false"]
@@ -49,7 +48,6 @@ def probabilities(output: Path) -> np.ndarray:
     return pd.read_csv(output / RUN / "predictions.csv").filter(like="p_").to_numpy()
 
 
-@pytest.mark.slow
 def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     repository: Path, tmp_path: Path
 ) -> None:

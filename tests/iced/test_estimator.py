@@ -50,7 +50,6 @@ def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
     return ICED(**SMALL).fit(x, crowd), x, crowd, truth
 
 
-@pytest.mark.ci
 def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     model, x, _, truth = fitted
     right = model.predict(x) == truth
@@ -60,7 +59,6 @@ def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     assert np.isfinite(scores["label_accuracy"]).all()
 
 
-@pytest.mark.ci
 def test_histories_agree_with_each_other(fitted: Any) -> None:
     model, x, _, truth = fitted
     shapes = model.labels_history_.shape, model.candidates_history_.shape
@@ -81,7 +79,6 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
-@pytest.mark.ci
 def test_images_and_a_user_network() -> None:
     import keras
 
@@ -106,7 +103,6 @@ def test_images_and_a_user_network() -> None:
         ICED(**{**SMALL, "encoder": keras.Sequential([inputs])}).fit(x, crowd)
 
 
-@pytest.mark.ci
 def test_no_rounds_is_the_warm_up_alone() -> None:
     x, crowd, truth = task((20, 6))
     model = ICED(**{**SMALL, "rounds": 0}, warm_up="top").fit(x, crowd)
@@ -130,7 +126,6 @@ def test_no_rounds_is_the_warm_up_alone() -> None:
     assert scores["rounds"]["inferred_shares"] == [(counts / 26).tolist()]
 
 
-@pytest.mark.ci
 def test_the_printed_factors_one_by_one() -> None:
     x, crowd, _ = task((20, 6))
     majority = majority_labels(crowd.vote_counts(), "random", 0)

@@ -24,7 +24,6 @@ def fitted(crowd):
     return CrowdLayer(**SMALL, seed=1).fit(features, annotations)
 
 
-@pytest.mark.ci
 def test_learns_classes_and_annotators(fitted, crowd):
     features, truth, _ = crowd
     assert (fitted.predict(features) == truth).mean() > 0.95
@@ -37,7 +36,6 @@ def test_learns_classes_and_annotators(fitted, crowd):
     assert (matrices[1:].argmax(axis=2) == np.arange(3)).all()
 
 
-@pytest.mark.ci
 def test_annotators_probabilities(fitted, crowd):
     features, truth, _ = crowd
     answers = fitted.predict_annotators(features)
@@ -46,7 +44,6 @@ def test_annotators_probabilities(fitted, crowd):
     assert (answers[truth == 0, 0].argmax(axis=1) == 1).mean() > 0.9
 
 
-@pytest.mark.ci
 def test_equal_seeds_equal_results_and_reuse_changes_nothing(fitted, crowd):
     features, _, annotations = crowd
     other = CrowdLayer(**SMALL, seed=5)
@@ -73,7 +70,6 @@ def test_imbalance_losses_learn(crowd, imbalance):
     assert {f"{imbalance}_crowd_layer", "crowd_layer"} <= {m.name for m in registry.methods()}
 
 
-@pytest.mark.ci
 def test_user_bases(crowd):
     import keras
 
@@ -98,7 +94,6 @@ def test_user_bases(crowd):
     assert maker.fit(features, annotations).predict_proba(features).shape == (120, 3)
 
 
-@pytest.mark.ci
 def test_pretrained_base_starts_from_its_weights(crowd):
     import keras
 
@@ -112,7 +107,6 @@ def test_pretrained_base_starts_from_its_weights(crowd):
     assert (model.predict(features) == truth).mean() > 0.9
 
 
-@pytest.mark.ci
 def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
     import keras
 

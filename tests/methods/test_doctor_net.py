@@ -39,7 +39,6 @@ def fitted(crowd):
     return WeightedDoctorNet(**SMALL, weight_epochs=25).fit(features, annotations)
 
 
-@pytest.mark.ci
 def test_learns_in_both_phases(fitted, crowd):
     features, truth, _ = crowd
     assert (fitted.predict(features) == truth).mean() > 0.95
@@ -48,7 +47,6 @@ def test_learns_in_both_phases(fitted, crowd):
     assert len(fitted.weight_history_["loss"]) == 25 == fitted.n_iter_
 
 
-@pytest.mark.ci
 def test_prediction_is_the_weighted_average(fitted, crowd):
     features, _, _ = crowd
     expected = np.einsum(

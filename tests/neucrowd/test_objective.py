@@ -76,7 +76,6 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.ci
 def test_figures_of_the_sampling_network_by_hand() -> None:
     model, _, method, _ = new(pool_factor=2)
     batch = method.batch_size

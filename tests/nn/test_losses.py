@@ -116,7 +116,6 @@ def test_centers_start_apart_by_the_seed() -> None:
 # ----------------------------------------------------------------- invariants
 
 
-@pytest.mark.ci
 @each_loss
 def test_columns_of_labels_and_unknown_batch_sizes(loss: Any) -> None:
     labels, x = batch(4)
@@ -177,7 +176,6 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 # ----------------------------------------------------------------- alone in anyone's model
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", ["center", "lifted"])
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)

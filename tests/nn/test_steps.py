@@ -8,7 +8,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from neucrowd_tf.nn.steps import take_step
@@ -44,7 +43,6 @@ def graphs() -> int:
     return sum(graph.name == "a_step" for graph in remaining)
 
 
-@pytest.mark.ci
 def test_a_step_is_keras_own_and_leaves_nothing() -> None:
     ours = trained(take_step)
     assert graphs() == 0

@@ -62,7 +62,6 @@ def _check_harmless(page: str) -> _Page:
     return result
 
 
-@pytest.mark.ci
 def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     annotations, _ = crowd
     page = build_report(annotations, title="A crowd")
@@ -84,7 +83,6 @@ def test_a_crowd_alone(crowd: tuple[Annotations, np.ndarray]) -> None:
     assert f"of {annotations.annotated.sum()} labelled items" in text
 
 
-@pytest.mark.ci
 def test_few_items_with_two_labels_are_said_first() -> None:
     """Eight items have two labels, which are the same: kappa is 1 and says nothing."""
     dense = np.full((200, 3), -1)
@@ -103,7 +101,6 @@ def test_vote_counts_have_no_annotators_to_rank() -> None:
     assert "labels per annotator" not in text and "sparsity" not in text
 
 
-@pytest.mark.ci
 def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
     """Annotators 0 to 3 label instances 0 to 19 alike; annotator 4 alone labels 20 to 39, of whom
     nothing can be said.
@@ -116,7 +113,6 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
     assert "No annotator of 5 is shown to be unreliable" in " ".join(result.text)
 
 
-@pytest.mark.ci
 def test_gold_labels_are_kept_and_scales_have_weights() -> None:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 3, 80)
@@ -152,7 +148,6 @@ def test_hostile_names(hostile: Annotations) -> None:
     assert "x" * 1000 not in page and "\u202e" not in page and "\x07" not in page
 
 
-@pytest.mark.slow
 def test_many_annotators_and_classes_stay_small() -> None:
     rng = np.random.default_rng([7, 5])
     size, annotators, classes = 2000, 600, 40
@@ -170,7 +165,6 @@ def test_many_annotators_and_classes_stay_small() -> None:
     assert "400 annotators of lower skill are not shown." in page
 
 
-@pytest.mark.ci
 def test_a_run_s_page(run_folder: Path, dataset: CrowdDataset) -> None:
     metrics = json.loads((run_folder / "metrics.json").read_text())
     path = write_report(run_folder, dataset, metrics)

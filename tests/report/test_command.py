@@ -15,7 +15,6 @@ from neucrowd_tf.commands.relabel import main as relabel
 from neucrowd_tf.commands.report import main
 
 
-@pytest.mark.ci
 def test_a_csv_becomes_a_page(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -26,7 +25,6 @@ def test_a_csv_becomes_a_page(
     assert capsys.readouterr().out.strip() == str(output)
 
 
-@pytest.mark.ci
 def test_names_and_signs_of_the_users_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,7 +111,6 @@ def test_vote_counts_have_agreement(tmp_path: Path) -> None:
     assert not (tmp_path / "agreement" / "pairs.csv").exists()
 
 
-@pytest.mark.ci
 def test_an_order_of_texts_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _reported(tmp_path, "texts", "--scale=ordinal")[0] == 2
     error = capsys.readouterr().err
@@ -127,7 +124,6 @@ def test_an_order_of_texts_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert _reported(tmp_path, "texts")[0] == 0
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "order"),
     [("ten", "1 < 2 < 3 < 4 < 5 < 6 < 7 < 8 < 9 < 10"), ("halves", "1 < 1.5 < 2")],
@@ -146,7 +142,6 @@ def test_one_class_prints_no_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "nan" not in page.lower()
 
 
-@pytest.mark.ci
 def test_texts_of_items_and_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = {0: ["yes", "no"], **{task: ["yes" if task % 2 else "no"] * 3 for task in range(1, 7)}}
     result = [

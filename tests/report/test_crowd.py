@@ -29,7 +29,6 @@ def test_items_without_labels_and_with_gold_labels_are_not_doubtful() -> None:
     assert {row["task"] for row in doubts["rows"]} == {0, 2} and doubts["total"] == 2
 
 
-@pytest.mark.ci
 def test_a_models_labels_are_left_out_of_agreement() -> None:
     rng = np.random.default_rng(0)
     people = rng.integers(0, 2, (60, 1)) ^ (rng.random((60, 3)) < 0.1)

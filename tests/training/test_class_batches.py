@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from baselines.metric_models import class_batches
 
@@ -33,7 +32,6 @@ def test_a_batch_depends_on_seed_and_step_alone() -> None:
     assert not np.array_equal(walked[0], next(iter(class_batches(8, LABELS, 24)(0))).numpy())
 
 
-@pytest.mark.ci
 def test_every_instance_is_drawn_as_often() -> None:
     counts = np.zeros(len(LABELS))
     for rows in itertools.islice(class_batches(1, LABELS, 24)(0), 600):

@@ -78,7 +78,6 @@ def odd() -> tuple[TextFeatures, object]:
     return fitted, fitted.layer()
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -> None:
@@ -119,7 +118,6 @@ def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
     return texts, Annotations.from_dense(labels), truth
 
 
-@pytest.mark.ci
 def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -122,7 +122,6 @@ def test_too_few_instances(labels: list[int], negatives: int, message: str) -> N
         TupletIndex(np.array(labels), negatives)
 
 
-@pytest.mark.ci
 def test_a_pipeline_leaves_no_graph() -> None:
     assert [int(n) for n in step_numbers(3, 2).take(3)] == [3, 5, 7]
     before = graphs()

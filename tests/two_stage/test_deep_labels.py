@@ -26,7 +26,6 @@ def crowd():
     return features, truth, Annotations.from_dense(dense, num_classes=3)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(("aggregator", "labels"), [("mv", "hard"), ("ds", "soft")])
 def test_learns(crowd, aggregator, labels):
     features, truth, annotations = crowd
@@ -60,7 +59,6 @@ def test_targets_are_the_aggregators(crowd):
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, atol=1e-6)
 
 
-@pytest.mark.ci
 def test_gold_labels_are_flagged(crowd):
     features, truth, _ = crowd
     entry = registry.method("gold_dl")

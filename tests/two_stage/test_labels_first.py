@@ -35,7 +35,6 @@ def test_equals_the_two_steps_by_hand(classes: int) -> None:
     )
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(("name", "aggregator"), [("ds_lr", DawidSkene()), ("glad_lr", Glad())])
 def test_other_aggregators(name: str, aggregator: Aggregator) -> None:
     x, crowd, truth = crowd_data(3)

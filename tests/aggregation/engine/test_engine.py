@@ -408,7 +408,6 @@ class Deadly:
         self.engine.close()
 
 
-@pytest.mark.slow
 def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     file: Path, tmp_path: Path, local: Local
 ) -> None:
@@ -430,7 +429,6 @@ def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     assert_same(tmp_path / "killed", tmp_path / "local")
 
 
-@pytest.mark.slow
 def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine import dask
