@@ -96,13 +96,9 @@ class CrowdGANModel(keras.Model):
         annotators, classes = annotations.num_annotators, annotations.num_classes
         features = np.asarray(classifier.get_layer("standardise")(data.features))
         crowd = Crowd.of(features, annotations, seed)
+        sizes = (int(crowd.features.shape[1]), annotators, classes)
         self.discriminator = Discriminator(
-            int(crowd.features.shape[1]),
-            annotators,
-            classes,
-            embedding_size=_EMBEDDING,
-            aggregate_labels=False,
-            seed=seed,
+            *sizes, embedding_size=_EMBEDDING, aggregate_labels=False, seed=seed
         )
         self.base, self.head = classifier.get_layer("base"), classifier.get_layer("crowd_layer")
         self.crowd, self.counts = crowd, selection_counts(crowd.observed)

@@ -76,12 +76,8 @@ class GraphCompletion(keras.Model):
         self.decoders = weight((self.classes, units, units), 6)
         self.biases = self.add_weight(shape=(self.classes,), initializer="zeros")
         self.built = True
-        self.compile(
-            optimizer=keras.optimizers.Adam(_LEARNING_RATE),
-            steps_per_execution=1,
-            jit_compile=False,
-            auto_scale_loss=False,
-        )
+        plain = {"steps_per_execution": 1, "jit_compile": False, "auto_scale_loss": False}
+        self.compile(optimizer=keras.optimizers.Adam(_LEARNING_RATE), **plain)
 
     def embeddings(self, used: Any) -> tuple[Any, Any]:
         """Returns embeddings of instances `[N, h]` and annotators `[R, h]`.

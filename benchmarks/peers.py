@@ -1,6 +1,6 @@
 """The same methods here and in other packages: what agrees, what differs, and who is right.
 
-    python -m benchmarks.peers [--output=results/peers.csv] [--data_dir=DATA] [--json]
+    python -m benchmarks.peers [--output=results/peers.csv] [--data_dir=DATA]
 
 Both sides get the same input. With --data_dir truth inference is also run on published benchmarks,
 with its accuracy and seconds here and in crowd-kit, each with its own defaults. A package that is
@@ -9,8 +9,10 @@ not installed is left out and named.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +22,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchmarks.timing import Clock, arguments, show
 from data import truth_inference as published
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.annotations import Annotations
@@ -158,13 +159,14 @@ def timed(data_dir: Path, peer: bool) -> Iterator[dict[str, Any]]:
         data = published.load(data_dir, name)
         for method, kind in TIMED.items():
             for package in ("here", "crowd-kit")[: 1 + (peer and bool(kind))]:
-                with Clock() as clock:
-                    if package == "here":
-                        probas = make_aggregator(method).fit(data.annotations).probas_
-                    else:
-                        probas = crowd_kit(kind, data.annotations)
-                cells = (name, method, package, data.accuracy(probas))
-                yield dict(zip(TIMES, (*cells, clock.seconds, clock.cpu_seconds), strict=True))
+                began = time.perf_counter(), time.process_time()
+                if package == "here":
+                    probas = make_aggregator(method).fit(data.annotations).probas_
+                else:
+                    probas = crowd_kit(kind, data.annotations)
+                spent = time.perf_counter() - began[0], time.process_time() - began[1]
+                cells = (name, method, package, data.accuracy(probas), *spent)
+                yield dict(zip(TIMES, cells, strict=True))
 
 
 def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, Any]] = ()) -> str:
@@ -185,16 +187,17 @@ def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, 
 
 def main() -> None:
     """Compares with the packages that are installed."""
-    options = arguments(__doc__, data_dir=None, output=None)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data_dir", type=Path)
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     missing = [name for name in PEERS if importlib.util.find_spec(name) is None]
     agreement = sorted(row for name in PEERS if name not in missing for row in PEERS[name]())
     times: list[dict[str, Any]] = []
     if options.data_dir is not None:
         times += timed(options.data_dir, "crowdkit" not in missing)
-    figures = {"rows": times, "missing": missing, "agreement": agreement}
-    text = page(agreement, missing, times)
-    show(options, figures, text)
+    print(page(agreement, missing, times))
     if options.output is not None:
         table = pd.DataFrame(agreement, columns=list(HEAD))
         write_text(options.output, table.to_csv(index=False, lineterminator="\n"))

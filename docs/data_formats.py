@@ -7,12 +7,12 @@ from pathlib import Path
 
 from neucrowd_tf.io.checks import catalogue
 from neucrowd_tf.io.column_names import SECOND
+from neucrowd_tf.io.roles import WORDS
 from neucrowd_tf.io.schema import FLAGS
 from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
 PAGES = (HERE / "howto" / "data_formats.md", HERE / "reference" / "checks.md")
-ROLES = {"task": "item", "worker": "annotator", "label": "label"}
 
 
 def wrapped(line: str) -> str:
@@ -25,7 +25,7 @@ def wrapped(line: str) -> str:
 def aliases() -> str:
     """Returns the names of columns by role."""
     lines = []
-    for role, word in ROLES.items():
+    for role, word in WORDS.items():
         for names, kind in ((ALIASES[role], "used"), (SECOND[role], "proposed")):
             lines.append(wrapped(f"- **{word}**, {kind}: {', '.join(sorted(names))}"))
     return "\n".join(lines)

@@ -36,12 +36,8 @@ def entries(kind: Any, above: set[tuple[str, str]]) -> str:
         if meaning and entry not in above:
             above.add(entry)
             left.remove(field.name)
-            lines += textwrap.wrap(
-                f"- `{field.name}={shown(field.default)}`: {meaning}",
-                100,
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-            )
+            line = f"- `{field.name}={shown(field.default)}`: {meaning}"
+            lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     if left:
         as_above = f"- As above: {', '.join(f'`{name}`' for name in left)}."
         lines += textwrap.wrap(as_above, 100, subsequent_indent="  ")

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import zipfile
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -123,18 +122,14 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
         arrays[key] = value
         return {"array": key}
     if isinstance(value, (list, tuple)):
-        return {
-            "tuple" if isinstance(value, tuple) else "list": [
-                _pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)
-            ]
-        }
+        packed: list[Any] = [_pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": packed}
     if isinstance(value, dict):
-        return {
-            "dict": [
-                [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
-                for i, (k, v) in enumerate(value.items())
-            ]
-        }
+        packed = [
+            [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
+            for i, (k, v) in enumerate(value.items())
+        ]
+        return {"dict": packed}
     if isinstance(value, Annotations):
         return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
     if isinstance(value, Persistent):
@@ -166,10 +161,8 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "array":
         return arrays[content]
     if kind == "names":
-        items: list[Hashable] = [_unpack(item, folder, arrays) for item in content]
-        out = np.empty(len(items), dtype=object)
-        out[:] = items
-        return out
+        items = (_unpack(item, folder, arrays) for item in content)
+        return np.fromiter(items, dtype=object, count=len(content))
     if kind in ("list", "tuple"):
         unpacked = [_unpack(item, folder, arrays) for item in content]
         return tuple(unpacked) if kind == "tuple" else unpacked
@@ -177,10 +170,7 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
         parts = _unpack(content, folder, arrays)
-        parts = {
-            name: as_name_array(item) if name.endswith("_names") else item
-            for name, item in parts.items()
-        }
+        parts |= {name: as_name_array(x) for name, x in parts.items() if name.endswith("_names")}
         return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
     if kind == "object":
         return load(folder / Path(content).name)

@@ -9,11 +9,14 @@ source, or fail on the same items: what they say together counts for what it is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from neucrowd_tf.aggregation.base import (
     Aggregator,
@@ -28,6 +31,7 @@ from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_conf
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
+from neucrowd_tf.errors import UsageError
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
 LEVELS = len(SHARES) + 2  # the last is a single label
@@ -40,6 +44,26 @@ MOST_ITER, TOLERANCE = 100, 1e-5
 # differ. The more models agree with each other beyond their agreement with people, the more labels
 # of an average person (of whom vote shares say that they are right) are added.
 CAUTION, MOST_CAUTION = 5.0, 1.5
+# Two annotators are related if, given the consensus, their labels agree more often than independent
+# ones would: in so many shared items, by so many standard errors, and in this share of the labels
+# that would differ, beyond that of the median pair.
+RELATED_ITEMS, RELATED_ERRORS, RELATED_SHARE = 20, 5.0, 0.25
+MOST_COMPARED = 50_000_000  # pairs of annotators x pairs of classes
+
+
+class Sources(NamedTuple):
+    """Which annotators are not independent people.
+
+    Attributes:
+        models: names of annotators that are models.
+        families: patterns of names, see `named_families`.
+    """
+
+    models: Collection[str] = ()
+    families: Collection[str] = ()
+
+
+PEOPLE = Sources()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +122,80 @@ def excess_agreement(crowd: Annotations, members: NDArray[np.bool_]) -> tuple[fl
     expected = min(across**2 / among, 1.0)
     excess = within - expected
     return excess, float(np.clip(excess / max(1.0 - expected, TINY), 0.0, 1.0))
+
+
+def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArray[np.bool_]]:
+    """Returns `[R]` the members of each family, as patterns name them.
+
+    Args:
+        crowd: with identities.
+        patterns: one per family: names with `*` and `?`, and `|` between alternatives.
+
+    Raises:
+        UsageError: a pattern that fewer than two annotators have, or two that share one.
+    """
+    names = list(map(str, crowd.annotator_names.tolist()))
+    families, taken = [], np.zeros(len(names), dtype=bool)
+    for pattern in patterns:
+        parts = pattern.split("|")
+        members = np.array(
+            [name in parts or any(fnmatchcase(name, part) for part in parts) for name in names]
+        )
+        if members.sum() < 2 or (members & taken).any():
+            problem = (
+                "shares annotators with another"
+                if (members & taken).any()
+                else (f"matches {int(members.sum())} of {len(names)} annotators")
+            )
+            raise UsageError(
+                f"--family: {pattern!r} {problem}. Name two or more, such as 'gpt-*' or 'ann|bob'."
+            )
+        taken |= members
+        families.append(members)
+    return families
+
+
+def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
+    """Returns the codes of groups of annotators who agree beyond the consensus.
+
+    Args:
+        crowd: with identities.
+        probas: `[N, C]` of the consensus.
+    """
+    size, people = crowd.num_classes, crowd.num_annotators
+    if size < 2 or people < 2 or (size * people) ** 2 > MOST_COMPARED:
+        return []
+    beliefs = np.asarray(probas, np.float64)
+    strength = np.full(people, STRENGTH)[:, None, None]
+    counts = np.asarray(crowd.one_hot().T @ beliefs).reshape(people, size, size)
+    errors = normalise_counts(
+        counts + strength * average_confusion(crowd, beliefs).T + LEAST_COUNT, axis=1
+    )
+    shape, places = (crowd.num_instances, people), (crowd.instances, crowd.annotators)
+
+    def products(values: Array) -> Array:
+        table = sparse.csr_matrix((values, places), shape=shape)
+        return np.asarray((table.T @ table).toarray())
+
+    shared = products(np.ones(len(crowd.labels)))
+    agreed, expected = np.zeros_like(shared), np.zeros_like(shared)
+    roots = np.sqrt(beliefs)[crowd.instances]
+    for code in range(size):
+        agreed += products((crowd.labels == code).astype(float))
+        for true in range(size):
+            expected += products(roots[:, true] * errors[crowd.annotators, code, true])
+    many = shared >= RELATED_ITEMS
+    np.fill_diagonal(many, False)
+    if not many.any():
+        return []
+    beyond = agreed - expected
+    share = beyond / np.maximum(shared - expected, 1.0)
+    spread = np.sqrt(np.maximum(expected * (1 - expected / np.maximum(shared, 1)), TINY))
+    usual = max(float(np.median(share[many])), 0.0)
+    links = many & (beyond > RELATED_ERRORS * spread) & (share > usual + RELATED_SHARE)
+    groups, codes = connected_components(links, directed=False)
+    sets = (np.flatnonzero(codes == group) for group in range(groups))
+    return [members for members in sets if len(members) > 1]
 
 
 def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:
@@ -203,21 +301,29 @@ def fit_with_families(
     Args:
         method: returns the aggregator, unfitted.
         crowd: with identities.
-        families: from `dependent_families`; without any the method alone.
+        families: from `dependent_families`; without any, or with one of all annotators, the method
+            alone. Of several that have all annotators, each is one annotator to the method.
         gold: `[N]` class codes, -1 if unknown, or None.
     """
     inside = np.any([one.members for one in families], axis=0) if families else np.zeros(1, bool)
-    if not inside.any() or inside[crowd.annotators].all():
+    people = crowd.select(~inside[crowd.annotators]) if families else crowd
+    if not families or (len(families) == 1 and not people.num_annotations):
         return method().fit(crowd, gold)
-    people = crowd.select(~inside[crowd.annotators])
-    result = method().fit(people, gold)
     signals = [symbols(crowd, one.members) for one in families]
-    excess = max(excess_agreement(crowd, one.members)[0] for one in families)
-    caution = float(np.clip(CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1), 0.0, MOST_CAUTION))
-    together, likelihood = infer_together(people, signals, gold, caution)
-    alone = np.log(np.maximum(result.probas_, 1e-9)) + likelihood
-    probas = (alone - alone.max(axis=1, keepdims=True) + np.log(np.maximum(together, 1e-12))) / 2
-    normalise_log(probas, np.zeros(crowd.num_classes))
+    if not people.num_annotations:
+        labels = np.stack([np.where(one < 0, -1, one // LEVELS) for one in signals], axis=1)
+        result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
+        probas = result.probas_
+    else:
+        result = method().fit(people, gold)
+        excess = max(excess_agreement(crowd, one.members)[0] for one in families)
+        doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
+        caution = float(np.clip(doubt, 0.0, MOST_CAUTION))
+        together, likelihood = infer_together(people, signals, gold, caution)
+        probas = np.log(np.maximum(result.probas_, 1e-9)) + likelihood
+        probas -= probas.max(axis=1, keepdims=True)
+        probas = (probas + np.log(np.maximum(together, 1e-12))) / 2
+        normalise_log(probas, np.zeros(crowd.num_classes))
     result.annotated_ = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
     result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
     probas[~result.annotated_] = result.priors_

@@ -377,7 +377,5 @@ def describe(annotations: Annotations, truth: ArrayLike | None = None) -> dict[s
             accuracy, labels = annotator_accuracy(annotations, codes)
             scored = accuracy[labels > 0]
             described["mean_annotator_accuracy"] = _mean(scored)
-            described["std_annotator_accuracy"] = (
-                float(scored.std()) if len(scored) else float("nan")
-            )
+            described["std_annotator_accuracy"] = float(scored.std()) if len(scored) else np.nan
     return described

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ from neucrowd_tf.aggregation.families import (
     dependent_families,
     effective_votes,
     fit_with_families,
+    named_families,
+    related,
 )
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
@@ -81,6 +84,20 @@ class Inference:
         """`[N, C]` recalibrated probabilities."""
         return self.certainty.probas
 
+    def related(self) -> list[list[str]]:
+        """Returns the names of groups who agree beyond the consensus and are in no family."""
+        if not self.crowd.has_identities:
+            return []
+        inside = np.any([one.members for one in self.families], axis=0) if self.families else False
+        rest = self.crowd.select(
+            ~np.broadcast_to(inside, self.crowd.num_annotators)[self.crowd.annotators]
+        )
+        names = list(map(str, self.crowd.annotator_names.tolist()))
+        return [
+            [names[code] for code in members.tolist()]
+            for members in related(rest, self.model.probas_)
+        ]
+
     def lines(self) -> list[str]:
         """Returns what a command prints about its labels, one sentence or two per line."""
         if self.crowd.num_classes < 2:
@@ -90,10 +107,18 @@ class Inference:
         names = list(map(str, self.crowd.annotator_names.tolist()))
         for family in self.families:
             members = [names[code] for code in np.flatnonzero(family.members).tolist()]
+            size = len(members)
+            lines.append(
+                f"{', '.join(members[:8])}{', ...' if size > 8 else ''}: these {size} annotators"
+                f" err together (correlation {family.dependence:.2f}) and"
+                f" count as one source. They are worth {family.independent:.1f} independent ones."
+            )
+        for members in self.related():
             lines.append(
                 f"{', '.join(members[:8])}{', ...' if len(members) > 8 else ''}: these"
-                f" {len(members)} annotators err together (correlation {family.dependence:.2f}) and"
-                f" count as one source. They are worth {family.independent:.1f} independent ones."
+                f" {len(members)} annotators agree with each other beyond the consensus. If they"
+                " have a common source, count them once:"
+                f" --family={shlex.quote('|'.join(members))}"
             )
         tied = (self.certainty.num_tied > 1) & self.crowd.annotated
         if tied.any():
@@ -138,6 +163,7 @@ def infer(
     seed: int = 0,
     models: Collection[str] = (),
     ties: Ties | None = None,
+    families: Collection[str] = (),
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
@@ -152,16 +178,18 @@ def infer(
         models: names of annotators that are models. Unless they err independently they count as
             one source, see `neucrowd_tf.aggregation.families`.
         ties: the method's rule for ties; None is its default.
+        families: patterns of the names of annotators who count as one source, one per family; see
+            `neucrowd_tf.aggregation.families.named_families`.
     """
     codes = gold_codes(gold, crowd)
-    families: list[Family] = []
-    if models:
-        crowd.require_identities("models")
+    once: list[Family] = []
+    if models or families:
+        crowd.require_identities("models and families")
         named = np.isin(crowd.annotator_names.astype(str), list(models))
-        families = dependent_families(crowd, named)
+        once = dependent_families(crowd, named, named_families(crowd, families))
 
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, families, gold)
+        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, gold)
 
     calibration, left_out = Calibration.learned(method), 0
     agreement = estimates = None
@@ -172,16 +200,16 @@ def infer(
         left_out = -1
     else:
         left_out = crowd.num_annotations - plain.num_annotations
-        votes, posteriors = effective_votes(plain, families), decided(fitted(plain))
+        votes, posteriors = effective_votes(plain, once), decided(fitted(plain))
         agreement = gold_agreement(posteriors, votes, codes)
         estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
-    certainty = calibration.apply(decided(model), effective_votes(crowd, families), codes)
+    certainty = calibration.apply(decided(model), effective_votes(crowd, once), codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     if method not in (METHOD, "majority_vote", "ordinal"):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)
-    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(families), left_out)
+    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out)
 
 
 def decided(model: Aggregator) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.roles import RUNNING
-from neucrowd_tf.io.schema import ANNOTATIONS, MODEL_ANNOTATOR, TableOptions
+from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
 
 Flags = TypeVar("Flags")
 PROBLEM = 2
@@ -38,6 +38,7 @@ class LabelFlags(TableOptions):
         " probabilities; --method=auto also chooses by them.",
     ] = None
     model_annotator: Annotated[tuple[str, ...], MODEL_ANNOTATOR] = ()
+    family: Annotated[tuple[str, ...], FAMILY] = ()
 
 
 def run_command(

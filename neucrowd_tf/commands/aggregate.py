@@ -131,7 +131,7 @@ def aggregate(flags: Flags) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed, models, flags.ties)
+            inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     rows, header = label_rows(inference), LABELS

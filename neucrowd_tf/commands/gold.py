@@ -68,7 +68,9 @@ def gold(flags: Flags) -> list[str]:
     crowd = read_annotations(flags.annotations, flags).annotations
     check_models(flags.model_annotator, crowd.annotator_names.tolist())
     labels = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
-    result = infer(crowd, gold=labels, seed=flags.seed, models=flags.model_annotator)
+    result = infer(
+        crowd, gold=labels, seed=flags.seed, models=flags.model_annotator, families=flags.family
+    )
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):
         raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")

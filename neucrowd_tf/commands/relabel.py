@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
@@ -70,7 +71,7 @@ def relabel(flags: Flags) -> list[str]:
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
-    path, options, models = _source(flags)
+    path, options, sources = _source(flags)
     inputs = {f"--{name}": getattr(flags, name) for name in ("gold", "probabilities", "cost")}
     notes: list[str] = []
     predictions = flags.probabilities
@@ -90,15 +91,17 @@ def relabel(flags: Flags) -> list[str]:
         raise DataError(
             f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
         )
-    check_models(models, crowd.annotator_names.tolist())
+    check_models(sources.models, crowd.annotator_names.tolist())
     gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
-    inference = infer(crowd, gold=gold, seed=flags.seed, models=models)
+    inference = infer(
+        crowd, gold=gold, seed=flags.seed, models=sources.models, families=sources.families
+    )
     size = crowd.num_annotators
     crowd = crowd.with_annotators(flags.ask)
     everyone = list(map(str, crowd.annotator_names.tolist()))
     if everyone[size:]:
         notes.append(f"without labels yet: {', '.join(map(repr, everyone[size:]))}")
-    people = np.array([name not in models for name in everyone])
+    people = np.array([name not in sources.models for name in everyone])
     free = np.isin(everyone, flags.ask) if flags.ask else people
     belief, evidence = belief_of(crowd, inference.probas, people), None
     if predictions is not None:
@@ -168,23 +171,25 @@ def _accuracy(
     return Estimate.of(float(belief.probas[rows].max(axis=1).mean()), means)
 
 
-def _source(flags: Flags) -> tuple[Path, TableOptions, tuple[str, ...]]:
+def _source(flags: Flags) -> tuple[Path, TableOptions, Sources]:
     """Returns the file of labels, how it is read, and which annotators are models."""
     if flags.annotations is not None and flags.run is None:
-        return flags.annotations, flags, flags.model_annotator
+        return flags.annotations, flags, Sources(flags.model_annotator, flags.family)
     if flags.run is None or flags.annotations is not None:
         raise UsageError("--annotations or --run: name one of them.")
     if flags.changed():
         raise UsageError(f"--{next(iter(flags.changed()))}: not with --run, which has its own.")
     settings = read_config(flags.run).settings
-    path, models = settings.get("annotations"), settings.get("model_annotator") or []
-    if not isinstance(path, str) or not path or not isinstance(models, list):
+    path = settings.get("annotations")
+    models, families = (settings.get(name) or [] for name in ("model_annotator", "family"))
+    lists = isinstance(models, list) and isinstance(families, list)
+    if not isinstance(path, str) or not path or not lists:
         raise DataError(
             f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
         )
     names = {field.name for field in dataclasses.fields(TableOptions)} & settings.keys()
     options = TableOptions.of(**{name: settings[name] for name in names})
-    return Path(path), options, flags.model_annotator or tuple(map(str, models))
+    return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
 
 
 def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterator[list[str]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
+from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.command_line import (
     STDOUT,
@@ -71,7 +72,7 @@ def write(flags: Flags) -> list[str]:
     page = build_report(
         crowd,
         title=f"Crowd report: {flags.annotations.name}",
-        model_annotators=flags.model_annotator,
+        sources=Sources(flags.model_annotator, flags.family),
         gold=gold,
         scale=flags.scale,
         texts=reading.texts,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.families import PEOPLE, Sources, named_families
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
@@ -29,26 +29,29 @@ def consensus_method(crowd: Annotations) -> str:
 
 
 def inferred(
-    crowd: Annotations, gold: NDArray[np.int64] | None = None, models: Collection[str] = ()
+    crowd: Annotations, gold: NDArray[np.int64] | None = None, sources: Sources = PEOPLE
 ) -> Inference:
     """Infers a crowd's labels; those of the last few crowds are remembered.
 
     Args:
         crowd: the annotations of N instances, without generated ones.
         gold: `[N]` class codes, -1 if unknown.
-        models: names of annotators that are models.
+        sources: which annotators are models, or count once.
     """
     parts: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
         parts = [crowd.instances, crowd.annotators, crowd.labels]
     parts += [] if gold is None else [gold]
-    models = set(models) & set(map(str, crowd.annotator_names.tolist()))
+    models = set(sources.models) & set(map(str, crowd.annotator_names.tolist()))
     parts += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
-    key = (crowd.num_instances, crowd.num_classes, *map(array_digest, parts))
+    parts += named_families(crowd, sources.families) if sources.families else []
+    key = (crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, parts))
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")
-            inference = infer(crowd, consensus_method(crowd), gold, models=models)
+            inference = infer(
+                crowd, consensus_method(crowd), gold, models=models, families=sources.families
+            )
         while len(_inferred) >= REMEMBERED:
             _inferred.pop(next(iter(_inferred)))
         _inferred[key] = inference
@@ -56,13 +59,15 @@ def inferred(
     return dataclasses.replace(_inferred[key], crowd=crowd)
 
 
-def certainty_without_gold(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Certainty:
+def certainty_without_gold(
+    crowd: Annotations, gold: NDArray[np.int64] | None = None, sources: Sources = PEOPLE
+) -> Certainty:
     """Returns how sure labels are that are inferred without gold labels, which only calibrate it.
 
     Args:
-        crowd, gold: see `inferred`.
+        crowd, gold, sources: see `inferred`.
     """
-    certainty = inferred(crowd).certainty
+    certainty = inferred(crowd, sources=sources).certainty
     if gold is None:
         return certainty
     calibration = Calibration.learned(consensus_method(crowd))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Codes
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.datasets import CrowdDataset
@@ -109,7 +110,11 @@ def held_out_predictions(
 
 
 def infer_labels(
-    dataset: CrowdDataset, estimator: Any, training: NDArray[Any], gold: Codes | None = None
+    dataset: CrowdDataset,
+    estimator: Any,
+    training: NDArray[Any],
+    gold: Codes | None = None,
+    sources: Sources = PEOPLE,
 ) -> InferredLabels:
     """Infers labels from a dataset's crowd and a method that was fitted to its training rows.
 
@@ -121,16 +126,17 @@ def infer_labels(
         estimator: the fitted method.
         training: `[N, C]` its predictions for the training instances.
         gold: class codes of `whole_crowd`'s instances, -1 if unknown; they are certain.
+        sources: which annotators are models, or count once.
     """
     crowd = whole_crowd(dataset).observed()
     model, held_out = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
     held_out |= ~crowd.annotated
-    consensus = inferred(crowd, gold).certainty
+    consensus = inferred(crowd, gold, sources).certainty
     probas, num_tied = consensus.probas.copy(), consensus.num_tied.copy()
     rows = np.flatnonzero(held_out)
     if len(rows):
-        certainty = certainty_without_gold(crowd, gold)
+        certainty = certainty_without_gold(crowd, gold, sources)
         probas[rows] = joint_probas(certainty, rows, model[rows])
         num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
     if gold is not None:

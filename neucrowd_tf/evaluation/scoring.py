@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import entropy
 
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
@@ -41,6 +42,7 @@ def score_test(
     probabilities: NDArray[Any],
     estimator: Any = None,
     gold: NDArray[np.int64] | None = None,
+    sources: Sources = PEOPLE,
 ) -> tuple[NDArray[np.int64], dict[str, Any]]:
     """Returns the labels `[M]` of the test rows, and the scores of predictions for metrics.json.
 
@@ -53,6 +55,7 @@ def score_test(
         probabilities: `[M, C]`.
         estimator: the fitted method, of which `predict_annotators` is used.
         gold: class codes of `whole_crowd`'s instances, -1 if unknown.
+        sources: which annotators are models, or count once.
     """
     test, crowd = dataset.test, dataset.test.annotations
     soft = soft_scores(dataset, probabilities, estimator)
@@ -66,7 +69,12 @@ def score_test(
     rows, whole = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
     places = whole.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
-        whole, places, probabilities[rows], gold=gold, class_names=dataset.class_names
+        whole,
+        places,
+        probabilities[rows],
+        gold=gold,
+        class_names=dataset.class_names,
+        sources=sources,
     )
     labels = np.full(len(test), UNKNOWN, dtype=np.int64)
     labels[rows] = posterior.argmax(axis=1)

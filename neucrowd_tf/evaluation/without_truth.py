@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp, softmax
 
 from neucrowd_tf.aggregation.base import Array, Codes
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Certainty, Estimate
 from neucrowd_tf.certainty.estimate import LEVEL
@@ -237,6 +238,7 @@ def score_without_truth(
     *,
     gold: Codes | None = None,
     class_names: NDArray[Any] | None = None,
+    sources: Sources = PEOPLE,
 ) -> tuple[dict[str, Any], Array]:
     """Scores predictions of instances whose labels the predictor has not seen.
 
@@ -247,13 +249,15 @@ def score_without_truth(
         probabilities: `[M, C]`.
         gold: `[N]` class codes, -1 if unknown.
         class_names: `[C]` names for `per_class`.
+        sources: which annotators are models, or count once.
 
     Returns:
         The metrics of `classification_metrics` and the posterior `[M, C]`. Accuracy, log loss,
         Brier score and calibration error are expected values, the others are against the most
         probable class. `accuracy_low` and `accuracy_high` are the accuracy's 80% interval.
     """
-    certainty, checked = certainty_without_gold(crowd, gold), None if gold is None else gold[rows]
+    certainty = certainty_without_gold(crowd, gold, sources)
+    checked = None if gold is None else gold[rows]
     judged = judge(certainty, rows, probabilities, gold=checked)
     accuracy = judged.accuracy("model")
     metrics = classification_metrics(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf import registry
+from neucrowd_tf.aggregation.families import Sources, named_families
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice.auto import gold_codes
 from neucrowd_tf.cli import run_files
@@ -78,6 +79,7 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
     crowd = dataset.annotations
     annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
     check_models(work.options.model_annotator, annotators)
+    named_families(crowd, work.options.family)
     execution = _Execution(work, dataset, strategy)
     with locked(work.folder):  # another command may share the output folder
         if work.options.resume and work.complete():
@@ -168,6 +170,7 @@ class _Execution:
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
+        self.sources = Sources(work.options.model_annotator, work.options.family)
         self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
         if (path := work.options.gold) is not None:
             self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)
@@ -277,11 +280,7 @@ class _Execution:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
             write_report(
-                self.folder,
-                self.dataset,
-                metrics,
-                model_annotators=self.work.options.model_annotator,
-                gold=self._gold(),
+                self.folder, self.dataset, metrics, sources=self.sources, gold=self._gold()
             )
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
@@ -292,16 +291,18 @@ class _Execution:
         """Predicts, writes the result files, and returns the metrics."""
         dataset, folder, key = self.dataset, self.folder, self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold = self._gold()
-        labels, scored = score_test(dataset, probabilities, estimator, gold)
+        gold, sources = self._gold(), self.sources
+        labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
         text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":
-            inference, predicted = inferred(dataset.annotations.observed()), training.argmax(axis=1)
+            inference = inferred(dataset.annotations.observed(), sources=sources)
+            predicted = training.argmax(axis=1)
         else:
-            labels_of = infer_labels(dataset, estimator, training, gold)
-            inference, predicted = inferred(labels_of.crowd, gold), labels_of.model.argmax(axis=1)
+            labels_of = infer_labels(dataset, estimator, training, gold, sources)
+            inference = inferred(labels_of.crowd, gold, sources)
+            predicted = labels_of.model.argmax(axis=1)
             write_text(folder / run_files.LABELS, labels_of.csv())
             if getattr(estimator, "held_out_probas_", None) is not None:
                 write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())

@@ -218,6 +218,7 @@ class Work:
             "tune_by": options.tune and options.tune_by != "validation",
             "space": bool(options.space),
             "model_annotator": options.model_annotator,
+            "family": options.family,
             "encoder": options.encoder,
             "bases": options.bases == "stronger" and self.key.dataset in method.stronger,
         }

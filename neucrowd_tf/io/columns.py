@@ -21,11 +21,11 @@ class LabelColumns:
     several labels in a cell are handled once, for all layouts.
 
     Attributes:
-        layout: what the file is, in words: "Label Studio", "long table".
         items, annotators: `[A]` ids as text, or the different texts and the code of each label.
         labels: `[A]` labels as text, likewise; "" if it is missing. A list is a cell of several
             labels.
         place: where the file has label i: "line 3", "record 2".
+        layout: what the file is, in words: "Label Studio", "long table".
         roles: the columns or fields of the roles task, worker and label, for the printed line.
         reason: why the label's column was used, if neither an alias nor a flag says so.
         notes: further lines to print: what was assumed and how to change it.
@@ -42,11 +42,11 @@ class LabelColumns:
         wrong: the error of a row of a wrong length, which is raised after those of the values.
     """
 
-    layout: str
     items: Column
     annotators: Column
     labels: Column | Sequence[str | list[str]]
     place: Callable[[int], str]
+    layout: str = ""
     roles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     reason: str = ""
     notes: tuple[str, ...] = ()

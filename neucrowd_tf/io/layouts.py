@@ -46,7 +46,7 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
         long = roles.layout == "long"
         labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
         items, annotators = table.coded(roles.task), table.coded(roles.worker)
-        columns = LabelColumns("", items, annotators, labels, table.place)
+        columns = LabelColumns(items, annotators, labels, table.place)
         words["worker"] = ",".join(roles.worker)
     else:
         columns = _of_cells(table, roles)
@@ -105,7 +105,6 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
     return LabelColumns(
-        layout="",
         items=[item for item in items for _ in range(width)],
         annotators=annotators,
         labels=cells,

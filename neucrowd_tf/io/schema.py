@@ -20,6 +20,10 @@ MODEL_ANNOTATOR = (
     "Annotators that are models, separated by commas. If they err together they count as one"
     " source; agreement is reported separately for them."
 )
+FAMILY = (
+    "Annotators whose errors go together, such as the prompts of one model: they count as one"
+    " source. A pattern of names per family, such as gpt-* or ann|bob, separated by commas."
+)
 
 
 def _sign(text: str) -> str:

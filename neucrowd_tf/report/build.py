@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf import __version__
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import Scale
 from neucrowd_tf.cli.run_files import REPORT
@@ -30,7 +31,7 @@ def build_report(
     model: Mapping[str, Any] | None = None,
     title: str = "Crowd report",
     note: str = "",
-    model_annotators: Sequence[str] = (),
+    sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
     scale: Scale = "nominal",
     texts: Mapping[str, str] | None = None,
@@ -42,7 +43,7 @@ def build_report(
         model: a run's results, see `model_sections`.
         title: the page's heading.
         note: a text at the beginning of the page.
-        model_annotators: annotators that are models, excluded from statistics of agreement.
+        sources: which annotators are models, excluded from statistics of agreement, or count once.
         gold: `[N]` class codes, -1 if unknown; they are certain and calibrate.
         scale: of the classes in their order, for the coefficients of agreement.
         texts: what was labelled, by the name of the instance, for the tables of items.
@@ -56,7 +57,7 @@ def build_report(
     )
     environment.filters |= {"number": number, "percent": percent, "shown": shown}
     return environment.get_template("report.html").render(
-        crowd=crowd_sections(annotations.observed(), model_annotators, gold, scale, texts),
+        crowd=crowd_sections(annotations.observed(), sources, gold, scale, texts),
         model=model,
         title=shown(title, 100),
         version=__version__,
@@ -69,7 +70,7 @@ def write_report(
     dataset: CrowdDataset,
     metrics: Mapping[str, Any],
     *,
-    model_annotators: Sequence[str] = (),
+    sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
 ) -> Path:
     """Writes a run's report.html into its folder; returns the file's path.
@@ -78,7 +79,7 @@ def write_report(
         folder: of a run that has written predictions.csv.
         dataset: that the run trained on.
         metrics: the content of metrics.json.
-        model_annotators: annotators that are models, excluded from statistics of agreement.
+        sources: which annotators are models, excluded from statistics of agreement, or count once.
         gold: class codes of `whole_crowd`'s instances, -1 if unknown.
     """
     page = build_report(
@@ -86,7 +87,7 @@ def write_report(
         model=model_sections(folder, metrics, dataset.class_names),
         title=f"{dataset.name}: {metrics['method']}",
         note=dataset.card.notes,
-        model_annotators=model_annotators,
+        sources=sources,
         gold=gold,
     )
     write_text(folder / REPORT, page)

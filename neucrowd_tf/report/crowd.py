@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
@@ -41,7 +42,7 @@ REASONS = {
 
 def crowd_sections(
     annotations: Annotations,
-    models: Sequence[str] = (),
+    sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
     scale: statistics.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
@@ -50,16 +51,16 @@ def crowd_sections(
 
     Args:
         annotations: of N items.
-        models: names of annotators that are models.
+        sources: which annotators are models, or count once.
         gold: `[N]` class codes, -1 if unknown, or None.
         scale: of the classes, for the coefficients of agreement.
         texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
-    inference = inferred(annotations, gold, models)
+    inference, models = inferred(annotations, gold, sources), list(sources.models)
     values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
-        people = ~np.isin(annotations.annotator_names.astype(str), list(models))
+        people = ~np.isin(annotations.annotator_names.astype(str), models)
         values["relabelling"] = _requests(inference, people)
         values["annotators"] = _annotators(inference)
     classes = map(shown, annotations.class_names.tolist())

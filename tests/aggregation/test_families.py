@@ -10,6 +10,7 @@ from neucrowd_tf.aggregation import families
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
+from neucrowd_tf.errors import UsageError
 
 ITEMS, PEOPLE, MODELS, RIGHT = 300, 20, 9, 0.8
 SPREAD = 0.1  # people's accuracies are within this of their mean
@@ -107,3 +108,48 @@ def test_gold_labels_and_items_of_models_alone() -> None:
     alone = first.select(members(first)[first.annotators])  # nobody else: the method as it is
     expected = DawidSkene().fit(alone).probas_
     assert np.array_equal(families.fit_with_families(DawidSkene, alone, [family]).probas_, expected)
+
+
+def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations, np.ndarray]:
+    """Returns labels of prompts a0, ..., e9 of five models, and of people p0, ..., and truth."""
+    rng = np.random.default_rng([seed, people])
+    truth = rng.integers(3, size=ITEMS)
+
+    def labels(width: int) -> np.ndarray:
+        other = (truth[:, None] + rng.integers(1, 3, (ITEMS, width))) % 3
+        return np.where(rng.random((ITEMS, width)) < 0.7, truth[:, None], other)
+
+    models = [
+        np.where(rng.random((ITEMS, 10)) < correlation, labels(1), labels(10)) for _ in "abcde"
+    ]
+    names = [f"{model}{i}" for model in "abcde" for i in range(10)]
+    dense = np.concatenate([*models, labels(people)], axis=1)
+    return Annotations.from_dense(
+        dense, annotator_names=[*names, *(f"p{i}" for i in range(people))]
+    ), truth
+
+
+@pytest.mark.ci
+def test_related_annotators_are_named_and_families_count_once() -> None:
+    crowd, truth = prompts(0.9, people=3)
+    plain = infer(crowd, "dawid_skene")
+    assert plain.related() == [[f"{model}{i}" for i in range(10)] for model in "abcde"]
+    assert "--family='a0|a1|" in " ".join(plain.lines())
+    result = infer(crowd, "dawid_skene", families=[f"{model}*" for model in "abcde"])
+    assert len(result.families) == 5 and result.related() == []
+    assert (result.labels == truth).mean() > (plain.labels == truth).mean() + 0.01
+    alone, truth = prompts(0.9, people=0)  # nobody else: each family is one annotator
+    result = infer(alone, "dawid_skene", families=[f"{model}*" for model in "abcde"])
+    assert result.certainty.votes.sum(axis=1).tolist() == [5] * ITEMS
+    assert result.skills is not None and len(result.skills.skill) == 50
+    independent, _ = prompts(0.0, people=3)
+    assert infer(independent, "dawid_skene").related() == []
+
+
+def test_patterns_of_families() -> None:
+    crowd = Annotations.from_dense(np.zeros((2, 4), int), annotator_names=["a*", "ab", "c", "d"])
+    masks = families.named_families(crowd, ["a*", "c|d"])
+    assert [one.tolist() for one in masks] == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    for pattern in (["c"], ["a*", "ab|d"]):
+        with pytest.raises(UsageError, match="--family"):
+            families.named_families(crowd, pattern)

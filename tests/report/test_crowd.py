@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.evaluation.consensus import inferred
 from neucrowd_tf.report.crowd import _items, crowd_sections
@@ -36,7 +37,7 @@ def test_a_models_labels_are_left_out_of_agreement() -> None:
     crowd = Annotations.from_dense(
         np.concatenate([people, model], axis=1), annotator_names=["a", "b", "c", "gpt"]
     )
-    result = crowd_sections(crowd, ["gpt"])["agreement"]
+    result = crowd_sections(crowd, Sources(["gpt"]))["agreement"]
     alone = Annotations.from_dense(people)
     kappa, alpha = (estimate for _, estimate in result["coefficients"][1:3])
     assert kappa.value == pytest.approx(statistics.fleiss_kappa(alone)) and kappa.low > 0.5

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.aggregate import main
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
+from tests.crowds import simulated
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -359,7 +359,7 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
         (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: not available"),
         (["--annotations=a.parquet", "--output=o", "--method=kos"], "out of core, received 'kos'"),
         (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
-        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: 0 is not"),
+        (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: must be"),
         (
             ["--annotations=a.parquet", "--output=o", "--scheduler=tcp://x:1"],
             "--scheduler: only with --engine=dask",
