@@ -129,7 +129,6 @@ def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations
     ), truth
 
 
-@pytest.mark.ci
 def test_related_annotators_are_named_and_families_count_once() -> None:
     crowd, truth = prompts(0.9, people=3)
     plain = infer(crowd, "dawid_skene")
