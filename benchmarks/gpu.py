@@ -33,7 +33,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.timing import Clock, arguments, data_folder, peak_memory_mb, show, simulated
+from benchmarks.timing import Clock, arguments, data_folder, show, simulated
 from neucrowd_tf import persistence, registry
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness import plugins, process
@@ -81,10 +81,10 @@ CASES = {
 }
 
 
-def data_of(case: Case, data_dir: Path | None, small: bool) -> tuple[Any, Any, Any]:
+def data_of(case: Case, data_dir: Path, small: bool) -> tuple[Any, Any, Any]:
     """Returns features `[N, d]` or `[N, 32, 32, 3]`, true classes or None, and annotations."""
     size, width, annotators, each, classes = case.shape
-    if case.real and data_dir is not None and not small and (data_dir / case.real).is_dir():
+    if case.real and not small and (data_dir / case.real).is_dir():
         real = registry.dataset(case.real).load(data_dir)
         return real.features, real.truth, real.annotations
     size, annotators = (200, min(annotators, 20)) if small else (size, annotators)
@@ -155,7 +155,7 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
         estimator.fit(features, crowd, run=Run(checkpoints=folder / "checkpoints", progress=False))
     probabilities = np.asarray(estimator.predict_proba(features))
     figures: dict[str, Any] = {"seconds": clock.seconds, "resumed": resumed}
-    figures["host_mb"] = peak_memory_mb()
+    figures["host_mb"] = process.peak_memory_mb()
     if device == "GPU":
         peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
         figures["device_mb"] = peak / 2**20
@@ -171,7 +171,7 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
         same = probabilities.argmax(axis=1) == expected.argmax(axis=1)
         figures["same_classes"] = float(same.mean())
     np.save(folder / "probabilities.npy", probabilities)
-    features, _, crowd = data_of(case, None, small=True)
+    features, _, crowd = data_of(case, options.data_dir, small=True)
     faults = Faults(device)
     checked = method.make(**{**case.hparams, **tiny_arguments(method), "seed": 0})
     checked.fit(features, crowd, run=Run(progress=False, callbacks=[faults]))
@@ -195,13 +195,8 @@ def plan(options: argparse.Namespace) -> list[Fit]:
     """Returns case, device and setting of each fit: a case's first one is the CPU's plain one."""
     names = options.cases.split(",") if options.cases else list(CASES)
     settings, device = options.settings.split(","), options.device.upper()
-    for flag, wanted, known in (
-        ("cases", names, CASES),
-        ("settings", settings, SAME_WEIGHTS),
-        ("device", [device], ("CPU", "GPU")),
-    ):
-        if unknown := set(wanted) - set(known):
-            raise UsageError(f"--{flag}={min(unknown)}: expected {', '.join(known)}.")
+    if unknown := {*names, *settings, device} - {*CASES, *SAME_WEIGHTS, "CPU", "GPU"}:
+        raise UsageError(f"{min(unknown)}: no case, setting or device. --help names them.")
     fits = [(n, d, s) for n in names for d, s in [("CPU", "plain"), *product([device], settings)]]
     return list(dict.fromkeys(fits))
 
@@ -216,9 +211,10 @@ def devices() -> dict[str, str]:
 
 def make_all(fits: Iterable[Fit], options: argparse.Namespace) -> Figures:
     """Measures each fit in a process of its own; without its device it has no figures."""
-    here, figures = devices(), {}
+    here = devices()
+    figures: Figures = {}
     for fit in fits:
-        figures[fit]: Mapping[str, Any] = {}
+        figures[fit] = {}
         if fit[1] in here:
             clusters = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit" if fit[2] == "xla" else ""
             os.environ["TF_XLA_FLAGS"] = clusters  # the child's TensorFlow reads it
@@ -269,17 +265,12 @@ def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
 
 def main() -> int:
     """Measures and writes the page; returns 1 if a fit failed or predictions differ."""
-    flags = {"small": False, "cases": "", "device": "gpu", "settings": ",".join(SAME_WEIGHTS)}
-    paths = {
-        "data_dir": data_folder(),
-        "output_dir": Path("runs/gpu"),
-        "page": Path("results/gpu.md"),
-    }
-    options = arguments(__doc__, **flags, **paths)
-    try:
-        figures = make_all(plan(options), options)
-    except UsageError as error:
-        sys.exit(str(error))
+    folders = {"data_dir": data_folder(), "output_dir": Path("runs/gpu")}
+    options = arguments(
+        __doc__, small=False, cases="", device="gpu", settings=",".join(SAME_WEIGHTS),
+        page=Path("results/gpu.md"), **folders,
+    )  # fmt: skip
+    figures = make_all(plan(options), options)
     how = "python -m benchmarks.gpu" + " --small" * options.small
     write_text(options.page, text := page(figures, devices(), how))
     show(options, [{"fit": fit, **each} for fit, each in figures.items()], text)

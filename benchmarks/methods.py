@@ -24,8 +24,9 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from benchmarks.timing import Clock, run, simulated
+from benchmarks.timing import Clock, arguments, show, simulated
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene, Glad
 from neucrowd_tf.aggregation.engine.fit import Request, fit
@@ -141,4 +142,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    run(__doc__, measure, names=",".join((*FITS, *VOTES)), repeats=3, size=1.0)
+    options = arguments(__doc__, names=",".join((*FITS, *VOTES)), repeats=3, size=1.0)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    figures = measure(options)
+    show(options, figures, "\n".join(f"{name:28} {x:.3f}" for name, x in figures.items()))

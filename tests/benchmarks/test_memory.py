@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.timing import simulated
 from neucrowd_tf import Annotations, registry
 from neucrowd_tf.harness import plugins
 from reproduction.smoke import tiny_arguments
-from tests.crowds import graphs, simulated
+from tests.crowds import graphs
 
 PARTS = 6
 
