@@ -65,9 +65,9 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     requires_identities: ClassVar[bool] = True
 
-    learning_rate: Annotated[float, number(above=0), "Adam's."] = 1e-3
-    batch_size: Annotated[int, whole(1), "instances a step, each with all of its labels."] = 64
-    epochs: Annotated[int, whole(1), "of each training of DL-CL."] = 15
+    learning_rate: Annotated[float, number(above=0), "Adam's learning rate."] = 1e-3
+    batch_size: Annotated[int, whole(1), "instances per step, each with all of its labels."] = 64
+    epochs: Annotated[int, whole(1), "epochs of each training of DL-CL."] = 15
     monitor: Annotated[
         str | None,
         one_of("accuracy", "log_loss"),
@@ -161,7 +161,7 @@ class DLCLGCN(AugmentedDLCL):
     """
 
     graph_epochs: Annotated[
-        int, whole(1), "steps of the graph's training, each on the whole graph."
+        int, whole(1), "training steps of the graph network, each on the whole graph."
     ] = 100
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:

@@ -204,15 +204,15 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     requires_identities = True
 
     mu: Annotated[
-        float, number(above=0), "weight of the penalty on differences; large values fuse everyone."
+        float, number(above=0), "weight of the penalty on differences; large values join everyone."
     ] = dataclasses.field(default=100.0, kw_only=False)
     eta: Annotated[float, number(above=0), "weight of the target classifier's squared norm."] = (
         300.0
     )
     max_iter: Annotated[
-        int, whole(), "most iterations of each of the three stages in which the rounding shrinks."
+        int, whole(), "largest number of iterations of each of the three stages."
     ] = 500
-    seed: Annotated[int, whole(0), "draws nothing: the objective has one minimum."] = 0
+    seed: Annotated[int, whole(0), "not used: the objective has one minimum."] = 0
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)

@@ -43,7 +43,7 @@ class DLCLGAN(AugmentedDLCL):
         CrowdInG, section 4.4.1; Wang et al. (2017), IRGAN, section 2.
     """
 
-    gan_epochs: Annotated[int, whole(1), "of the game."] = 10
+    gan_epochs: Annotated[int, whole(1), "epochs of the game."] = 10
     gan_learning_rate: Annotated[
         float, number(above=0), "of the generator, that is of the classifier and its crowd layer."
     ] = 1e-4

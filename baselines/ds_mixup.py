@@ -39,7 +39,7 @@ class DawidSkeneMixup(DeepLabels):
     aggregator: str | Aggregator = "ds"
     labels: Literal["hard", "soft"] = "soft"
     alpha: Annotated[
-        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+        float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:

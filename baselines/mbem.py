@@ -79,9 +79,7 @@ class MBEM(NetworkClassifier):
     requires_identities = True
 
     rounds: Annotated[
-        int,
-        whole(1),
-        "how often the network is trained, each time from fresh weights; the paper's is 2.",
+        int, whole(1), "number of trainings of the network, each from new weights; 2 in the paper."
     ] = 2
     smoothing: Annotated[
         float, number(least=0), "pseudo-count of every cell of the confusion matrices."

@@ -86,8 +86,8 @@ class MetricLearning(RepresentationEstimator):
     labels: Annotated[
         str,
         one_of(*AGGREGATORS),
-        'where labels come from: "mv" (majority vote), "ds" or "ds_one_coin" (Dawid and Skene\'s'
-        ' EM), "glad".',
+        'source of the labels: "mv" (majority vote), "ds" or "ds_one_coin" (Dawid and'
+        ' Skene\'s EM), "glad".',
     ] = "mv"
     margin: Annotated[
         float, number(least=0), 'of the loss; without meaning for "relation_net".'

@@ -113,9 +113,9 @@ class Raykar(LinearClassifier):
         number(above=0),
         "pseudo-counts in each cell of a confusion matrix (a Dirichlet prior of 1 + smoothing).",
     ] = 0.01
-    max_iter: Annotated[int, whole(1), "EM iterations at most."] = 100
+    max_iter: Annotated[int, whole(1), "largest number of EM iterations."] = 100
     tol: Annotated[
-        float, number(), "stop when the log posterior rises by less than this much an annotation."
+        float, number(), "stops when the log posterior rises by less than this per annotation."
     ] = 1e-5
 
     labels_: NDArray[np.int64] = fitted()

@@ -96,8 +96,8 @@ class SmoteTwoStage(LabelsFirst):
 
     classifier_: DeepLabels = fitted()
 
-    k: Annotated[int, whole(), "neighbours of SMOTE."] = 5
-    base: Annotated[Any, network(BASES), "the classifier's network, as of `DeepLabels`."] = "dense"
+    k: Annotated[int, whole(), "number of SMOTE's neighbours."] = 5
+    base: Annotated[Any, network(BASES), "the classifier's network, as for `DeepLabels`."] = "dense"
     learning_rate: Annotated[float, number(above=0), "of the network."] = 1e-3
     batch_size: Annotated[int, whole(), "of the network."] = 32
     epochs: Annotated[int, whole(), "of the network."] = 20

@@ -165,7 +165,7 @@ def test_help_lists_flags_with_defaults(command: Any, capsys: pytest.CaptureFixt
 
 def test_a_required_flag_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert relabel.main(["--annotations=x"]) == 2
-    line = "error: --budget is missing: Number of labels to ask for; with --cost, their"
+    line = "error: --budget is missing: Number of labels; with --cost, the sum of their"
     assert capsys.readouterr().err.startswith(line)
 
 

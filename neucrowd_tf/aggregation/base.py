@@ -74,7 +74,7 @@ class Aggregator(Persistent):
         'what decides between equally probable classes: "random" (with `seed`), "first" (the lowest'
         ' class code) or "prior" (the class that is commoner over all instances).',
     ] = "first"
-    seed: Annotated[int, whole(0), "for what is random."] = 0
+    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
     labels_: Codes = fitted()
     probas_: Array = fitted()
     priors_: Array = fitted()
@@ -360,7 +360,7 @@ def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> N
 
     warnings.warn(
         f"{name} did not converge in {max_iter} iterations: the objective still rose by"
-        f" {change:.3g} an annotation, expected less than tol={tol:g}; raise max_iter or tol",
+        f" {change:.3g} per annotation, more than tol={tol:g}. Raise max_iter or tol.",
         ConvergenceWarning,
         stacklevel=4,
     )

@@ -127,9 +127,9 @@ class Consensus(Aggregator):
 
     needs_identities: ClassVar[bool] = False
 
-    best: Annotated[int, whole(1), "methods to average."] = 3
-    folds: Annotated[int, whole(2), "parts that annotations are held out in."] = 5
-    restarts: Annotated[int, whole(2), "starts of EBCC, the first with one group a class."] = 10
+    best: Annotated[int, whole(1), "number of methods to average."] = 3
+    folds: Annotated[int, whole(2), "number of parts in which annotations are held out."] = 5
+    restarts: Annotated[int, whole(2), "EBCC's starts, the first with one group per class."] = 10
     chosen_: tuple[str, ...] = fitted()
     gain_: float = fitted()
     scores_: dict[str, float] = fitted()

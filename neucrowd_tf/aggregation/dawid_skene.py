@@ -156,14 +156,13 @@ class DawidSkene(IterativeAggregator):
     """
 
     smoothing: Annotated[
-        float, number(least=0), "pseudo-count for every cell of every confusion matrix."
+        float, number(least=0), "pseudo-count of every cell of every confusion matrix."
     ] = 0.01
     prior: Annotated[
-        Prior,
-        '"update" estimates the class prior, "uniform" holds it uniform, an array `[C]` is held.',
+        Prior, '"update" estimates the class prior, "uniform" or an array `[C]` fixes it.'
     ] = "update"
     one_coin: Annotated[
-        bool, "one probability of being right for each annotator instead of a matrix."
+        bool, "whether an annotator has one accuracy instead of a confusion matrix."
     ] = False
     hard: Annotated[
         bool,

@@ -166,11 +166,11 @@ class EBCC(IterativeAggregator):
         crowdsourcing, section 4.
     """
 
-    groups: Annotated[int, whole(1), "groups of a class, M."] = 10
+    groups: Annotated[int, whole(1), "M, the number of groups per class."] = 10
     # Deviation: EBCC, restarts. Paper: Every start divides a class among all M groups. Here: Starts
     # with one, two, ... M groups, and again; slow ones are given up early. Why: Starts with few
     # groups reach higher bounds on most sets tried. Effect: Bounds at least as high on most sets.
-    restarts: Annotated[int, whole(1), "random starts; the best bound is kept."] = 20
+    restarts: Annotated[int, whole(1), "number of random starts; the best one is used."] = 20
     max_iter: int = 500
     bounds_: Array = fitted()
 

@@ -152,8 +152,7 @@ class Glad(IterativeAggregator):
     m_step_iter: ClassVar[int] = 5  # most steps of L-BFGS in an M-step
 
     prior: Annotated[
-        Prior,
-        '"uniform" holds the class prior uniform, "update" estimates it, an array `[C]` is held.',
+        Prior, '"update" estimates the class prior, "uniform" or an array `[C]` fixes it.'
     ] = "uniform"
     tol: float = 1e-5
     abilities_: Array = fitted()

@@ -31,7 +31,7 @@ class IterativeAggregator(Aggregator):
             falls; a ConvergenceWarning if it still rises after `max_iter`.
     """
 
-    max_iter: Annotated[int, whole(1), "most iterations."] = 100
+    max_iter: Annotated[int, whole(1), "largest number of iterations."] = 100
     tol: Annotated[
         float, tolerance, "stops when the objective rises by less than this for each annotation."
     ] = 1e-6

@@ -58,7 +58,7 @@ class Kos(Aggregator):
         systems; (2013), Efficient crowdsourcing for multi-class labeling, for C classes.
     """
 
-    max_iter: Annotated[int, whole(1), "rounds of messages."] = 100
+    max_iter: Annotated[int, whole(1), "number of rounds of messages."] = 100
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Passes messages; gold labels replace what is inferred."""

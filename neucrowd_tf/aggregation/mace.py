@@ -144,9 +144,9 @@ class Mace(IterativeAggregator):
     """
 
     method: Annotated[
-        Literal["vb", "em"], "variational Bayes, or EM with pseudo-counts of .01 / C."
+        Literal["vb", "em"], '"vb" (variational Bayes), or "em" with pseudo-counts of 0.01 / C.'
     ] = "vb"
-    restarts: Annotated[int, whole(1), "random starts; the best objective is kept."] = 10
+    restarts: Annotated[int, whole(1), "number of random starts; the best one is used."] = 10
     max_iter: int = 200
     competences_: Array = fitted()
     habits_: Array = fitted()

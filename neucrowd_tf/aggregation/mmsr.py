@@ -79,7 +79,7 @@ class Mmsr(WeightedVote):
         completion, algorithm 1.
     """
 
-    max_iter: Annotated[int, whole(1), "most rounds of means."] = 1000
+    max_iter: Annotated[int, whole(1), "largest number of rounds of means."] = 1000
     tol: Annotated[
         float, tolerance, "stops when the product of the two factors moves by less than this."
     ] = 1e-8

@@ -49,7 +49,7 @@ class ShrunkDawidSkene(IterativeAggregator):
     """
 
     strength: Annotated[
-        float, number(least=0), "labels of the average annotator added for each true class."
+        float, number(least=0), "labels of the average annotator, added per true class."
     ] = 4.0
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:

@@ -102,7 +102,7 @@ class ZeroBasedSkill(WeightedVote):
         As crowd-kit's ZeroBasedSkill.
     """
 
-    max_iter: Annotated[int, whole(1), "steps."] = 100
+    max_iter: Annotated[int, whole(1), "largest number of steps."] = 100
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
@@ -150,7 +150,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
         crowdsourcing, algorithm 1.
     """
 
-    max_iter: Annotated[int, whole(1), "most votes."] = 100
+    max_iter: Annotated[int, whole(1), "largest number of weighted votes."] = 100
     n_iter_: int = fitted()
     converged_: bool = fitted()
 

@@ -25,7 +25,7 @@ def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
         raise DataError(
             f"{title}: expected a one-dimensional array of integer codes, received {array.dtype} of"
-            f" shape {array.shape}; use Annotations.from_arrays for names"
+            f" shape {array.shape}. Use Annotations.from_arrays for names."
         )
     return array.astype(np.int32, copy=False)
 
@@ -260,8 +260,8 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
         one = ""
         if array.ndim == 1:
             one = (
-                ". One label each is labels[:, None]; scikit-learn's cross_val_predict passes"
-                ' annotations on with method="predict" alone'
+                ". Pass labels[:, None] for one label each; scikit-learn's cross_val_predict needs"
+                ' method="predict"'
             )
         raise DataError(
             "dense annotations: expected whole numbers, with -1 for missing ones, of shape"
@@ -289,7 +289,7 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
     if total.max(initial=0) > MOST_VOTES:
         row = int(total.argmax())
         raise RowError(
-            row, f"expected at most {MOST_VOTES:,} votes of an instance, received {total[row]:.9g}"
+            row, f"an instance has {total[row]:.9g} votes, at most {MOST_VOTES:,} are possible"
         )
     return votes
 

@@ -87,8 +87,8 @@ def split_names(
         row = int(np.flatnonzero(bad)[0])
         problem = "no id" if column.isna().iloc[row] else f"{spelt(column.iloc[row])} again"
         raise DataError(
-            f"{subject}: row {row}: expected each item once in column {ids[0]!r}, received"
-            f" {problem}. Rename the column if it is a feature"
+            f"{subject}: row {row}: column {ids[0]!r} has {problem}. Correct it, or rename the"
+            " column if it is a feature."
         )
     return frame.drop(columns=ids[0]), as_name_array(column)
 
@@ -109,7 +109,7 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     if lost or new or len(present) > len(wanted):
         name, problem = (lost[0], "missing") if lost else ((new or present)[0], "new")
         raise DataError(
-            f"{subject}: column {name!r} is {problem}; the columns of training are"
+            f"{subject}: column {name!r} is {problem}. Pass the columns of training:"
             f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
         )
     return frame[wanted]
@@ -126,7 +126,7 @@ def column_names(frame: Any, subject: str = "features") -> Names:
         return None
     if not columns.is_unique:
         twice = columns[columns.duplicated()][0]
-        raise DataError(f"{subject}: expected each column once, received {twice!r} again")
+        raise DataError(f"{subject}: two columns are named {twice!r}. Rename one of them.")
     return as_name_array(columns)
 
 
@@ -138,9 +138,9 @@ def _unlike(rows: NDArray[Any], names: NDArray[Any]) -> bool:
 
 def _ambiguous(subject: str) -> DataError:
     return DataError(
-        f"features: expected an index in the order of the {subject}, received the rows' numbers"
-        f" in another one, while the {subject} have no names; features.to_numpy() if row i is"
-        " instance i, features.sort_index() if the index is the instance's number"
+        "features: the index has row numbers in another order, and the"
+        f" {subject} have no names. Pass features.to_numpy() if row i is instance i, or"
+        " features.sort_index() if the index is the instance's number."
     )
 
 
@@ -171,8 +171,8 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
     places = matched(rows, names, subject)
     if (places < 0).any():
         raise DataError(
-            f"{subject}: expected a label of {spelt(rows[places < 0][0])}, which features have in"
-            f" their index, received none; {subject}.to_numpy() if row i is label i"
+            f"{subject}: {spelt(rows[places < 0][0])} of the features' index has no label. Add it,"
+            f" or pass {subject}.to_numpy() if row i is label i."
         )
     return labels.iloc[places]
 
@@ -296,9 +296,7 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
     if roles["worker"] or roles["label"] or (items and frame[items[0]].duplicated().any()):
         missing = next(role for role, columns in roles.items() if not columns)
         columns = ", ".join(repr(name) for name in list(frame.columns)[:8])
-        raise DataError(
-            f"annotations: expected {SHAPES}; received columns {columns}, none of them a {missing}"
-        )
+        raise DataError(f"annotations: no column is a {missing} among {columns}. Pass {SHAPES}.")
     frame, names = split_names(frame, "annotations")
     numeric = all(getattr(dtype, "kind", "O") in "iuf" for dtype in frame.dtypes)
     cells = frame.to_numpy(np.float64, na_value=np.nan) if numeric else np.zeros(0)
@@ -308,8 +306,8 @@ def as_annotations(annotations: Any, num_classes: int | None = None) -> Annotati
         )
     if (cells == -1).any():
         raise DataError(
-            "annotations: expected -1 or NaN for missing labels, received both;"
-            " frame.replace(-1, np.nan), or Annotations.from_wide_frame(frame) if -1 is a class"
+            "annotations: missing labels are both -1 and NaN. Use frame.replace(-1, np.nan), or"
+            " Annotations.from_wide_frame(frame) if -1 is a class."
         )
     if frame.isna().to_numpy().any():
         named = frame if names is None else frame.set_axis(names, axis=0)
@@ -352,7 +350,7 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
         long = frame is not None and all(roles_of(frame.columns).values())
         if frame is not None and (long or (crowd.named and tasks.tolist() != [*range(size)])):
             warnings.warn(
-                "features have no names of rows, annotations have: "
+                "the rows of the features have no names, those of the annotations have: "
                 + ("task k is row k" if long else "row i is instance i")
                 + ". Pass a frame whose index names the tasks (in a Pipeline:"
                 ' set_output(transform="pandas")), or Annotations in the order of the rows',
@@ -369,9 +367,7 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
     codes = factorize(rows, None, "index")[0]
     if codes.max(initial=-1) + 1 < len(codes):
         twice = rows[np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])]
-        raise DataError(
-            f"features: expected each task once in the index, received {spelt(twice[0])} again"
-        )
+        raise DataError(f"features: the index has {spelt(twice[0])} twice. Keep one row per task.")
     return crowd.align(rows)
 
 
@@ -388,12 +384,12 @@ def check_search(annotations: Any) -> None:
             scorer = caller.f_locals.get("scorer")
             scorers = getattr(scorer, "_scorers", {"": scorer}).values()
             if caller.f_locals.get("method", "predict") != "predict":
-                problem = 're-encodes each column for method="predict_proba"; use method="predict"'
+                problem = 're-encodes each column for method="predict_proba". Use method="predict".'
             elif any(type(one).__name__ == "_Scorer" for one in scorers):
-                problem = "has no scorer for them; use Annotations.from_dense(...) or no scoring"
+                problem = "cannot score them. Pass Annotations.from_dense(...), or no scoring."
             else:
                 return
-            raise DataError(f"annotations: a matrix or a frame, and scikit-learn {problem}")
+            raise DataError(f"annotations: this is a matrix or a frame; scikit-learn {problem}")
         caller = caller.f_back
 
 

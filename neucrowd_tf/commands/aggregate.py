@@ -60,7 +60,7 @@ class Flags(LabelFlags):
 
     annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
     method: Annotated[
-        str | None, "Truth-inference method. Default: consensus; by parts dawid_skene."
+        str | None, "Truth-inference method. Default: consensus (dawid_skene with --engine)."
     ] = None
     output: Annotated[
         Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."
@@ -77,16 +77,17 @@ class Flags(LabelFlags):
     ] = None
     scale: Annotated[
         Literal["nominal", "ordinal"],
-        "`ordinal`: classes are ordered; labels near the truth count, and expected_value is added.",
+        "`ordinal`: classes are ordered, near labels count in part; adds the column"
+        " expected_value.",
     ] = "nominal"
     engine: Annotated[
         Literal["local", "dask"] | None,
-        "Reads the labels by parts: in threads of this machine, or in Dask workers.",
+        "Reads the labels by parts, with threads of this machine or with Dask workers.",
     ] = None
-    workers: Annotated[int | None, whole(1), "With --engine: threads, or Dask processes."] = None
-    scheduler: Annotated[str | None, "With --engine=dask: address tcp://host:port."] = None
-    resume: Annotated[bool, "With --engine: continues after the last iteration."] = False
-    max_iter: Annotated[int | None, whole(1), "With --engine: most iterations."] = None
+    workers: Annotated[int | None, whole(1), "Threads or Dask processes (with --engine)."] = None
+    scheduler: Annotated[str | None, "Address tcp://host:port (with --engine=dask)."] = None
+    resume: Annotated[bool, "Continues an interrupted fit (with --engine)."] = False
+    max_iter: Annotated[int | None, whole(1), "Most iterations (with --engine)."] = None
     tol: Annotated[float | None, number(least=0), "With --engine: least rise of the objective."] = (
         None
     )

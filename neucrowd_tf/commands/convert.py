@@ -23,7 +23,7 @@ class Flags(TableOptions):
     What was read and left out is printed to standard error.
     """
 
-    input: Annotated[Path, "Export: a file, or SageMaker's folder."]
+    input: Annotated[Path, "Export or table: a file, or SageMaker's folder."]
     output: Annotated[Path, "CSV to write: task,annotator,label. `-` prints."] = STDOUT
     tasks: Annotated[
         Path | None, "CSV to write: task,text, if the export has the texts that were labelled."

@@ -164,7 +164,7 @@ class Flags(TableOptions):
     features: Annotated[Path | None, "CSV, Parquet or NPY of items and their features."] = None
     texts: Annotated[Path | None, "CSV task,text, for a model of texts."] = None
     images: Annotated[Path | None, "Folder of images, whose file names are item names."] = None
-    encoder: Annotated[str | None, "With --texts: the sentence encoder, if it has moved."] = None
+    encoder: Annotated[str | None, "Folder of the encoder (with --texts), if it has moved."] = None
     output: Annotated[Path, "CSV to write: task,predicted,p_<class>... `-` prints."]
     ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
 

@@ -44,20 +44,20 @@ MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 class Flags(LabelFlags):
     """Lists the labels to ask for next, the most useful first: item, annotator and reason."""
 
-    run: Annotated[Path | None, "Run with --dataset=table, whose labels are used."] = None
-    budget: Annotated[int, whole(1), "Number of labels to ask for; with --cost, their price."]
+    run: Annotated[Path | None, "Run with --dataset=table that has the labels."] = None
+    budget: Annotated[int, whole(1), "Number of labels; with --cost, the sum of their prices."]
     output: Annotated[
         Path, f"CSV to write: {','.join(HEADER)}, and cost and text if there are any. `-` prints."
     ] = STDOUT
     probabilities: Annotated[
         Path | None, "CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
     ] = None
-    cost: Annotated[Path | None, "CSV annotator,cost: price of one label of each."] = None
+    cost: Annotated[Path | None, "CSV annotator,cost: price of a label. Default: 1."] = None
     least_gain: Annotated[
-        float, number(least=0), "Stopping rule: leaves out labels whose gain (per cost) is smaller."
+        float, number(least=0), "Leaves out labels whose gain (per cost) is smaller than this."
     ] = 0.0
     seed: Annotated[int, whole(0), "Seed of the consensus' random draws."] = 0
-    most_each: Annotated[int | None, whole(1), "Labels per annotator, at most."] = None
+    most_each: Annotated[int | None, whole(1), "Most labels per annotator."] = None
     per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
     ask: Annotated[
         tuple[str, ...],
@@ -238,7 +238,7 @@ def _summary(
     if prices.sum() + prices.max(initial=1.0) <= budget:
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
         if not plan:
-            line += " Annotators are not asked twice for an item; --ask names other ones."
+            line += " No annotator labels an item twice; name further ones with --ask."
     then = Estimate(
         *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
     )
@@ -255,7 +255,7 @@ def _summary(
         unit = "labels" if costs is None else "of cost"
         lines.append(
             f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
-            f" last {step:,}. Stop when that is not worth its price (--least_gain)."
+            f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."
         )
     return lines
 

@@ -35,10 +35,10 @@ class Flags(LabelFlags):
     annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
     scale: Annotated[
         Literal["nominal", "ordinal", "interval"],
-        "How classes differ, for the coefficients of agreement.",
+        "Which disagreements are larger, for the coefficients of agreement.",
     ] = "nominal"
     features: Annotated[
-        Path | None, "Features table: the report covers its items, in its order."
+        Path | None, "Table of features. The report covers its items, in its order."
     ] = None
     agreement: Annotated[
         Path | None,

@@ -132,10 +132,10 @@ class NetworkClassifier(CrowdEstimator):
         "whether features are scaled to mean 0 and standard deviation 1 on the training instances;"
         ' "square_root" takes their signed square root first.',
     ] = True
-    augment: Annotated[bool, "shift and mirror images while training."] = False
+    augment: Annotated[bool, "whether images are shifted and mirrored in training."] = False
     schedule: Annotated[
         Literal["constant", "cosine"],
-        'of the learning rates: "cosine" lets them fall to 0 over the epochs.',
+        'learning rates over the epochs: "constant", or "cosine", which falls to 0.',
     ] = "constant"
     monitor: Annotated[
         str | None,
@@ -145,7 +145,7 @@ class NetworkClassifier(CrowdEstimator):
     ] = None
 
     pretrained: Pretrained = False
-    epochs: Annotated[int, whole(1), "passes over the instances."] = 50
+    epochs: Annotated[int, whole(1), "number of passes over the instances."] = 50
     patience: Patience = None
     min_delta: MinDelta = 0.0
     validation_fraction: ValidationFraction = 0.2

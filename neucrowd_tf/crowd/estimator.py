@@ -83,15 +83,15 @@ class CrowdLayerBase(NetworkClassifier):
     restarts: Annotated[
         int,
         whole(0),
-        "how often a fit starts again if it almost never predicts a class that annotators agree on."
-        " Each has another seed, and a crowd layer starts nearer to the identity. If all fail,"
-        " there is a warning.",
+        "number of new starts of a fit that almost never predicts a class that annotators agree"
+        " on. Each has another seed, and a crowd layer starts nearer to the identity. If all"
+        " fail, a warning says so.",
     ] = 2
     annotator_learning_rate: Annotated[
         float | None,
         number(least=0),
-        "of the annotators' weights, which have few labels each and move little at the"
-        " classifier's; None is `learning_rate`, 0 leaves them as they start.",
+        "learning rate of the annotators' weights; None uses `learning_rate`, 0 does not train"
+        " them.",
     ] = None
 
     confusion_matrices_: NDArray[np.float32] = fitted()

@@ -116,9 +116,9 @@ class DASC(CrowdEstimator):
         | Constraint(
             "an estimator with predict_annotators", lambda x: hasattr(x, "predict_annotators")
         ),
-        "what is refitted each round: an estimator with `predict_annotators(features) -> [N, R,"
-        " C]` (CrowdLayer, Anno-Reg, Weighted Doctor Net, or another); it is cloned, and its seed"
-        " is set by `seed`. None is a `CrowdLayer()`.",
+        "estimator whose clones are fitted in each round. It needs `predict_annotators(features)"
+        " -> [N, R, C]`, as CrowdLayer, Anno-Reg and Weighted Doctor Net have. None is a"
+        " `CrowdLayer()`.",
     ] = dataclasses.field(default=None, kw_only=False)
 
     selection: Annotated[
@@ -133,8 +133,8 @@ class DASC(CrowdEstimator):
     rounds: Annotated[
         int,
         whole(0),
-        "how many times pseudo-annotations are selected and the model is refitted; rounds end early"
-        " when there is a label of every annotator for every instance.",
+        "number of times that pseudo-annotations are selected and the model is refitted. Rounds"
+        " end early when every annotator has a label for every instance.",
     ] = 5
     pick: Annotated[
         Literal["validation", "last"],
@@ -144,8 +144,8 @@ class DASC(CrowdEstimator):
     seed: Annotated[
         int,
         whole(0),
-        "draws everything that is random; each round's model is fitted with a seed derived from it,"
-        " whatever seed the model itself was given.",
+        "seed of all random draws. Each round's model is fitted with a seed derived from it, not"
+        " with its own.",
     ] = 0
 
     estimator_: Any = fitted()

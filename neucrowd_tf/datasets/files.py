@@ -23,13 +23,13 @@ class TableFiles:
     features: Annotated[Path | None, "CSV or Parquet with `task` and numbers, or an NPY array."] = (
         None
     )
-    images: Annotated[Path | None, "Instead of --features: folder of images."] = None
-    texts: Annotated[Path | None, "Instead of --features: CSV task,text."] = None
+    images: Annotated[Path | None, "Folder of images, instead of --features."] = None
+    texts: Annotated[Path | None, "CSV task,text, instead of --features."] = None
     truth: Annotated[Path | None, "CSV task,label: true labels, only for evaluation."] = None
     test_features: Annotated[Path | None, "Features of the test items."] = None
     test_texts: Annotated[Path | None, "Texts of the test items."] = None
     test_truth: Annotated[Path | None, "True labels of the test items."] = None
-    image_size: Annotated[int | None, whole(1, 4096), "Scales images to these pixels."] = None
+    image_size: Annotated[int | None, whole(1, 4096), "Side, in pixels, that images get."] = None
     unmatched: Annotated[
         Literal["error", "drop"],
         "What happens to labels of items that --features does not contain.",

@@ -52,7 +52,7 @@ def check_no_leak(table: FeatureTable, crowd: Annotations, path: Path) -> None:
     if len(equal):
         column, classes = int(equal[0]), votes.shape[1]
         place = int(alike[column].argmax())
-        meaning = "whether most annotators say" if place < classes else "how many annotators say"
+        meaning = "whether most labels are" if place < classes else "how many labels are"
         shown = names[column] if names else str(column)
         problem = f"column {shown!r} is {meaning} {str(crowd.class_names[place % classes])!r}"
         raise error("leak", path, problem=f"{problem}, in every row", advice=_advice(names, shown))

@@ -65,7 +65,7 @@ class Processes:
             return local.executor.submit(function, task).result()
         except BrokenProcessPool:
             del local.executor
-            raise WorkerDied("its process died: killed, or out of memory") from None
+            raise WorkerDied("its process was killed, or ran out of memory") from None
 
     def close(self) -> None:
         """Ends all processes, also those at work."""

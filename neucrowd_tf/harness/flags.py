@@ -59,28 +59,28 @@ class Options(TableFiles, LabelFlags):
 
     dataset: Annotated[tuple[str, ...], "Datasets, separated by commas (see --list)."] = ()
     method: Annotated[tuple[str, ...], "Methods, separated by commas (see --list)."] = ()
-    suite: Annotated[tuple[str, ...], "Tables and figures: names, `all`, or your FILE.toml."] = ()
-    rows: Annotated[tuple[str, ...], "Rows, as dataset/[setting/]method; * is text or comma."] = ()
+    suite: Annotated[tuple[str, ...], "Suites to run: names, `all`, or your FILE.toml."] = ()
+    rows: Annotated[tuple[str, ...], "Rows, as dataset/[setting/]method; * is any text."] = ()
     list: Annotated[bool, "Lists methods, datasets and suites, and ends."] = False
     output_dir: Annotated[Path, "Folder of results.csv, summary.csv and the runs."] = Path("runs")
-    data_dir: Annotated[Path | None, "Copy of the published data. Default: a download."] = None
+    data_dir: Annotated[Path | None, "Folder of the published data. Default: download."] = None
     seed: Annotated[int, whole(0, MAX_SEED), "First seed."] = 0
-    num_runs: Annotated[int | None, whole(1), "Seeds. Default: 1; with --suite its own."] = None
-    hparam: Annotated[tuple[tuple[str, Any], ...], "Hyper-parameter: [METHOD.]NAME=VALUE."] = ()
+    num_runs: Annotated[int | None, whole(1), "Number of seeds. Default: 1, or the suite's."] = None
+    hparam: Annotated[tuple[tuple[str, Any], ...], "[METHOD.]NAME=VALUE: hyper-parameter"] = ()
     bases: Annotated[
         Literal["stronger", "papers"],
-        "Base networks of crowd layers and two-stage methods on datasets that have a stronger"
-        " one than the papers'. Suites take the papers'.",
+        "Networks of crowd layers and two-stage methods: the papers', or stronger ones for"
+        " datasets that have them. Suites use the papers'.",
     ] = "stronger"
     baseline: Annotated[tuple[str, ...], "Methods to compare with, besides mv_lr and ds_lr."] = ()
-    table: Annotated[Literal["md", "tex"] | None, "Format of the summary."] = None
+    table: Annotated[Literal["md", "tex"] | None, "Also writes summary.md or summary.tex."] = None
     resume: Annotated[bool, "Keeps finished runs and continues unfinished ones."] = False
     export: Annotated[bool, "Also writes each fitted model as a SavedModel."] = False
     report: Annotated[bool | None, "Writes report.html. Default: not with --suite."] = None
     curves: Annotated[bool, "Writes the accuracy after each epoch to curves.csv."] = False
     jobs: Annotated[int, whole(1, 1024), "Number of runs at the same time."] = 1
     scheduler: Annotated[str | None, "Dask scheduler whose workers make the runs."] = None
-    device: Annotated[str, "auto, cpu, gpu, or one device such as gpu:1."] = "auto"
+    device: Annotated[str, "Device: auto, cpu, gpu, or one such as gpu:1."] = "auto"
     mixed_precision: Annotated[bool, "Computes in bfloat16 with weights in float32."] = False
     distribute: Annotated[
         Literal["none", "mirrored", "multi_worker"],
@@ -90,17 +90,17 @@ class Options(TableFiles, LabelFlags):
     checkpoint_seconds: Annotated[float, number(least=0), "Least seconds between checkpoints."] = (
         5.0
     )
-    dataset_option: Annotated[tuple[tuple[str, Any], ...], "Option of a dataset's loader."] = ()
+    dataset_option: Annotated[tuple[tuple[str, Any], ...], "NAME=VALUE for a dataset's loader"] = ()
     keep_annotations: Annotated[
-        float | None, number(above=0, most=1), "Share of annotations to keep, at random."
+        float | None, number(above=0, most=1), "Share of the labels to keep, at random."
     ] = None
-    keep_one: Annotated[bool, "Keeps one per instance (with --keep_annotations)."] = False
+    keep_one: Annotated[bool, "Keeps a label of each item (with --keep_annotations)."] = False
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
     ] = "split"
     folds: Annotated[int, whole(2, 10_000), "Number of folds (with --evaluation=cv)."] = 5
-    repeats: Annotated[int, whole(1, 10_000), "Repeats (with --evaluation=cv)."] = 1
-    tune: Annotated[int | str, _tries, "Settings to try before each run, or `grid`."] = 0
+    repeats: Annotated[int, whole(1, 10_000), "Number of repeats (with --evaluation=cv)."] = 1
+    tune: Annotated[int | str, _tries, "Number of settings to try before each run, or `grid`."] = 0
     space: Annotated[tuple[tuple[str, Any], ...], _space, "For --tune: name=a,b,c."] = ()
     tune_by: Annotated[
         Literal["validation", "crowd"],

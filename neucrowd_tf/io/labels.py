@@ -115,14 +115,14 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     if importer is not None:
         return importer.read(head, options)  # type: ignore[no-any-return]
     if head.kind in ("zip", "folder"):
-        problem = f"this is {'an archive' if head.kind == 'zip' else 'a folder'} of no known tool"
+        problem = f"no known tool writes {'this archive' if head.kind == 'zip' else 'this folder'}"
         raise unreadable(path, problem, "Name a file of labels")
     nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
     if head.is_json and (head.keys or nested):
         list(head.records())  # damaged JSON is an error of its own
         raise unknown(head)
     if options.first:
-        raise UsageError(f"--first: {path} is no export. Remove it, or convert the export.")
+        raise UsageError(f"--first: {path} is a table, not a tool's export. Remove the flag.")
     return columns_of(head.table(strict=False), options)
 
 
@@ -342,7 +342,7 @@ class _Values:
                 raise broken(self.path, problem)
             places = np.array([int(item) for item in self.items], dtype=np.int64)
         elif self.pairs is not None:
-            raise UsageError("--multi_label: features have no use for several questions per item.")
+            raise UsageError("--multi_label: training uses one question per item. Remove it.")
         else:
             where = self._place(self.item_codes)
             drop = unmatched == "drop"

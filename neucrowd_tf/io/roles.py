@@ -345,7 +345,7 @@ class _Decision:
         roles = {"task": item, "worker": worker, "label": label}
         return (
             self._command(roles, "--header=none")
-            + "\nCheck which column is the item: the proposal takes the one with more values.\n"
+            + "\nCheck which column is the item: the command names the one with most values.\n"
             + f"If each column is an annotator: --label_column={','.join(names)}"
         )
 

@@ -113,9 +113,7 @@ class TableOptions:
         "Question of an annotation tool's export, if it has several. In a table `column=value`: its"
         " rows with this value.",
     ] = None
-    first: Annotated[bool, "Uses the first of several choices in an annotation tool's export."] = (
-        False
-    )
+    first: Annotated[bool, "Uses only the first of several choices in a tool's export."] = False
 
     @classmethod
     def of(cls, **values: Any) -> TableOptions:

@@ -130,10 +130,10 @@ class AnnoReg(CrowdLayerBase):
         " published.",
     ] = dataclasses.field(default="row", kw_only=False)
     trace_weight: Annotated[
-        float, number(least=0), "lambda of eq. 11, on the mean trace over annotators."
+        float, number(least=0), "lambda, weight of the mean trace over annotators (eq. 11)."
     ] = 0.01
     initial: Annotated[
-        float, number(least=0), "the matrices' logits are `initial` times the identity at first."
+        float, number(least=0), "the matrices' logits start as this times the identity."
     ] = 2.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -119,12 +119,12 @@ class AnnotMix(CrowdLayerBase):
     standardised_once: ClassVar[bool] = False
 
     alpha: Annotated[
-        float, number(above=0), "of the coefficients' Beta distribution; near 0 nothing is mixed."
+        float, number(above=0), "parameter of the Beta distribution; near 0 nothing is mixed."
     ] = 1.0
-    eta: Annotated[
-        float, number(above=0, below=1), "how often an annotator is right before training."
-    ] = 0.9
-    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 128
+    eta: Annotated[float, number(above=0, below=1), "accuracy with which annotators start."] = 0.9
+    embedding_size: Annotated[
+        int, whole(1), "size of the embeddings of instances and annotators."
+    ] = 128
 
     # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns
     # at 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the

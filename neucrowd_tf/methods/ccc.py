@@ -294,7 +294,7 @@ class CCC(CrowdLayerBase):
     reads_datasets: ClassVar[bool] = False
 
     warm_up: Annotated[
-        float, number(least=0, most=1), "share of the epochs before corrections begin."
+        float, number(least=0, most=1), "share of the epochs before the first correction."
     ] = 0.2
     # Deviation: Coupled Confusion Correction. Paper: A meta set of 1,000 of the 50,000 instances of
     # CIFAR-10N. Here: A tenth of the instances (`meta_share`). Why: A fiftieth of 700 songs is one
@@ -302,7 +302,7 @@ class CCC(CrowdLayerBase):
     meta_share: Annotated[
         float, share, "the meta set's size as a share of the instances, the same for each class."
     ] = 0.1
-    groups: Annotated[int, whole(1), "groups of annotators that are corrected together."] = 30
+    groups: Annotated[int, whole(1), "groups of annotators, corrected together."] = 30
     correction_rate: Annotated[
         float,
         number(least=0),

@@ -99,10 +99,10 @@ class COINNet(CrowdLayerBase):
         Nguyen, Ibrahim and Fu (2024), section 4.
     """
 
-    volume_weight: Annotated[float, number(least=0), "lambda_1, of the volume."] = 0.01
-    outlier_weight: Annotated[float, number(least=0), "lambda_2, of the outliers."] = 0.01
+    volume_weight: Annotated[float, number(least=0), "lambda_1, weight of the volume."] = 0.01
+    outlier_weight: Annotated[float, number(least=0), "lambda_2, weight of the outliers."] = 0.01
     outlier_power: Annotated[
-        float, number(above=0), "of an instance's sum of squares; less makes fewer outliers."
+        float, number(above=0), "power of an instance's sum of squares; less finds fewer outliers."
     ] = 0.2
 
     outlier_scores_: NDArray[np.float32] = fitted()

@@ -125,11 +125,11 @@ class CoNAL(CrowdLayerBase):
 
     sees_instances: ClassVar[bool] = True
 
-    embedding_size: Annotated[int, whole(1), "of the instances and annotators of the gate."] = 20
+    embedding_size: Annotated[int, whole(1), "size of the gate's embeddings."] = 20
     distance_weight: Annotated[
         float,
         number(least=0),
-        "lambda, of how far annotators' matrices are from the common one (more is better).",
+        "lambda, reward for annotators' matrices that differ from the common one.",
     ] = 1e-5
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -81,8 +81,8 @@ class CrowdLayer(CrowdLayerBase):
     initial: Annotated[
         float,
         number(least=0),
-        'the matrices are `initial` times the identity at first; 4 starts near "everybody is right"'
-        " with eight classes.",
+        "the matrices start as this times the identity; with 4 and eight classes, annotators"
+        " start as almost always right.",
     ] = 1.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -146,7 +146,7 @@ class CrowdAR(CrowdLayerBase):
     shares_features: ClassVar[bool] = True
 
     annotation_share: Annotated[
-        float, number(least=0, most=1), "lambda: the annotations' part of the loss."
+        float, number(least=0, most=1), "lambda, weight of the annotations' loss."
     ] = 0.9
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -171,9 +171,9 @@ class WeightedDoctorNet(CrowdLayerBase):
 
     sees_instances: ClassVar[bool] = True
 
-    weight_epochs: Annotated[int, whole(0), "of the second phase; 0 leaves the plain mean."] = 50
+    weight_epochs: Annotated[int, whole(0), "second phase's epochs; 0 uses the mean."] = 50
     weight_learning_rate: Annotated[
-        float, number(above=0), "of the second phase; at 1e-3 the weights hardly leave equal ones."
+        float, number(above=0), "learning rate of the second phase."
     ] = 0.01
 
     annotator_weights_: NDArray[np.float32] = fitted()

@@ -109,9 +109,9 @@ class GeoCrowdNet(CrowdLayerBase):
     """
 
     volume: Annotated[
-        Volume, one_of("F", "W"), 'whose: "F", the class probabilities\', or "W", the matrices\'.'
+        Volume, one_of("F", "W"), 'volume of what: "F" (class probabilities) or "W" (matrices).'
     ] = "W"
-    volume_weight: Annotated[float, number(least=0), "lambda of eqs. 8 and 9."] = 1e-3
+    volume_weight: Annotated[float, number(least=0), "weight of the volume (eqs. 8, 9)."] = 1e-3
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return GeoCrowdNetHead(num_annotators, self.volume, self.volume_weight, name="geocrowdnet")

@@ -140,10 +140,10 @@ class MaDL(CrowdLayerBase):
     sees_instances: ClassVar[bool] = True
     shares_features: ClassVar[bool] = True
 
-    embedding_size: Annotated[int, whole(1), "of instances and annotators."] = 16
-    eta: Annotated[
-        float, number(above=0, below=1), "how often an annotator is right before training."
-    ] = 0.8
+    embedding_size: Annotated[
+        int, whole(1), "size of the embeddings of instances and annotators."
+    ] = 16
+    eta: Annotated[float, number(above=0, below=1), "accuracy with which annotators start."] = 0.8
 
     annotator_weights_: NDArray[np.float32] = fitted()
 

@@ -62,7 +62,7 @@ class TraceRegularised(CrowdLayerBase):
         Tanno et al. (2019), eq. 4 and the listing in its appendix.
     """
 
-    trace_weight: Annotated[float, number(least=0), "lambda of eq. 4, on the mean trace."] = 0.01
+    trace_weight: Annotated[float, number(least=0), "lambda of eq. 4's mean trace."] = 0.01
 
     # Deviation: trace regularisation. Paper: One learning rate. Here: The matrices learn at 1e-2
     # (`annotator_learning_rate`). Why: Adam moves a weight by about its rate a step, and softplus

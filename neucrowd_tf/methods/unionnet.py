@@ -104,8 +104,8 @@ class UnionNet(CrowdLayerBase):
     variant: Annotated[
         Variant,
         one_of("A", "B"),
-        '"A" takes the softmax of what the matrix makes of the class probabilities, "B" that'
-        " of the matrix for each true class.",
+        '"A" takes the softmax of the matrix times the class probabilities, "B" a softmax of the'
+        " matrix for each true class.",
     ] = "B"
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -67,13 +67,13 @@ class NeuCrowd(TupletEstimator):
         float, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
     ] = 2.0
     similarity: str = "euclidean"
-    safety_aware: Annotated[bool, "definition 3; False leaves it out (-SA)."] = True
+    safety_aware: Annotated[bool, "uses definition 3; False is -SA."] = True
     unsafe_weight: Annotated[
         float,
         number(least=0, most=1),
-        "how likely an unsafe example is drawn relative to a safe one; 0 excludes them.",
+        "probability of drawing an unsafe example, relative to a safe one; 0 excludes them.",
     ] = 0.3
-    safety_margin: Annotated[float, number(), "delta of definition 3."] = 0.0
+    safety_margin: Annotated[float, number(), "delta, the margin of definition 3."] = 0.0
     anchor: Annotated[
         str,
         one_of("mean", "sum", "embedding_sum", "scaled", "none"),
@@ -81,13 +81,11 @@ class NeuCrowd(TupletEstimator):
         ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
         ' over the number of tuplets, as released) or "none" (-RA).',
     ] = "mean"
-    sampling_network: Annotated[bool, "section 3.3.4; False leaves it out (-SN)."] = True
+    sampling_network: Annotated[bool, "uses section 3.3.4; False is -SN."] = True
     pool_factor: Annotated[
-        int,
-        whole(1),
-        "how many candidates the sampling network scores for each tuplet that is kept.",
+        int, whole(1), "number of candidates that are scored per selected tuplet."
     ] = 2
-    sampler_warmup: Annotated[int, whole(0), "epochs before it selects."] = 1
+    sampler_warmup: Annotated[int, whole(0), "epochs before it selects tuplets."] = 1
 
     # The first epoch (from 0) that draws by safety.
     safety_start: ClassVar[int] = 0

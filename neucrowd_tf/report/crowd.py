@@ -32,11 +32,11 @@ MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
 MOST_CLASSES = 12
 # Why there is no verdict on an annotator.
 REASONS = {
-    verdicts.ALONE_NOTE: "nobody else labelled the same items",
+    verdicts.ALONE_NOTE: "no other annotator labelled the same items",
     verdicts.FEW_NOTE: f"fewer than {verdicts.FEW_LABELS} labels on items that others labelled too",
     verdicts.ONE_CLASS_NOTE: "all of the annotator's items have one consensus class",
-    verdicts.CHANCE_NOTE: "labels hardly depend on what others say: check some with gold labels",
-    verdicts.WEAK_NOTE: "the consensus itself may be little better than chance",
+    verdicts.CHANCE_NOTE: "labels hardly depend on others' labels; check some with gold labels",
+    verdicts.WEAK_NOTE: "the consensus may be little better than chance",
 }
 
 

@@ -54,11 +54,11 @@ class RLL(TupletEstimator):
         one_of("bayesian", "mle", "majority"),
         '"bayesian" (eq. 2), "mle" (eq. 1) or "majority" (every label counts fully: plain RLL).',
     ] = dataclasses.field(default="bayesian", kw_only=False)
-    k: Annotated[int, whole(1), "negatives in a group."] = 3
+    k: Annotated[int, whole(1), "number of negatives per group."] = 3
     prior_mass: Annotated[
         float,
         number(above=0),
-        "how many votes the prior counts as: the share of each consensus label in training.",
+        "number of votes that the prior, the shares of the consensus labels, counts as.",
     ] = 1.0
     alpha: Annotated[
         float | None,
@@ -69,7 +69,7 @@ class RLL(TupletEstimator):
     annotators_per_instance: Annotated[
         int | None,
         whole(1),
-        "d, how many of each instance's annotations are used, drawn by the seed; None uses all.",
+        "d, the number of annotations used per instance, drawn at random; None uses all.",
     ] = None
 
     confidence_: NDArray[np.float32] = fitted()

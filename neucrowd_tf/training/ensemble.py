@@ -32,7 +32,7 @@ class MeanOfFits(CrowdEstimator):
 
     distributed: ClassVar[bool] = True
 
-    size: Annotated[int, whole(1), "fits of each estimator; the first has the seed itself."] = 4
+    size: Annotated[int, whole(1), "fits of each estimator; the first uses the seed itself."] = 4
 
     members_: list[Any] = fitted()
     confusion_matrices_: NDArray[np.float32] | None = fitted()
@@ -95,7 +95,7 @@ class Ensemble(MeanOfFits):
     estimator: Annotated[
         Any,
         Constraint("an estimator", lambda value: hasattr(value, "fit")),
-        "what is fitted: clones of it are.",
+        "estimator whose clones are fitted.",
     ] = dataclasses.field(kw_only=False)
 
     def _estimators(self) -> Sequence[Any]:

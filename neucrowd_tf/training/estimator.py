@@ -90,7 +90,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
     text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
-    seed: Annotated[int, whole(0), "draws everything that is random."] = 0
+    seed: Annotated[int, whole(0), "seed of all random draws."] = 0
 
     def fit(
         self,

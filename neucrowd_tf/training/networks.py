@@ -70,8 +70,8 @@ class DenseBase(Base):
         many(whole(1), "whole numbers from 1", least=0),
         "widths of the layers; without any the classifier is linear.",
     ] = (128,)
-    activation: Annotated[Any, text | _FUNCTION, "by Keras' name, or a function."] = "relu"
-    dropout: Annotated[float, number(least=0, below=1), "share of the units dropped."] = 0.5
+    activation: Annotated[Any, text | _FUNCTION, "a name in Keras, or a function."] = "relu"
+    dropout: Annotated[float, number(least=0, below=1), "dropout rate."] = 0.5
     batch_norm: Annotated[bool, "whether batches are normalised in each layer."] = False
 
 
@@ -79,7 +79,7 @@ class DenseBase(Base):
 class SmallCnn(Base):
     """Five convolutions of 16 to 64 filters, for images such as 32 x 32 x 3."""
 
-    dropout: Annotated[float, number(least=0, below=1), "share of the units dropped."] = 0.5
+    dropout: Annotated[float, number(least=0, below=1), "dropout rate."] = 0.5
 
 
 @estimator
@@ -98,7 +98,7 @@ class DenseEncoder:
     hidden_units: Annotated[
         Sequence[int], widths, "widths of the layers, the last one's the embedding's."
     ] = (64, 32)
-    activation: Annotated[Any, text | _FUNCTION | none, "by Keras' name, or a function."] = (
+    activation: Annotated[Any, text | _FUNCTION | none, "a name in Keras, or a function."] = (
         "sigmoid"
     )
     dropout: Annotated[
@@ -108,7 +108,7 @@ class DenseEncoder:
     initializer: Annotated[
         str,
         one_of("glorot", "normal"),
-        'of the kernels: "glorot" (uniform) or "normal" (standard deviation .05).',
+        'start of the kernels: "glorot" (uniform) or "normal" (standard deviation 0.05).',
     ] = "glorot"
     normal_biases: Annotated[
         bool, "whether biases start from N(0, 1), as released, and not at 0."
@@ -224,9 +224,9 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
 
 Optimizer = Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING]
 LearningRate = Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING]
-BatchSize = Annotated[int, whole(1), "instances a step."]
-Epochs = Annotated[int, whole(1), "how long to train."]
-StepsPerEpoch = Annotated[int, whole(1), "batches an epoch."]
+BatchSize = Annotated[int, whole(1), "number of instances per step."]
+Epochs = Annotated[int, whole(1), "largest number of epochs."]
+StepsPerEpoch = Annotated[int, whole(1), "number of batches per epoch."]
 Encoder = Annotated[
     Any,
     network(ENCODERS),
@@ -243,9 +243,9 @@ Pretrained = Annotated[
     " that the seed draws. Frozen weights and other state are always kept.",
 ]
 Patience = Annotated[
-    int | None, whole(1), "stop after so many epochs without a better one; None does not."
+    int | None, whole(1), "stops after this many epochs without a better one; None never stops."
 ]
-MinDelta = Annotated[float, number(least=0), "by how much more than this an epoch must be better."]
+MinDelta = Annotated[float, number(least=0), "an epoch is better if it gains more than this."]
 ValidationFraction = Annotated[
     float,
     share,

@@ -115,7 +115,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         'the validation figure that chooses the epoch: "auc", "accuracy" or "log_loss".',
     ] = "auc"
     Cs: Annotated[
-        Sequence[float], strengths, "what the downstream logistic regression's C is chosen from."
+        Sequence[float], strengths, "values of C from which the logistic regression chooses."
     ] = STRENGTHS
     encoder: Encoder = "dense"
     standardise: Standardise = True
@@ -298,7 +298,7 @@ class TupletEstimator(RepresentationEstimator):
         " exponent, as published, or outside it.",
     ] = True
     similarity: Annotated[
-        str, one_of("cosine", "euclidean"), 'of embeddings: "cosine" or "euclidean".'
+        str, one_of("cosine", "euclidean"), 'similarity of embeddings: "cosine" or "euclidean".'
     ] = "cosine"
 
     @property

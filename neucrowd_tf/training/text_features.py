@@ -143,9 +143,9 @@ class TextFeatures(Persistent, BaseEstimator):
 
     takes: ClassVar[str] = "texts"
 
-    size: Annotated[int, whole(1), "k, the features a text becomes (fewer for few texts)."] = 100
-    terms: Annotated[int, whole(1), "most n-grams of each kind: the commonest are kept."] = 20_000
-    seed: Annotated[int, whole(0), "of the decomposition."] = 0
+    size: Annotated[int, whole(1), "k, number of features of a text (fewer for few texts)."] = 100
+    terms: Annotated[int, whole(1), "most n-grams of each kind; frequent ones first."] = 20_000
+    seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
 
     word_terms_: NDArray[Any] = fitted()
     word_weights_: NDArray[np.float64] = fitted()

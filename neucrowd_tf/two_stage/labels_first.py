@@ -52,8 +52,8 @@ class LabelsFirst(CrowdEstimator):
         str | Aggregator,
         one_of(*AGGREGATORS)
         | Constraint("an aggregator", lambda value: isinstance(value, Aggregator)),
-        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy an annotator) or'
-        ' "glad"; or an unfitted aggregator.',
+        '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy per'
+        ' annotator) or "glad"; or an unfitted aggregator.',
     ] = dataclasses.field(default="mv", kw_only=False)
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
 

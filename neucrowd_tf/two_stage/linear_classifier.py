@@ -25,8 +25,8 @@ class LinearClassifier(CrowdEstimator):
         Sequence[float],
         strengths,
         "inverse regularisation strengths, the strongest regularisation first. The one with the"
-        " best log loss on the validation data is taken, or by cross-validation over instances"
-        " without it.",
+        " best log loss on the validation data is used; without such data, cross-validation"
+        " chooses.",
     ] = STRENGTHS
 
     trains_network: ClassVar[bool] = False

@@ -37,7 +37,7 @@ def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
     rows = pd.read_csv(tmp_path / "two" / "results.csv")
     assert rows["method"].tolist() == ["broken", "broken", "killed", "killed", "mean", "mean"]
     assert rows["status"].tolist() == ["failed"] * 4 + ["ok"] * 2
-    assert any("killed seed 0: failed: its process died" in line for line in lines)
+    assert any("killed seed 0: failed: its process was killed" in line for line in lines)
     assert any("broken seed 1: failed: RuntimeError: it broke badly" in line for line in lines)
 
     run(options(tmp_path / "one", "mean"))

@@ -80,10 +80,10 @@ def test_a_column_of_ids_names_the_rows(name: str, annotations: Any) -> None:
     [
         (lambda x: x.assign(item=range(ROWS)), "column 'item' and the index both name the rows"),
         (lambda x: with_column("item").assign(id=0, task=1), "'task' and column 'item'|both name"),
-        (lambda x: with_column("item").assign(item=1), "row 1: .*column 'item', received 1 again"),
-        (lambda x: with_column("id").assign(id=None), "row 0: .*column 'id', received no id"),
-        (lambda x: x.set_axis(list("aab"), axis=1), "each column once, received 'a' again"),
-        (lambda x: x.iloc[[0, *range(ROWS)]], "each task once in the index"),
+        (lambda x: with_column("item").assign(item=1), "row 1: column 'item' has 1 again"),
+        (lambda x: with_column("id").assign(id=None), "row 0: column 'id' has no id"),
+        (lambda x: x.set_axis(list("aab"), axis=1), "two columns are named 'a'"),
+        (lambda x: x.iloc[[0, *range(ROWS)]], "the index has .* twice"),
         (lambda x: x.iloc[:, :0], "expected shape"),
         (lambda x: x.iloc[:0], "instance names: expected one of|received 0"),
         (lambda x: x["a"], r"shape \[instances, features\]"),
@@ -112,7 +112,7 @@ def test_columns_are_arranged_by_name_and_others_are_refused() -> None:
     same = model().set_params(Cs=(0.01, 1.0)).fit(X, LONG, (X, TRUTH))
     np.testing.assert_array_equal(held.predict_proba(X), same.predict_proba(X))
     for other, message in (
-        (X.rename(columns={"b": "d"}), "column 'b' is missing; the columns of training"),
+        (X.rename(columns={"b": "d"}), "column 'b' is missing. Pass the columns of training"),
         (X.assign(d=1), "column 'd' is new"),
         (X[["a", "b"]], "column 'c' is missing"),
     ):
@@ -131,18 +131,20 @@ def test_series_are_matched_by_name() -> None:
     ]
     assert chosen == [1.0, 1.0]
     with pytest.raises(
-        DataError, match=r"labels: expected a label of .*received none; labels\.to_n"
+        DataError, match=r"of the features. index has no label\. Add it, or pass labels\.to_n"
     ):
         fitted.score(X, Y.iloc[1:])
     numbers = X.reset_index(drop=True)
-    with pytest.raises(DataError, match="in another one, while the labels have no names"):
+    with pytest.raises(DataError, match="in another order, and the labels have no names"):
         fitted.score(numbers.sample(frac=1, random_state=0), Y.reset_index(drop=True))
 
 
 def test_where_names_cannot_decide_a_warning_says_what_to_do() -> None:
     numbers = {task: row for row, task in enumerate(X.index)}
     for crowd, rule in ((WIDE, "row i is"), (LONG.replace({"task": numbers}), "task k is")):
-        with pytest.warns(UserWarning, match=f"no names of rows.*{rule}.*set_output"):
+        with pytest.warns(
+            UserWarning, match=f"rows of the features have no names.*{rule}.*set_output"
+        ):
             make_pipeline(StandardScaler(), model()).fit(X, crowd)
     kept = make_pipeline(StandardScaler(), model()).set_output(transform="pandas")
     with warnings.catch_warnings():
@@ -198,7 +200,7 @@ def test_masked_and_missing_labels() -> None:
         model().fit(masked, CROWD)
     floats = WIDE.mask(rows_where(lambda task: task < 105), -1.0)
     assert model().fit(X, floats).classes_.tolist() == [0, 1]
-    with pytest.raises(DataError, match=r"received both; frame\.replace"):
+    with pytest.raises(DataError, match=r"both -1 and NaN\. Use frame\.replace"):
         model().fit(X, floats.mask(rows_where(lambda task: task == 110)))
     gaps = LONG.assign(label=LONG["label"].where(LONG["worker"] != "w1"))
     with pytest.warns(UserWarning) as caught:
@@ -262,7 +264,7 @@ def test_scorers_are_against_the_crowd() -> None:
     assert search.best_score_ == pytest.approx(
         GridSearchCV(model(), GRID).fit(X, crowd).best_score_
     )
-    with pytest.raises(ValueError, match=r"has no scorer for them; use Annotations\.from_dense"):
+    with pytest.raises(ValueError, match=r"cannot score them\. Pass Annotations\.from_dense"):
         GridSearchCV(model(), GRID, scoring="accuracy").fit(X, WIDE.loc[X.index].to_numpy())
     bare = CROWD.align([*X.index, "new"])
     with pytest.raises(DataError, match="received none of 'new'"):

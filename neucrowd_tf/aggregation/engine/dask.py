@@ -73,8 +73,8 @@ class Dask:
             yield from in_order(submit, items, AHEAD * width)
         except (NoWorkerError, NoValidWorkerError) as error:  # which of them is a matter of order
             raise UsageError(
-                f"--engine=dask: expected workers, received none in {error.timeout:.0f} s after the"
-                " last one was gone; the same command with --resume goes on"
+                f"--engine=dask: no worker came in {error.timeout:.0f} s after the last one was"
+                " lost. Start workers, and the same command with --resume."
             ) from None
 
     def close(self) -> None:
@@ -92,15 +92,15 @@ def connect(scheduler: str) -> distributed.Client:
         client = distributed.Client(scheduler, set_as_default=False, timeout=10)
     except (OSError, ValueError) as error:
         raise UsageError(
-            "--scheduler: expected a Dask scheduler's address, as in tcp://host:8786, received"
-            f" {scheduler!r}, where none answers ({error or type(error).__name__})"
+            f"--scheduler={scheduler}: no Dask scheduler answers ({error or type(error).__name__})."
+            " Pass its address, as in tcp://host:8786."
         ) from None
     try:
         client.wait_for_workers(1, timeout=60)
     except TimeoutError:
         client.close()
         raise UsageError(
-            f"--scheduler={scheduler}: expected workers, received none in a minute"
+            f"--scheduler={scheduler}: no worker in a minute. Start workers."
         ) from None
     return client
 

@@ -83,10 +83,10 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
     output, report = request.output, request.report
     if request.method not in METHODS:
         raise UsageError(
-            f"method: expected one of {', '.join(METHODS)} out of core, received {request.method!r}"
+            f"method: {request.method!r} cannot read by parts. Use one of {', '.join(METHODS)}."
         )
     if not request.resume and output.exists() and any(output.iterdir()):
-        raise UsageError(f"{output}: expected a new folder, received one in use; --resume?")
+        raise UsageError(f"{output}: this folder is not empty. Name another, or use --resume.")
     source = find_source(request.annotations, request.options)
     settings = _settings(request, source, engine)
     if (output / DONE).exists():
@@ -154,8 +154,8 @@ def _check_same(settings: dict[str, Any], before: dict[str, Any], output: Path) 
     for name in {**before, **settings}:
         if settings.get(name) != before.get(name):
             raise UsageError(
-                f"{output}: expected {name} as when the fit there was begun ({before.get(name)}),"
-                f" received {settings.get(name)}. Choose another --output, or remove that folder."
+                f"{output}: the fit there began with {name}={before.get(name)}, now it is"
+                f" {settings.get(name)}. Choose another --output, or remove that folder."
             )
 
 

@@ -141,7 +141,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")
     if state_of(source.files) != source.state:
-        raise DataError(f"{first}: expected files at rest, received one that changes")
+        raise DataError(f"{first}: a file changed while it was read. Start again.")
     if any(twice):
         pairs = f"{sum(twice):,}, {rule} used"
         lines.append(f"Duplicate (item, annotator) pairs: {pairs} (--duplicates).")

@@ -104,7 +104,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         roles = _roles(file, options)
         if roles is None:
             if len(files) > 1:
-                problem = "several files have to be long tables"
+                problem = "several files are read only as long tables"
                 advice = "Write a row per label: task, worker, label"
                 raise error("unknown_layout", file, problem=problem, advice=advice)
             return _in_memory(file, options)
@@ -251,9 +251,9 @@ def _ids(column: pa.Array) -> pa.Array:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string())
     if pa.types.is_nested(kind):
-        raise pa.ArrowInvalid(f"values of type {kind} are no names")
+        raise pa.ArrowInvalid(f"values of type {kind} cannot be names")
     if pa.types.is_uint64(kind) and (pc.max(column).as_py() or 0) >= 1 << 63:
-        raise pa.ArrowInvalid("whole numbers from 2^63 have to be text")
+        raise pa.ArrowInvalid("whole numbers from 2^63 cannot be read; write them as text")
     if pa.types.is_integer(kind):
         return column.cast(pa.int64())
     coded = column.dictionary_encode()

@@ -37,11 +37,11 @@ def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
         with ARRAY_HEADERS, np.errstate(all="ignore"):
             array = np.load(path, mmap_mode="r", allow_pickle=False)
             if not array.nbytes and max(array.shape, default=0):
-                raise ValueError(f"one of shape {array.shape} that holds nothing")
+                raise ValueError(f"one of shape {array.shape} without values")
             if most is not None and array.size > most:
                 raise ValueError(f"{array.size:,} numbers, more than {most:,}")
             if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
-                raise ValueError(f"one with {rest:,} more bytes behind it")
+                raise ValueError(f"one that {rest:,} further bytes follow")
             return np.array(array)
     except Exception as error:  # a broken header ends in errors of many kinds
         reason = " ".join(str(error).split())[:200]
@@ -75,7 +75,7 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
     except Exception:  # a broken archive ends in errors of many kinds, and none says more
         whole = False
     if not whole:
-        raise DataError(f"{path}: expected arrays as they were written, received a damaged file")
+        raise DataError(f"{path}: the file is damaged. Remove it, and write it again.")
     return arrays
 
 

@@ -22,10 +22,10 @@ def _check_target(path: Path) -> None:
     These are a folder, a pipe, and a device (/dev/null, if the user may write there).
     """
     if os.path.isdir(path):
-        message = "expected a file to write, received a folder"
+        message = "this is a folder. Name a file to write"
         raise IsADirectoryError(errno.EISDIR, message, str(path))
     if os.path.exists(path) and not os.path.isfile(path):
-        message = "expected a file to write, received a pipe or a device"
+        message = "this is a pipe or a device. Name a file to write"
         raise OSError(errno.EINVAL, message, str(path))
 
 
@@ -57,7 +57,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        message = "expected a folder to write to, received a file"
+        message = "this is a file. Name a folder to write to"
         raise NotADirectoryError(errno.ENOTDIR, message, str(folder)) from None
 
 

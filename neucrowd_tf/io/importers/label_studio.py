@@ -81,7 +81,7 @@ def _add_task(
         by = emails.get(as_text(by), by)
         if old and by is None:
             by = f"completion {number}"
-            answers.counted["completions are without annotator: the k-th is annotator k's"] += 1
+            answers.counted["completions name no annotator; the k-th is read as annotator k's"] += 1
         _add(place, task["id"], by, annotation, answers)
     for prediction in task.get("predictions") or ():
         if isinstance(prediction, dict):
