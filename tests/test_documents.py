@@ -9,7 +9,6 @@ lines is printed, with any text for `...`. Python and the library's commands run
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -232,15 +231,6 @@ def in_process(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     else:
         code = main(shlex.split(match["command"]))
     assert code == int(match["code"] or 0), line
-
-
-def test_the_page_of_flags_is_what_the_commands_declare() -> None:
-    spec = importlib.util.spec_from_file_location("flags_page", ROOT / "docs" / "flags.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    text = (ROOT / "docs" / "reference" / "flags.md").read_text(encoding="utf-8")
-    assert text == module.page(), "run python docs/flags.py"
 
 
 def test_readme_has_its_commands() -> None:
