@@ -26,7 +26,6 @@ from neucrowd_tf.declare import check_arguments, declared
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.estimator import reused
 from neucrowd_tf.training.run import Run
 
 plugins.register(("baselines", "data"))
@@ -447,7 +446,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
     later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)
     order = rng.permutation(NEW_ROWS)
     # Both fits are of one shape and share a compiled network where they can.
-    with reused(estimator) if hasattr(estimator, "_networks") else contextlib.nullcontext():
+    with estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext():
         first = fitted(frame, long)
         expected = first.predict_proba(later)
         moved = later.iloc[order][list(reversed(columns))]
