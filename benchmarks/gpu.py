@@ -39,7 +39,8 @@ from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness import plugins, process
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.json import read_json, write_json
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import markdown_table
 from neucrowd_tf.training import Run, loop
 from reproduction.smoke import tiny_arguments
