@@ -33,7 +33,8 @@ from neucrowd_tf.declare import (
     one_of,
     whole,
 )
-from neucrowd_tf.training.estimator import UNSET, CrowdEstimator, TrainingData, reused
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
