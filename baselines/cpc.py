@@ -210,7 +210,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     max_iter: Annotated[
         int, whole(), "largest number of iterations of each of the three stages."
     ] = 500
-    seed: Annotated[int, whole(0), "not used: the objective has one minimum."] = 0
+    seed: Annotated[int, whole(0), "not used, because the objective has one minimum."] = 0
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)

@@ -102,7 +102,9 @@ def load(folder: str | os.PathLike[str]) -> Any:
     """
     source = Path(folder)
     if not (source / "estimator.json").is_file():
-        raise DataError(f"{source}: no saved estimator, estimator.json is missing. Check the path.")
+        raise DataError(
+            f"{source}: estimator.json is missing. Name the folder of a saved estimator."
+        )
     record = SavedEstimator.read(source / "estimator.json")
     name = present_name(str(record.content.get("class")))
     if record.format != FORMAT:

@@ -99,19 +99,19 @@ class Auto(CrowdEstimator):
     methods: Annotated[
         Sequence[str] | None,
         many(text, "methods' names", least=0),
-        "candidates, or methods with their defaults, to try; None takes those that suit the data"
-        " and the budget. Majority vote with logistic regression is always among them.",
+        "candidates or names of methods to try; None chooses those that suit the data and the"
+        " budget. Majority vote with logistic regression is always tried.",
     ] = dataclasses.field(default=None, kw_only=False)
     folds: Annotated[int, whole(2), "number of folds of the cross-validation."] = 3
     target: Annotated[
         Literal["as_trained", "balanced"],
-        'whether classes will be as frequent as in training, or ("balanced") equally frequent: then'
-        " they count equally in the choice, and probabilities are divided by the classes' shares.",
+        'class frequencies of new items: as in training, or equal ("balanced"): classes then'
+        " count equally in the choice, and probabilities are divided by their shares.",
     ] = "as_trained"
     gold: Annotated[
         Mapping[Any, Any] | None,
         _GOLD,
-        "true labels by item, which help to choose and to calibrate; others are left out.",
+        "true labels by item, for choice and calibration. Labels of other items are left out.",
     ] = None
     encoder: Annotated[
         Any,
@@ -127,7 +127,7 @@ class Auto(CrowdEstimator):
         f" {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
     ] = None
     jobs: Annotated[
-        int | None, whole(1), "number of candidates that run at a time; None takes one per core."
+        int | None, whole(1), "number of candidates that run at once; None runs one per core."
     ] = None
 
     recommendation_: dict[str, Any] = fitted()

@@ -26,8 +26,8 @@ OWNER = "owner"  # in a checkpoint's arrays: whose it is
 def warn_unusable(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
     warnings.warn(
-        f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
-        " run is made afresh",
+        f"{path}: this checkpoint cannot be used, because it is {received}. This part of the run"
+        " starts again.",
         stacklevel=3,
     )
 
@@ -150,11 +150,11 @@ class Run:
         try:
             arrays = load_arrays(path)
         except DataError:
-            warn_unusable(path, "a damaged one")
+            warn_unusable(path, "damaged")
             return None
         if np.array_equal(arrays.pop(OWNER, ()), self._owner(name)):
             return arrays
-        warn_unusable(path, "one of another run, other data or another version")
+        warn_unusable(path, "of another run, other data or another version")
         return None
 
     def _owner(self, name: str) -> NDArray[np.uint8]:

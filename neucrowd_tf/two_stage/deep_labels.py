@@ -69,10 +69,8 @@ for _name, _aggregator, _summary, _fields in (
 
 @register_method(
     "gold_dl",
-    summary=(
-        "the true labels and the base network of the crowd-layer models: an upper bound, not a"
-        " crowd method"
-    ),
+    summary="the true labels and the base network of the crowd-layer models: an upper bound, not a"
+    " crowd method",
     defaults={"aggregator": "mv"},
     uses_truth=True,
     space=SPACE,

@@ -111,25 +111,21 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
 
 
 _SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}
-for _name, _aggregator, _summary, _space in (
-    ("mv_lr", "mv", "majority vote, then logistic regression", _SPACE),
-    (
-        "ds_lr",
-        "ds",
-        "Dawid and Skene's EM, then logistic regression",
-        {**_SPACE, "aggregator": ("ds", "ds_one_coin")},
-    ),
+_EITHER = {**_SPACE, "aggregator": ("ds", "ds_one_coin")}
+for _name, _aggregator, _first, _space in (
+    ("mv_lr", "mv", "majority vote", _SPACE),
+    ("ds_lr", "ds", "Dawid and Skene's EM", _EITHER),
     (
         "ds_onecoin_lr",
         "ds_one_coin",
-        "Dawid and Skene's EM with one accuracy per annotator, then logistic regression",
+        "Dawid and Skene's EM with one accuracy per annotator",
         _SPACE,
     ),
-    ("glad_lr", "glad", "GLAD, then logistic regression", _SPACE),
+    ("glad_lr", "glad", "GLAD", _SPACE),
 ):
     register_method(
         _name,
-        summary=_summary,
+        summary=f"{_first}, then logistic regression",
         defaults={"aggregator": _aggregator},
         requires_identities=_aggregator != "mv",
         space=_space,
