@@ -140,7 +140,7 @@ class Claim:
 
     @property
     def made_by(self) -> str:
-        """The command that makes the figure, and that of the control where it is in another suite."""
+        """The command that makes the figure, and that of a control in another suite."""
         if self.command or not self.suite:
             return self.command
         suites: dict[str, list[str]] = {self.suite: self.rows}
