@@ -111,8 +111,7 @@ def crowd() -> tuple[np.ndarray, Annotations]:
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["slot_dropout", "raw_head", "_assurance", "_safe_examples", "safety_start", "_model_class"],
+    "option", ["raw_head", "_assurance", "_safe_examples", "safety_start", "_model_class"]
 )
 @pytest.mark.slow
 def test_each_released_reading_changes_the_fit(option: str) -> None:

@@ -17,7 +17,6 @@ from neucrowd_tf import iced, registry, rll  # noqa: F401  (they register method
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods import crowd_layer  # noqa: F401
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage import TwoStageClassifier
 
 ROWS = 60
@@ -182,7 +181,7 @@ def test_labels_in_memory_are_read_as_files_are() -> None:
     ],
 )
 def test_codes_of_any_type(wide: Any) -> None:
-    crowd = model()._check(X.loc[WIDE.index], wide, None, Run()).annotations
+    crowd = model()._check(X.loc[WIDE.index], wide, None).annotations
     assert crowd.class_names.tolist() == [0, 1]
     expected = WIDE.to_numpy()
     if isinstance(wide, pd.DataFrame) and wide.isna().any(axis=None):
