@@ -50,6 +50,12 @@ def test_learns(name: str, classes: int) -> None:
     assert (fitted.confidence_ > 0).all()
     assert (fitted.confidence_ <= 1).all()
     assert (fitted.confidence_ == 1).all() == (name == "rll")
+    figures = fitted.evaluation(SimpleNamespace(truth=truth))
+    right = fitted.train_labels_[fitted.kept_] == truth[fitted.rows_[fitted.kept_]]
+    assert figures["confidence"] == pytest.approx(fitted.confidence_.mean())
+    assert figures["confidence_right"] == pytest.approx(fitted.confidence_[right].mean())
+    blind = fitted.evaluation(SimpleNamespace(truth=None))
+    assert blind == {"confidence": figures["confidence"]}
 
 
 def test_objective_is_equation_3() -> None:
