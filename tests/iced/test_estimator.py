@@ -170,7 +170,6 @@ np.save("fitted.npy", model.predict_proba(crowd.test.features))
 """
 
 
-@pytest.mark.slow
 def test_fit_has_the_predictions_of_the_command(tmp_path: Path) -> None:
     """As the docstring says, with deterministic operations, to the digits of predictions.csv."""
     root = Path(neucrowd_tf.__file__).parents[1]
