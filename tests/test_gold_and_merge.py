@@ -79,7 +79,7 @@ def test_filled_in_they_are_gold_labels(
     assert result["label"].tolist() == frame["true_label"].tolist()
     assert (result["probability"] == 1).all()
     message = capsys.readouterr().err
-    assert "of 50 items:" in message and "If the 50 gold items were drawn at random" in message
+    assert "of 50 items:" in message and "if the gold items were drawn at random" in message
     assert "class shares 0 0." in message
 
 

@@ -262,7 +262,7 @@ def affordable(
         reason = reason_against(one, annotations)
         dear = spent + one.seconds > FIRST * total and one.name != BASELINE and methods is None
         if reason is None and dear:
-            reason = f"its {one.seconds:.0f} s do not fit into the budget of {total:g} s"
+            reason = f"it does not fit into the budget of {total:g} s"
         if reason is None:
             chosen.append(one)
             spent += one.seconds
