@@ -14,7 +14,7 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke test-all test-lowest peers lint types docs results pages setup clean
+.PHONY: run test test-ci smoke test-all test-lowest peers lint types docs results pages check-pages setup clean
 
 setup: $(STAMP)
 
@@ -82,13 +82,12 @@ results: $(STAMP)
 
 # Every generated page.
 pages: results
-	$(BIN)/python docs/index.py
-	$(BIN)/python docs/flags.py
-	$(BIN)/python docs/data_formats.py
-	$(BIN)/python docs/parameters.py
-	$(BIN)/python docs/equations.py
-	$(BIN)/python docs/deviations.py
-	$(BIN)/python docs/notebooks.py
+	for name in index flags data_formats parameters equations deviations notebooks; do \
+	  $(BIN)/python docs/$$name.py || exit 1; done
+
+# Generated pages are current, links lead somewhere, and words and sentences are readable.
+check-pages: $(STAMP)
+	$(BIN)/python -m pytest tests/test_pages.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) build *.egg-info

@@ -12,7 +12,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 

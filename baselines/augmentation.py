@@ -18,7 +18,7 @@ from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks

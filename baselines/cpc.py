@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import warnings
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.errors import UnsupportedDataError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
+from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import standardise
 from neucrowd_tf.training.linear import LinearHead
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.training.estimator import TrainingData
-    from neucrowd_tf.training.run import Run
 
 # Three arrays of pairs x weights are held; 2^26 numbers each are 1.6 GB in all.
 _MOST_NUMBERS = 1 << 26
@@ -212,7 +210,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
     max_iter: Annotated[
         int, whole(), "largest number of iterations of each of the three stages."
     ] = 500
-    seed: Annotated[int, whole(0), "not used: the objective has one minimum."] = 0
+    seed: Annotated[int, whole(0), "not used, because the objective has one minimum."] = 0
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         raw = data.features.reshape(len(data.features), -1).astype(np.float64)

@@ -11,7 +11,7 @@ from baselines.ds_mixup_model import MixupModel
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.declare import estimator, number
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.deep_labels import DeepLabels
 

@@ -21,7 +21,7 @@ from baselines.relation_net import RelationModel
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.nn import losses
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,

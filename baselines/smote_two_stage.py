@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, Kinds, network
 from neucrowd_tf.training.run import Run

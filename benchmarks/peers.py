@@ -21,12 +21,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.estimator_checks import check_estimator
 
 from data import truth_inference as published
+from neucrowd_tf import registry
 from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.crowdlab import Crowdlab
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.harness import plugins
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table
+from neucrowd_tf.labelling.activelab import activelab_scores
 
 Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
 HEAD = ("package", "what", "largest difference", "verdict")
@@ -106,9 +111,6 @@ def with_cleanlab() -> Iterator[Row]:
     from cleanlab import multiannotator
     from cleanlab.internal.multiannotator_utils import compute_soft_cross_entropy
 
-    from neucrowd_tf.aggregation.crowdlab import Crowdlab
-    from neucrowd_tf.labelling.activelab import activelab_scores
-
     dense, probas = crowd()
     labels = Annotations.from_dense(dense, num_classes=3)
     table = pd.DataFrame(np.where(dense >= 0, dense, np.nan))
@@ -132,11 +134,6 @@ def with_cleanlab() -> Iterator[Row]:
 
 def with_scikit_learn() -> Iterator[Row]:
     """Runs scikit-learn's checks of estimators, except those in `EXCEPTIONS`."""
-    from sklearn.utils.estimator_checks import check_estimator
-
-    from neucrowd_tf import registry
-    from neucrowd_tf.harness import plugins
-
     plugins.register()
     model = registry.method("mv_lr").make()
     results = check_estimator(model, expected_failed_checks=EXCEPTIONS, on_fail=None, on_skip=None)

@@ -14,7 +14,7 @@ from data.arrays import as_codes, checked_features, read_numbers
 from data.download import locate
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.files.npy import read_npy
 
 CLASSES = 8
 

@@ -6,6 +6,7 @@ The annotators are of Amazon Mechanical Turk.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +36,10 @@ def load(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     test_names, test_features, test_labels = _read_songs(test_path)
     classes = np.array(sorted(set(labels)), dtype=object)
     test_codes = encode_labels(test_labels, classes, str(test_path))
-    columns = ["id", "annotator", "class"]
+    columns: dict[str, Any] = {"task": "id", "worker": "annotator", "label": "class"}
+    answers = read_csv(folder / "music_genre_mturk.csv", [*columns.values()])
     annotations = Annotations.from_frame(
-        read_csv(folder / "music_genre_mturk.csv", columns)[columns],
-        task="id",
-        worker="annotator",
-        label="class",
-        instance_names=names,
-        class_names=classes,
+        answers, **columns, instance_names=names, class_names=classes
     )
     train = Split(features, encode_labels(labels, classes, str(train_path)), names)
     test = Split(test_features, test_codes, test_names)

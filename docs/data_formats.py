@@ -12,6 +12,7 @@ from neucrowd_tf.io.schema import FLAGS
 from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
+ENDS = ("id", "ids", "no")  # shown as *
 PAGES = (HERE / "howto" / "data_formats.md", HERE / "reference" / "checks.md")
 
 
@@ -27,7 +28,10 @@ def aliases() -> str:
     lines = []
     for role, word in WORDS.items():
         for names, kind in ((ALIASES[role], "used"), (SECOND[role], "proposed")):
-            lines.append(wrapped(f"- **{word}**, {kind}: {', '.join(sorted(names))}"))
+            ended = {name for name in names if {f"{name}{end}" for end in ENDS} <= {*names}}
+            left = {*names} - {f"{name}{end}" for name in ended for end in ENDS} - ended
+            shown = sorted([*left, *(f"{name}\\*" for name in ended)])
+            lines.append(wrapped(f"- **{word}**, {kind}: {', '.join(shown)}"))
     return "\n".join(lines)
 
 

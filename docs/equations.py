@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "equations.md"
 MARK = re.compile(r"(<!-- index of equations -->\n).*?(<!-- end -->)", re.DOTALL)
 # All that the papers number, and what they leave without a number under its section.
 WANTED = {
@@ -150,5 +151,4 @@ def page(text: str) -> str:
 
 
 if __name__ == "__main__":
-    target = ROOT / "docs" / "reference" / "equations.md"
-    target.write_text(page(target.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

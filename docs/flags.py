@@ -8,6 +8,7 @@ from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
 from neucrowd_tf.flags import help_text
+from neucrowd_tf.harness.flags import Options
 
 PAGE = Path(__file__).parent / "reference" / "flags.md"
 FLAGFILE = "\n  --flagfile:"
@@ -37,8 +38,6 @@ def page() -> str:
     os.environ["COLUMNS"] = "96"  # the width of absl's help
     names = [name for name in COMMANDS if name != RUN]
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
-    from neucrowd_tf.harness.flags import Options
-
     kinds = {RUN: Options}
     for name in names:
         kinds[name] = importlib.import_module(f"neucrowd_tf.commands.{name}").Flags

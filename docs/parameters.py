@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.declare import declared
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
 PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
 MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -39,7 +40,10 @@ def entries(kind: Any, above: set[tuple[str, str]]) -> str:
             line = f"- `{field.name}={shown(field.default)}`: {meaning}"
             lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     if left:
-        as_above = f"- As above: {', '.join(f'`{name}`' for name in left)}."
+        names = ", ".join(f"`{name}`" for name in left)
+        if len(left) > 12 and {*left} < {*inspect.signature(CrowdLayer).parameters}:
+            names = "the other arguments of `CrowdLayer`, but `initial`"
+        as_above = f"- As above: {names}."
         lines += textwrap.wrap(as_above, 100, subsequent_indent="  ")
     return "\n".join(["", *lines, "", ""])
 

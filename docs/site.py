@@ -31,7 +31,8 @@ PACKAGES = (
     "neucrowd", "rll", "dasc", "crowding", "iced", "crowd.estimator", "crowd.head", "layers",
     "two_stage", "training", "choice", "encoders", "aggregation", "annotations", "certainty",
     "labelling.belief", "labelling.plan", "datasets", "io.labels", "evaluation", "report.build",
-    "export", "persistence", "registry", "harness.plugins", "crowd.losses", "nn.losses",
+    "export", "persistence", "saving", "registry", "registration", "texts", "harness.plugins",
+    "crowd.losses", "nn.losses",
     "nn.miners",
 )  # fmt: skip
 METHODS = tuple(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from neucrowd_tf.neucrowd import NeuCrowd as NeuCrowd
     from neucrowd_tf.persistence import load as load
     from neucrowd_tf.rll import RLL as RLL
+    from neucrowd_tf.texts import TextClassifier as TextClassifier
     from neucrowd_tf.training import Ensemble as Ensemble
     from neucrowd_tf.training import Run as Run
 
@@ -65,6 +66,7 @@ _MODULES = {
     "neucrowd": "NeuCrowd",
     "persistence": "load",
     "rll": "RLL",
+    "texts": "TextClassifier",
     "training": "Ensemble Run",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -10,7 +10,7 @@ from typing import Any
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_folder
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 
 # Beside the model, in the folder that TensorFlow leaves to others: the names that its numbers stand
 # for.
@@ -18,10 +18,7 @@ NAMES = Path("assets.extra") / "names.json"
 
 
 def export_saved_model(
-    estimator: Any,
-    path: str | os.PathLike[str],
-    feature_names: Sequence[str] | None = None,
-    encoder: Any = None,
+    estimator: Any, path: str | os.PathLike[str], feature_names: Sequence[str] | None = None
 ) -> Path:
     """Writes a SavedModel; it appears under its name only when it is whole.
 
@@ -29,16 +26,15 @@ def export_saved_model(
     (float32; float64 if float32 cannot hold a column), and gives `probabilities` `[None, C]` and,
     for methods with a representation, `embedding` `[None, h]`, both float32. Of a method that was
     fitted to texts the input is `texts`, strings in UTF-8 of shape `[None]`; if a sentence encoder
-    made the features, it is their vectors, `features` `[None, d]`. Preprocessing and an
-    `ImageEncoder` are inside. A batch may have any size.
+    made the features, it is their vectors, `features` `[None, d]`, and the encoder's name and
+    digest are written beside the model. Preprocessing and an `ImageEncoder` are inside. A batch may
+    have any size.
 
     Args:
         estimator: a fitted estimator.
         path: the folder to write; a SavedModel that is there already is replaced.
         feature_names: the columns of the features table in their order, for those who score another
             table.
-        encoder: the `SentenceEncoder` that made features of texts, or None. Its name and digest
-            are written beside the model.
 
     Returns:
         the folder.
@@ -86,7 +82,7 @@ def export_saved_model(
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),
     }
-    if encoder is not None and vectors is None:
+    if vectors is None and (encoder := getattr(estimator, "encoder_", None)) is not None:
         names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
     with atomic_folder(target) as temporary:
         try:

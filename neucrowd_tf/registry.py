@@ -18,45 +18,23 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from neucrowd_tf.declare import nest, nested_names, whole
+from neucrowd_tf import registration
+from neucrowd_tf.declare import whole
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nested import nest, nested_names
+from neucrowd_tf.registration import Registered
+from neucrowd_tf.registration import register_method as register_method
 
-Factory = TypeVar("Factory", bound=Callable[..., Any])
+Loader = TypeVar("Loader", bound=Callable[..., Any])
 Kind = Literal["method", "dataset", "suite"]
 INDEX = "index.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class Method:
-    """A registered method.
+class Method(Registered):
+    """A registered method, and how its estimators are made."""
 
-    Attributes:
-        name: as in `--method`.
-        factory: called with hyper-parameters (and `seed`), returns an unfitted estimator.
-        summary: one line for `--list`.
-        defaults: the arguments that make this name out of the factory (an ablation's switches,
-            say).
-        requires_identities: whether it needs to know who gave each label.
-        max_classes: 2 for methods that are binary by nature, None otherwise.
-        uses_truth: the upper bound that trains on true labels; never a crowd method.
-        presets: hyper-parameters by dataset name, chosen on validation data.
-        stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
-            folds of training instances.
-        space: hyper-parameters and the values that `--tune` may try.
-        module: the module that registers it.
-    """
-
-    name: str
     factory: Callable[..., Any]
-    summary: str
-    defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    requires_identities: bool = False
-    max_classes: int | None = None
-    uses_truth: bool = False
-    presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
-    space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
-    module: str = ""
 
     def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
         """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
@@ -192,7 +170,6 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     return index
 
 
-_METHODS: dict[str, Method] = {}
 _ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
@@ -208,30 +185,16 @@ def _divided(
     return rest, {name: value for name, value in options.items() if name in names}
 
 
-def register_method(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
-    """Returns a decorator that registers a class or function as a method.
-
-    Several of these decorators register variants.
-    """
-
-    def decorate(factory: Factory) -> Factory:
-        fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
-        _add("method", Method(name=name, factory=factory, summary=summary, **fields), "factory")
-        return factory
-
-    return decorate
-
-
 def register_ensemble(factory: Callable[..., Any]) -> None:
     """Registers the class that averages several fits: `factory(estimator, size=, seed=)`."""
     _ENSEMBLES[:] = [factory]
 
 
-def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Factory], Factory]:
+def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Loader], Loader]:
     """Returns a decorator that registers a loader as the dataset `name`."""
 
-    def decorate(loader: Factory) -> Factory:
-        _add("dataset", Dataset(name=name, loader=loader, summary=summary, **fields), "loader")
+    def decorate(loader: Loader) -> Loader:
+        registration.add(_DATASETS, Dataset(name, loader, summary, **fields), "dataset", "loader")
         return loader
 
     return decorate
@@ -239,7 +202,7 @@ def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Fac
 
 def register_suite(suite: Suite) -> None:
     """Registers what `--suite` with its name makes."""
-    _add("suite", suite, "make")
+    registration.add(_SUITES, suite, "suite", "make")
 
 
 def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
@@ -252,25 +215,21 @@ def register_index(package: str) -> None:
     _INDEXED[package] = None
 
 
-def _add(kind: Kind, entry: Any, function: str) -> None:
-    """Adds an entry under its name; ValueError if that is another function's."""
-    table = registered(kind)
-    earlier = table.get(entry.name, entry)
-    if getattr(earlier, function) is not getattr(entry, function):
-        raise ValueError(f"{kind} {entry.name!r} is registered already")
-    # The module whose statements are being run, not that of a helper that they call.
-    frame = inspect.currentframe()
-    while frame and frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    module = str(frame.f_globals["__name__"]) if frame else ""
-    table[entry.name] = dataclasses.replace(entry, module=module)
-
-
 def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
-    tables: dict[str, Any] = {"method": _METHODS, "dataset": _DATASETS, "suite": _SUITES}
+    methods = {name: _method(listed) for name, listed in registration.METHODS.items()}
+    tables: dict[str, Any] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
     found: dict[str, Any] = tables[kind]
     return found
+
+
+def _method(listed: Registered) -> Method:
+    """Returns a registered method; what makes its estimators is imported."""
+    factory = listed.factory
+    if isinstance(factory, str):
+        module, _, name = factory.partition(":")
+        factory = getattr(importlib.import_module(module), name)
+    return Method(**{**vars(listed), "factory": factory})
 
 
 def entries(kind: Kind) -> dict[str, Any]:

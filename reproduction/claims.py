@@ -7,6 +7,7 @@ of claims.toml is a `Claim`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import sys
 import tomllib
@@ -363,7 +364,16 @@ def seed_rows(results: Path, suite: str) -> pd.DataFrame:
 
 def _table(path: Path) -> pd.DataFrame:
     """Returns a CSV; no rows without the file."""
-    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["seed", "value"])
+    if not path.exists():
+        return pd.DataFrame(columns=["seed", "value"])
+    return _stored(path, path.stat().st_mtime_ns)
+
+
+@functools.lru_cache
+def _stored(path: Path, changed: int) -> pd.DataFrame:
+    """Returns a CSV as it was when it changed; a table is read once for all of its claims."""
+    del changed
+    return pd.read_csv(path)
 
 
 def _rounded(interval: Interval) -> tuple[float, float | None, float | None]:

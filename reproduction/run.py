@@ -19,7 +19,7 @@ from neucrowd_tf.harness.results import FAILED, aligned
 from neucrowd_tf.harness.runner import Report
 from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.files.atomic import write_text
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from reproduction.collect import case_folder, suite_runs
 from reproduction.printed import ELSEWHERE
 from reproduction.suite import FIRST_SEED, Case, Suite

@@ -9,7 +9,6 @@ four seconds per block), commands in processes of their own.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -211,15 +210,6 @@ def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:
             console_main()
         assert not ended.value.code
     return "".join(lines)
-
-
-def test_the_page_of_flags_is_what_the_commands_declare() -> None:
-    spec = importlib.util.spec_from_file_location("flags_page", ROOT / "docs" / "flags.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    text = (ROOT / "docs" / "reference" / "flags.md").read_text(encoding="utf-8")
-    assert text == module.page(), "run python docs/flags.py"
 
 
 def test_readme_has_its_commands() -> None:

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
 from tests.processes import python
-
-
-@pytest.fixture(scope="module")
-def script(repository: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("index_script", repository / "docs" / "index.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.ci
-def test_indexes_are_what_modules_register(script: ModuleType) -> None:
-    for path, text in script.texts().items():
-        assert path.read_text(encoding="utf-8") == text, f"{path}: run make pages"
 
 
 def test_an_entry_says_what_the_method_does() -> None:

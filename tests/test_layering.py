@@ -16,17 +16,18 @@ from tests.processes import python
 # From the ground up; rooms of one floor do not import each other.
 FLOORS = (
     ("errors", "stopping"),
-    ("declare", "metrics", "names"),
-    ("annotations", "flags"),
+    ("declare", "metrics", "names", "registration"),
+    ("annotations", "flags", "nested"),
     ("io",),
     ("cli",),
-    ("persistence", "datasets.core", "datasets.splits"),
+    ("saving", "datasets.core", "datasets.splits"),
+    ("persistence",),
     ("registry",),
     ("aggregation", "nn", "encoders"),
     ("certainty", "datasets", "labelling"),
     ("training",),
     ("crowd",),
-    ("two_stage", "rll", "neucrowd", "dasc", "iced"),
+    ("two_stage", "rll", "neucrowd", "dasc", "iced", "texts"),
     ("methods",),
     ("crowding", "layers"),
     ("evaluation", "export"),
@@ -146,11 +147,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "rll.estimator": 6_000,
-    "neucrowd.estimator": 6_350,
-    "iced.estimator": 7_050,
-    "dasc.estimator": 5_100,
-    "crowding.estimator": 9_100,
+    "rll.estimator": 5_100,
+    "neucrowd.estimator": 5_400,
+    "iced.estimator": 6_150,
+    "dasc.estimator": 4_200,
+    "crowding.estimator": 7_300,
 }
 
 
@@ -184,8 +185,8 @@ def test_an_estimator_reaches_few_lines(module: str, repository: Path) -> None:
 def test_few_imports_hide(repository: Path) -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     paths = sources(repository).values()
-    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 80
-    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 25
+    assert sum(len(lines_of_imports(path, functions)) for path in paths) <= 77
+    assert sum(bool(lines_of_imports(path, ast.If)) for path in paths) <= 17
 
 
 STATEMENTS = (

@@ -26,7 +26,7 @@ from neucrowd_tf.declare import (
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.saving import Persistent
 
 if TYPE_CHECKING:
     import pandas as pd

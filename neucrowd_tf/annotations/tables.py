@@ -203,6 +203,29 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
     return array if array.ndim == 2 else as_single(array, subject)
 
 
+def is_text(features: Any) -> bool:
+    """Whether features are texts: one dimension, of strings alone."""
+    array = np.asarray(features)
+    if array.ndim != 1 or array.dtype.kind not in "OU":
+        return False
+    return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
+
+
+def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
+    """Returns texts `[N]` as an array of `str`.
+
+    Raises:
+        DataError: something else.
+    """
+    if not is_text(features):
+        results = np.asarray(features)
+        raise DataError(
+            f"{subject}: expected texts, one per instance, received {results.dtype} of shape"
+            f" {results.shape}"
+        )
+    return np.asarray(features).astype(object)
+
+
 def as_single(
     array: NDArray[Any], subject: str, scaling: NDArray[np.float64] | None = None
 ) -> NDArray[np.float32]:

@@ -28,10 +28,10 @@ from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
+from neucrowd_tf.texts import ENCODER, fitted_encoder
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.text_features import is_text
 
 QUICK = (0.01,)
 FITS = 3  # of a candidate, at most
@@ -80,6 +80,7 @@ class Auto(CrowdEstimator):
         rows_: `[N]` positions of the training instances in the arguments of `fit`.
         representations_: the mean log likelihood of a held-out label by representation ("tfidf",
             "encoder"); empty except for texts with an encoder.
+        encoder_: the encoder whose vectors the members take, if they do.
         seconds_: duration of each method's cross-validation.
 
     Example:
@@ -98,19 +99,25 @@ class Auto(CrowdEstimator):
     methods: Annotated[
         Sequence[str] | None,
         many(text, "methods' names", least=0),
-        "candidates, or methods with their defaults, to try; None takes those that suit the data"
-        " and the budget. Majority vote with logistic regression is always among them.",
+        "candidates or names of methods to try; None chooses those that suit the data and the"
+        " budget. Majority vote with logistic regression is always tried.",
     ] = dataclasses.field(default=None, kw_only=False)
     folds: Annotated[int, whole(2), "number of folds of the cross-validation."] = 3
     target: Annotated[
         Literal["as_trained", "balanced"],
-        'whether classes will be as frequent as in training, or ("balanced") equally frequent: then'
-        " they count equally in the choice, and probabilities are divided by the classes' shares.",
+        'class frequencies of new items: as in training, or equal ("balanced"): classes then'
+        " count equally in the choice, and probabilities are divided by their shares.",
     ] = "as_trained"
     gold: Annotated[
         Mapping[Any, Any] | None,
         _GOLD,
-        "true labels by item, which help to choose and to calibrate; others are left out.",
+        "true labels by item, for choice and calibration. Labels of other items are left out.",
+    ] = None
+    encoder: Annotated[
+        Any,
+        ENCODER,
+        "makes vectors of texts, which are used if they make held-out labels more likely than"
+        " TF-IDF does; or of images.",
     ] = None
     budget: Annotated[
         float | None,
@@ -120,7 +127,7 @@ class Auto(CrowdEstimator):
         f" {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
     ] = None
     jobs: Annotated[
-        int | None, whole(1), "number of candidates that run at a time; None takes one per core."
+        int | None, whole(1), "number of candidates that run at once; None runs one per core."
     ] = None
 
     recommendation_: dict[str, Any] = fitted()
@@ -129,9 +136,18 @@ class Auto(CrowdEstimator):
     consensus_: NDArray[np.int64] = fitted()
     rows_: NDArray[np.int64] = fitted()
     representations_: dict[str, float] = fitted()
+    encoder_: Any = fitted()
     seconds_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
+
+    def _check(self, *arguments: Any) -> TrainingData:
+        data = super()._check(*arguments)
+        if hasattr(self, "encoder_"):  # of an earlier fit
+            del self.encoder_
+        if self.encoder is not None:
+            self.encoder_ = fitted_encoder(self.encoder, data.features)
+        return data
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.rows_ = data.rows
@@ -152,7 +168,7 @@ class Auto(CrowdEstimator):
             owner=run.owner,
             consensus=self.consensus_,
         )
-        data = self._represented(data, run, task)
+        data = self._represented(data, task)
         crowd, balanced = data.annotations, self.target == "balanced"
         tried, reasons, left = affordable(
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
@@ -196,7 +212,7 @@ class Auto(CrowdEstimator):
         )
         self.recommendation_["fits"] = dict(zip(ranked.members, sizes, strict=True))
         if self.representations_:
-            chosen = "the encoder's vectors" if hasattr(self, "text_features_") else "TF-IDF"
+            chosen = "the encoder's vectors" if hasattr(self, "encoder_") else "TF-IDF"
             self.recommendation_["representations"] = self.representations_
             self.recommendation_["text"] += f" Texts are represented by {chosen}."
         for member in self.estimator_.members_:
@@ -206,18 +222,17 @@ class Auto(CrowdEstimator):
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
-    def _represented(
-        self, data: TrainingData, run: Run, task: Callable[..., search.Task]
-    ) -> TrainingData:
-        """Returns data whose texts are vectors, if these make held-out labels more likely.
+    def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
+        """Returns data with the encoder's vectors, those of texts if held-out labels prefer them.
 
-        The baseline is fitted to TF-IDF and to the vectors of the run's encoder.
+        The baseline is fitted to TF-IDF and to the vectors.
         """
         self.representations_ = {}
-        if run.encoder is None or not is_text(data.features):
+        if not hasattr(self, "encoder_"):
             return data
-        vectors = run.encoder.transform(data.features)
-        encoded = dataclasses.replace(data, features=vectors)
+        encoded = dataclasses.replace(data, features=self.encoder_.transform(data.features))
+        if self.encoder_.takes == "images":
+            return encoded
         tasks = []
         for name, one in (("tfidf", data), ("encoder", encoded)):
             candidate = named(BASELINE, one.features, one.annotations)
@@ -232,8 +247,8 @@ class Auto(CrowdEstimator):
                 likelihoods[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
         self.representations_ = likelihoods
         if likelihoods.get("tfidf", -np.inf) >= likelihoods.get("encoder", -np.inf):
+            del self.encoder_
             return data
-        self.text_features_, self.feature_shape_ = run.encoder, vectors.shape[1:]
         return encoded
 
     def _repeat(
@@ -337,7 +352,9 @@ class Auto(CrowdEstimator):
 
     # ----------------------------------------------------------------- use
 
-    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+    def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
+        if hasattr(self, "encoder_"):
+            features = self.encoder_.transform(features)
         return np.asarray(self.estimator_.predict_proba(features))
 
     def _inference_model(self) -> Any:
@@ -346,8 +363,7 @@ class Auto(CrowdEstimator):
 
     def text_layer(self) -> Any:
         """Returns the layer that converts texts or images to the members' features."""
-        encoded = hasattr(self, "text_features_")
-        return super().text_layer() if encoded else self.estimator_.text_layer()
+        return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
 
 
 def with_validation(

@@ -67,10 +67,9 @@ class Average(CrowdEstimator):
     ) -> Self:
         """Returns the average of fitted estimators of the same classes and features."""
         average, first = cls(), members[0]
-        texts = hasattr(first, "text_features_")
         average.classes_ = first.classes_
-        average.feature_shape_ = () if texts else first.feature_shape_
-        average.n_features_in_ = 1 if texts else first.n_features_in_
+        average.feature_shape_ = first.feature_shape_
+        average.n_features_in_ = first.n_features_in_
         average.members_ = list(members)
         average.weights_ = np.asarray(weights, np.float64) / np.sum(weights)
         average.temperature_, average.shift_ = float(temperature), np.asarray(shift, np.float64)
@@ -86,11 +85,11 @@ class Average(CrowdEstimator):
         """Returns a Keras model that contains the members' models and averages them."""
         import keras
 
-        shape = tuple(self.members_[0].feature_shape_)
+        models = [member.inference_model() for member in self.members_]
+        shape = models[0].input_shape[1:]
         inputs = keras.Input(shape=shape, dtype="float32", name="features")
         logs = []
-        for number, member in enumerate(self.members_):
-            model = member.inference_model()
+        for number, model in enumerate(models):
             model.name = f"member_{number}"  # Keras requires different names
             probabilities = model(inputs)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float32")

@@ -14,9 +14,9 @@ from scipy.stats import skew
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio, sparsity
+from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.crowd.presets import SMALL_CNN, STRONG_BASE
-from neucrowd_tf.training.text_features import is_text
 
 BASELINE = "mv_lr"
 # Four strengths instead of nine: the study never chose one of the others.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.validation import consensus_labels
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Array = NDArray[np.float64]
 _TINY = 1e-12

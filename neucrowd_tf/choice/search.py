@@ -19,8 +19,10 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
 from neucrowd_tf.training.estimator import NetworkCache
 from neucrowd_tf.training.run import Run
@@ -76,8 +78,16 @@ class Task:
         return f"{self.candidate.name}-{self.repeat + 1}" if self.repeat else self.candidate.name
 
     def make(self) -> Any:
-        """Returns the candidate's unfitted estimator."""
-        return self.candidate.make((self.seed + MEMBER_SEEDS * self.repeat) % 2**31)
+        """Returns the candidate's unfitted estimator; of texts, with TF-IDF before it."""
+        estimator = self.candidate.make((self.seed + MEMBER_SEEDS * self.repeat) % 2**31)
+        if is_text(self.features):
+            return TextClassifier(estimator=estimator, seed=self.seed)
+        return estimator
+
+    @property
+    def strengths(self) -> str:
+        """The parameter that has a regression's regularisation strengths."""
+        return "estimator__Cs" if is_text(self.features) else "Cs"
 
     def again(self, repeat: int) -> Task:
         """Returns the task of a further fit, with networks of its own."""
@@ -141,7 +151,7 @@ def held_out(task: Task) -> Outcome:
                 if strength is None and "strength" in arrays:
                     # A cross-validation within each fold would cost ten times the fit.
                     strength = float(arrays["strength"])
-                    estimator.set_params(Cs=(strength,))
+                    estimator.set_params(**{task.strengths: (strength,)})
                 reason = _hopeless(task, probabilities, test) if fold == 0 else ""
                 if reason:
                     return Outcome(name, time.perf_counter() - start, reason=reason)
@@ -159,7 +169,7 @@ def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict
     estimator.fit(task.features[train], task.annotations[train], run=run)
     arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
     head = getattr(estimator, "head_", None)
-    if head is not None and "Cs" in estimator.get_params(deep=False):
+    if head is not None and task.strengths in estimator.get_params():
         arrays["strength"] = np.array(head.C_)
     return arrays
 

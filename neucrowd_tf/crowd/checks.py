@@ -46,7 +46,7 @@ def check_head(
             np.testing.assert_allclose(softmax(logits[b, k]), expected, rtol=1e-4, atol=1e-6)
     sure = np.concatenate([np.eye(_CLASSES), np.full((1, _CLASSES), 1 / _CLASSES)])
     finite = np.isfinite(head(sure.astype(np.float32))).all()
-    _require(finite, "a sure classifier has no finite logit")
+    _require(finite, "a certain classifier has no finite logit")
     rows, annotators = np.array([0, 0, 4, 2]), rng.integers(head.num_annotators, size=4)
     cells = head(inputs, (rows, annotators))
     np.testing.assert_allclose(cells, logits[rows, annotators], atol=1e-4)

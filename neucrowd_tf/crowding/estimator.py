@@ -98,17 +98,17 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     requires_identities: ClassVar[bool] = True
     snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
 
-    pretrain_epochs: Annotated[int, whole(1), "of DL-CL."] = 15
-    pretrain_batch: Annotated[int, whole(1), "instances in a batch of DL-CL."] = 64
-    pretrain_learning_rate: Annotated[float, _rate, "Adam's for DL-CL."] = 1e-3
+    pretrain_epochs: Annotated[int, whole(1), "epochs of DL-CL."] = 15
+    pretrain_batch: Annotated[int, whole(1), "DL-CL's batch size."] = 64
+    pretrain_learning_rate: Annotated[float, _rate, "DL-CL's learning rate."] = 1e-3
     game_pretrain_epochs: Annotated[
-        int, whole(0), "passes of the generator, then of discriminator and Q, before the game."
+        int, whole(0), "epochs of the generator, then of discriminator and Q, before the game."
     ] = 10
     embedding_size: Annotated[int, whole(1), "length of all embeddings."] = 32
     noise_size: Annotated[int, whole(1), "length of the noise vector."] = 8
     information: Annotated[float, number(least=0), "lambda of eq. 4; 0 is CrowdG."] = 0.5
     threshold: Annotated[float, share, "t, the share of instances for the generator's turn."] = 0.5
-    passes: Annotated[int, whole(1), "inner passes of each turn."] = 5
+    passes: Annotated[int, whole(1), "number of inner passes per turn."] = 5
     multiplier: Annotated[
         float | Literal["mean", "search"],
         one_of("mean", "search") | number(),
@@ -116,23 +116,23 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     ] = "mean"
     selection: Annotated[
         Literal["entropy", "random"],
-        'of cells for the discriminator: by "entropy" (section 3.3.1), "random" (CrowdInGR).',
+        'choice of cells for the discriminator: "entropy" (section 3.3.1) or "random" (CrowdInGR).',
     ] = "entropy"
-    instance_features: Annotated[bool, "of the generator; False is CrowdInGU."] = True
-    annotator_identities: Annotated[bool, "of the generator; False is CrowdInGI."] = True
+    instance_features: Annotated[bool, "input of the generator; False is CrowdInGU."] = True
+    annotator_identities: Annotated[bool, "input of the generator; False is CrowdInGI."] = True
     label_correlation: Annotated[bool, "whether the discriminator has the LCA decoder."] = True
     two_step: Annotated[bool, "False updates generator and classifier together."] = True
-    generator_learning_rate: Annotated[float, _rate, "Adam's for the generator."] = 3e-4
-    classifier_learning_rate: Annotated[float, _rate, "Adam's for the classifier."] = 1e-4
-    discriminator_learning_rate: Annotated[float, _rate, "Adam's for discriminator and Q."] = 1e-3
-    batch_size: Annotated[int, whole(1), "instances in a batch of generator and classifier."] = 100
+    generator_learning_rate: Annotated[float, _rate, "the generator's learning rate."] = 3e-4
+    classifier_learning_rate: Annotated[float, _rate, "the classifier's learning rate."] = 1e-4
+    discriminator_learning_rate: Annotated[float, _rate, "discriminator and Q's rate."] = 1e-3
+    batch_size: Annotated[int, whole(1), "batch size of generator and classifier."] = 100
     averaging: Annotated[
         float,
         number(least=0, below=1),
-        "decay per epoch of a running average of the classifier's weights, which predicts; 0"
+        "decay per epoch of the running average of the classifier's weights that predicts; 0"
         " predicts with the current weights, as published.",
     ] = 0.8
-    epochs: Annotated[int, whole(0), "of the game; 0 stops after DL-CL."] = 12
+    epochs: Annotated[int, whole(0), "number of epochs of the game; 0 stops after DL-CL."] = 12
     collapse_drop: Annotated[
         float,
         number(above=0),
@@ -141,8 +141,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     ] = 0.1
     refit: Annotated[
         bool,
-        "if `fit` gets no validation data, train again on all instances for the number of epochs"
-        " that held-out instances chose.",
+        "whether a fit without validation data trains again on all instances, for the number of"
+        " epochs that held-out instances chose.",
     ] = True
 
     model_: Any = fitted()
@@ -176,7 +176,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         else:
             self._train(data, run, self.epochs)
         if self.collapsed_:
-            problem = "CrowdInG collapsed while training; the best epoch before that is used"
+            problem = "CrowdInG collapsed in training. The best epoch before is used."
             warnings.warn(problem, UserWarning, stacklevel=4)
         run.flush()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neucrowd_tf.crowding.estimator import CrowdInG
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 
 # Chosen on validation data.
 PRESETS: dict[str, dict[str, Any]] = {

@@ -114,12 +114,8 @@ def _application(source: str) -> tuple[Any, Any]:
             f" {APPLICATION}MobileNetV3Small."
         )
     try:
-        network = make(
-            include_top=False,
-            weights=weights or "imagenet",
-            input_shape=(SIDE, SIDE, 3),
-            pooling="avg",
-        )
+        shape, weights = (SIDE, SIDE, 3), weights or "imagenet"
+        network = make(include_top=False, weights=weights, input_shape=shape, pooling="avg")
     except Exception as error:  # of the download, of HDF5 and of the network
         raise DataError(
             f"--encoder={source}: no weights ({one_line(error)[:200]}). Name a file with"

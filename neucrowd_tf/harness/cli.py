@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NoReturn
 from neucrowd_tf import registry
 from neucrowd_tf.cli.command_line import run as run_to_exit_code
 from neucrowd_tf.cli.command_line import say
-from neucrowd_tf.cli.quiet import quiet
 from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.harness import flags, plugins, process
+from neucrowd_tf.harness.executors import ready
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.stopping import RESUME, end_at_signals, hinted
@@ -45,9 +45,7 @@ def main(argv: Sequence[str], modules: Sequence[str] = ()) -> int:
 
 def run(options: flags.Options, modules: tuple[str, ...] = ()) -> int:
     """Makes the runs of checked flags; see `main`."""
-    quiet()
-    process.plain_warnings()
-    plugins.register(modules)
+    ready(modules)
     if options.list:
         say(plugins.listing())
         return 0

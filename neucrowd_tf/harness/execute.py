@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation.families import Sources, named_families
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.choice.auto import gold_codes
 from neucrowd_tf.cli import run_files
 from neucrowd_tf.cli.command_line import check_models
@@ -42,11 +43,11 @@ from neucrowd_tf.harness.tuning import Search, candidates
 from neucrowd_tf.harness.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.report.build import write_report
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.text_features import is_text
 
 # Errors of the machine: every further run would have them too.
 FATAL = (*FULL, *DENIED)
@@ -196,7 +197,7 @@ class _Execution:
         run.flush()
         if self.work.options.export:
             model = self.folder / run_files.SAVED_MODEL
-            export_saved_model(estimator, model, self.dataset.feature_names, self.encoder)
+            export_saved_model(estimator, model, self.dataset.feature_names)
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
         metrics["timings"] = timings if earlier is None else earlier.timings
         if self.work.options.report is not False:
@@ -213,27 +214,35 @@ class _Execution:
             progress=self.work.progress,
             checkpoint_seconds=options.checkpoint_seconds,
             strategy=self.strategy,
-            encoder=self.encoder,
             recorder=CurveRecorder(curves, self.dataset) if logs and options.curves else None,
         )
 
     def estimator(self, hparams: dict[str, Any]) -> Any:
-        """Returns the unfitted estimator; unknown arguments raise UsageError."""
+        """Returns the unfitted estimator, of texts a `TextClassifier`.
+
+        Unknown arguments raise UsageError.
+        """
         key = self.work.key
         preset = preset_name(key.dataset, self.encoder)
         if self.gold is not None and "gold" in (self.method.parameter_names or ()):
             hparams = {**hparams, "gold": self.gold}
         try:
-            return self.method.make(
+            estimator = self.method.make(
                 dataset=preset, bases=self.work.options.bases, **{"seed": key.seed, **hparams}
             )
         except TypeError as error:
             raise UsageError(f"--hparam: {self.method.name}: {error}") from None
+        if self.encoder is None and not is_text(self.dataset.features):
+            return estimator
+        if getattr(estimator, "takes_texts", False):
+            return estimator if self.encoder is None else estimator.set_params(encoder=self.encoder)
+        return TextClassifier(self.encoder, estimator=estimator, seed=key.seed)
 
     def _configured(self, hparams: dict[str, Any]) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, estimator))
+        shown = estimator.estimator if isinstance(estimator, TextClassifier) else estimator
+        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, shown))
         return estimator
 
     def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
@@ -257,7 +266,7 @@ class _Execution:
     def _trial(self, setting: dict[str, Any], features: Any, crowd: Annotations, pair: Any) -> Any:
         """Returns an estimator fitted with a setting of --tune."""
         process.forget_networks()
-        run = Run(progress=False, strategy=self.strategy, encoder=self.encoder)
+        run = Run(progress=False, strategy=self.strategy)
         return self.estimator(self.work.hparams | setting).fit(features, crowd, pair, run=run)
 
     def fit(self, estimator: Any, run: RecordedRun) -> float:

@@ -20,7 +20,7 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.io.files.json import jsonable
+from neucrowd_tf.io.files.json_text import jsonable
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions

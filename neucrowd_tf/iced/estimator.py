@@ -18,7 +18,7 @@ from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, labe
 from neucrowd_tf.iced.networks import ICEDModel, build_networks, epoch_order, prediction_model
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.nn.encoders import make_optimizer
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
@@ -114,15 +114,15 @@ class ICED(CrowdEstimator):
     rounds: Annotated[
         int,
         whole(0),
-        "0 stops after the warm-up; with many the classifier begins to follow its own mistakes.",
+        "number of rounds; 0 stops after the warm-up. Many repeat the classifier's mistakes.",
     ] = 15
-    epochs_per_round: Annotated[int, whole(), "passes over the augmented data in each."] = 1
-    k: Annotated[int, whole(), "nearest candidates of a class, for the interpolation."] = 5
-    annotation_neighbours: Annotated[int, whole(), "real neighbours that labels are copied of."] = (
-        20
-    )
+    epochs_per_round: Annotated[int, whole(), "epochs per round, on the augmented data."] = 1
+    k: Annotated[int, whole(), "number of nearest candidates of a class for the interpolation."] = 5
+    annotation_neighbours: Annotated[
+        int, whole(), "real neighbours from which labels are copied."
+    ] = 20
     epsilon: Annotated[
-        float, number(above=0), "of equation 2.4; a tiny one makes unanimous points duplicates."
+        float, number(above=0), "epsilon of eq. 2.4; a tiny one copies unanimous instances."
     ] = 0.01
     eta: Annotated[float, number(least=0, most=1), "noise of eq. 2.5 is in (-eta, eta)."] = 0.1
     interpolation: Annotated[
@@ -148,20 +148,20 @@ class ICED(CrowdEstimator):
         one_of(*EM),
         'what the M-step counts: "soft" posteriors or "hard" labels (as published).',
     ] = "soft"
-    smoothing: Annotated[float, number(least=0), "pseudo-count of each confusion cell."] = 1.0
+    smoothing: Annotated[float, number(least=0), "pseudo-count of each cell of the matrices."] = 1.0
     em_iterations: Annotated[int, whole(), "largest number of EM iterations per round."] = 100
     warm_up: Annotated[
         str,
         one_of("groups", "all", "top", "none"),
-        'what it trains on: one certainty group after the other ("groups", ICED-w), "all" (Trad-I),'
-        ' the "top" three groups at once (Trad-II) or "none".',
+        'training data of the warm-up: one certainty group after the other ("groups", ICED-w),'
+        ' "all" (Trad-I), the "top" three groups at once (Trad-II) or "none".',
     ] = "all"
-    warm_up_epochs: Annotated[int, whole(0), "of the whole warm-up."] = 4
-    autoencoder_epochs: Annotated[int, whole(0), "before everything else."] = 20
+    warm_up_epochs: Annotated[int, whole(0), "epochs of the warm-up."] = 4
+    autoencoder_epochs: Annotated[int, whole(0), "epochs of the auto-encoder, at first."] = 20
     tol: Annotated[
         float | None,
         number(least=0, most=1) | none,
-        "stop if a round changes at most this share of the inferred labels; None runs all rounds.",
+        "stops if a round changes at most this share of the inferred labels; None runs all rounds.",
     ] = None
     pretrained: Pretrained = False
     encoder: Encoder = "dense"

@@ -16,7 +16,7 @@ from neucrowd_tf.annotations.tables import rescaling
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold
-from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
 from neucrowd_tf.io.items import item_columns, item_ids, options_beside
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions

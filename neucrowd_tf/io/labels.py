@@ -18,7 +18,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import SHOWN, few, is_missing, is_model
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.files.arrays import read_npy
+from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.head import Head, unknown
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.items import matched

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations
 
 
 def activelab_scores(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:

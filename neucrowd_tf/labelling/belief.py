@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.base import coin_errors
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated, combine, error_matrices
 from neucrowd_tf.aggregation.sums import TINY
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations import Annotations
 
 # An annotator counts as one of the crowd's average on a class until labels as many as these say
 # otherwise.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.gold import read_beside
@@ -17,9 +17,6 @@ from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 ROUNDED = 0.006  # of a probability with two digits
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.labelling.belief import Belief
 from neucrowd_tf.labelling.gain import expected_gain, expected_information
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 # What information counts for beside gain: it orders the requests whose gain is nothing.
 TIES = 1e-3

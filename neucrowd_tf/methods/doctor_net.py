@@ -25,7 +25,7 @@ from neucrowd_tf.crowd.model import TargetModel
 from neucrowd_tf.crowd.presets import PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.registration import registered
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run

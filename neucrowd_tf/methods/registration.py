@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from neucrowd_tf.crowd.presets import PRESETS, SPACE, STRONGER, Preset, schedule_presets
-from neucrowd_tf.dasc.estimator import DASC
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
@@ -75,7 +74,7 @@ def registered(
                     summary=f"{title} with {words}",
                     defaults={"estimator": name, **options},
                     **common,
-                )(DASC)
+                )("neucrowd_tf.dasc.estimator:DASC")
         return factory
 
     return decorate

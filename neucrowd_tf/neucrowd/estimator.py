@@ -19,7 +19,7 @@ from neucrowd_tf.neucrowd.safety import (
     sampling_probabilities,
 )
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,

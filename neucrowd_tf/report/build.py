@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 import numpy as np
@@ -15,14 +15,12 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import Scale
 from neucrowd_tf.cli.run_files import REPORT
+from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.report.crowd import crowd_sections
 from neucrowd_tf.report.model import model_sections
 from neucrowd_tf.report.text import number, percent, shown
-
-if TYPE_CHECKING:
-    from neucrowd_tf.datasets import CrowdDataset
 
 
 def build_report(

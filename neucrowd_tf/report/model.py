@@ -104,15 +104,7 @@ def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
         inside = bins == place
         trials = stats.binomtest(int(right[inside].sum()), int(inside.sum()))
         low, high = trials.proportion_ci(method="wilson")
-        rows.append(
-            {
-                "from": place / CALIBRATION_BINS,
-                "to": (place + 1) / CALIBRATION_BINS,
-                "rows": int(inside.sum()),
-                "confidence": float(confidence[inside].mean()),
-                "accuracy": float(right[inside].mean()),
-                "low": low,
-                "high": high,
-            }
-        )
+        row = {"from": place / CALIBRATION_BINS, "to": (place + 1) / CALIBRATION_BINS}
+        row |= {"rows": int(inside.sum()), "confidence": float(confidence[inside].mean())}
+        rows.append(row | {"accuracy": float(right[inside].mean()), "low": low, "high": high})
     return rows

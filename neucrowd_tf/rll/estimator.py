@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
     beta_parameters,

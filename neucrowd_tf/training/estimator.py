@@ -25,16 +25,17 @@ from neucrowd_tf.annotations.tables import (
     as_single,
     check_features,
     check_search,
+    check_texts,
     column_names,
+    is_text,
     rescaling,
     split_names,
 )
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
-from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.saving import Persistent
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
-from neucrowd_tf.training.text_features import TextFeatures, check_texts, is_text
 
 Network = TypeVar("Network")
 
@@ -78,7 +79,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     requires_identities: ClassVar[bool] = False
     max_classes: ClassVar[int | None] = None
-    takes_texts: ClassVar[bool] = False  # rather than numbers made of them: it draws folds
+    takes_texts: ClassVar[bool] = False  # beside numbers
     trains_network: ClassVar[bool] = True  # whose loops call callbacks
     reads_datasets: ClassVar[bool] = False  # it needs no more than one batch of features at a time
     distributed: ClassVar[bool] = False  # it, or what it fits, trains on all devices of a strategy
@@ -88,7 +89,6 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     feature_names_in_: NDArray[Any] | None = fitted()  # None of features without names
     feature_shape_: tuple[int, ...] = fitted()
     rescaling_: NDArray[np.float64] | None = fitted()  # of columns that float32 cannot hold
-    text_features_: Any = fitted()  # `TextFeatures`, or an encoder of texts or images
 
     seed: Annotated[int, whole(0), "seed of all random draws."] = 0
 
@@ -104,8 +104,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         """Trains.
 
         Args:
-            features: `[N, ...]` numbers; or texts `[N]`, of which `text_features_` makes numbers.
-                Crowd layers and two-stage networks take a `tf.data.Dataset` of (features, index).
+            features: `[N, ...]` numbers; `TextClassifier` and `Auto` take texts `[N]` too. Crowd
+                layers and two-stage networks take a `tf.data.Dataset` of (features, index).
             annotations: N instances; `Annotations`, a frame `task, worker, label`, or a dense
                 `[N, R]` matrix with -1 for missing labels. Features with an index, or a column of
                 item ids, are matched by name. Instances without annotations are left out with a
@@ -127,16 +127,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        data = self._check(features, annotations, validation, run)
+        data = self._check(features, annotations, validation)
         run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
-            owned, held = data.features, list[Any](data.validation or ())
-            if is_text(features):  # the last bits of their vectors depend on the number of threads
-                owned = check_texts(features)[data.rows]
-                held[:1] = [check_texts(validation[0])] if validation is not None else []
-                encoder = getattr(run.encoder, "digest_", "")
-                held += [np.array(encoder)] if encoder else []
-            owner = owner_of(self, owned, data.annotations, *held)
+            owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
             run = dataclasses.replace(run, owner=owner)
         with retracing_expected():
             self._fit(data, run)
@@ -179,13 +173,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         features: ArrayLike,
         annotations: Annotations | ArrayLike,
         validation: Sequence[Any] | None,
-        run: Run,
     ) -> TrainingData:
         check_search(annotations)
         table = self._features(features, "features") if is_dataset(features) else features
         table, crowd = align_annotations(table, annotations)
-        texts = not is_dataset(features) and is_text(table)
-        x = check_texts(table) if texts else self._features(table, "features")
+        x = self._features(table, "features")
         if len(x) != crowd.num_instances:
             raise DataError(
                 f"expected as many feature rows as annotated instances, received {len(x)} and"
@@ -203,13 +195,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             )
             x, crowd = x[rows], crowd[rows]
         self.classes_ = crowd.class_names
-        if hasattr(self, "text_features_"):  # of an earlier fit
-            del self.text_features_
-        if (encoder := self._encoder(x, texts, run)) is not None:
-            self.text_features_ = encoder
-            x = encoder.transform(x)
         self.feature_names_in_, self.rescaling_ = column_names(table), None
-        if isinstance(x, np.ndarray) and not texts:
+        if isinstance(x, np.ndarray) and x.dtype != object:
             # What keeps its scale keeps float32's range.
             wanted = getattr(self, "standardise", True) is True
             self.rescaling_ = rescaling(x) if wanted else None
@@ -223,15 +210,6 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
         pair = self._check_validation(held, labels)
         return TrainingData(x, crowd, pair, rows, *kind)
-
-    def _encoder(self, x: Any, texts: bool, run: Run) -> Any:
-        """Returns what makes features of texts or images, None if these are the features."""
-        if texts:
-            if self.takes_texts:
-                return None
-            return run.encoder or TextFeatures(seed=self.seed).fit(x)
-        takes_images = getattr(run.encoder, "takes", "") == "images"
-        return run.encoder if takes_images and len(x.shape) == 4 else None
 
     def _check_crowd(self, crowd: Annotations) -> None:
         """Checks that the method can learn from such annotations.
@@ -272,7 +250,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self._numbers(features, "features")
 
     def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
-        """Returns features as the method sees them: of texts and encoded images, their vectors.
+        """Returns features as the method sees them.
 
         Raises:
             DataError: another shape than that of the training features.
@@ -281,13 +259,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if not is_dataset(features):
             table, _ = split_names(features, subject, columns)
             features = arrange_columns(table, columns, subject)
-        if (encoder := getattr(self, "text_features_", None)) is not None:
-            check = check_features if encoder.takes == "images" else check_texts
-            x = encoder.transform(check(features, subject))
-        elif self.takes_texts and is_text(features):
-            x = check_texts(features, subject)
-        else:
-            x = self._features(features, subject)
+        texts = self.takes_texts and not self.feature_shape_
+        x = check_texts(features, subject) if texts else self._features(features, subject)
         if x.shape[1:] != tuple(self.feature_shape_):
             shape = ", ".join(map(str, self.feature_shape_))
             raise DataError(f"{subject}: expected shape [*, {shape}], received {x.shape}")
@@ -296,10 +269,17 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return x
 
     def _features(self, features: Any, subject: str) -> Any:
-        """Returns features as numbers `[N, ...]`, or a dataset of them."""
+        """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
         if isinstance(features, DatasetFeatures):
             return features
         if not is_dataset(features):
+            if is_text(features):
+                if self.takes_texts:
+                    return check_texts(features)
+                raise DataError(
+                    f"{subject}: texts, and {type(self).__name__} takes numbers. Fit a"
+                    f" TextClassifier(estimator={type(self).__name__}(...))."
+                )
             return check_features(features, subject)
         if not self.reads_datasets:
             raise UsageError(
@@ -313,7 +293,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         Methods fitted to numbers, or to the vectors of a `SentenceEncoder`, give None.
         """
-        return self.text_features_.layer() if hasattr(self, "text_features_") else None
+        return None
 
     def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M, C]` class probabilities in the order of `classes_`."""
@@ -360,13 +340,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         model = self._inference_model()
         if (scaling := getattr(self, "rescaling_", None)) is None:
             return model
-        import keras
+        from neucrowd_tf.nn.layers import rescaled
 
-        from neucrowd_tf.nn.layers import constants
-
-        inputs = keras.Input(self.feature_shape_, dtype="float64", name="features")
-        rescaled = constants(scaling[0], scaling[1], "rescale", "float64")(inputs)
-        return keras.Model(inputs, model(keras.ops.cast(rescaled, "float32")))
+        return rescaled(model, *scaling)
 
     def _inference_model(self) -> Any:
         """Returns the model of `inference_model`, from features as the method sees them."""

@@ -19,7 +19,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from neucrowd_tf.persistence import Persistent
+from neucrowd_tf.saving import Persistent
 from neucrowd_tf.training.features import standardise as scaling
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
@@ -70,28 +70,10 @@ class LinearHead(Persistent, BaseEstimator):
         return kernel, self.bias_ - self.mean_ @ kernel
 
     def layers(self) -> list[Any]:
-        """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`.
+        """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`."""
+        from neucrowd_tf.nn.layers import linear_layers
 
-        They standardise and apply a dense softmax, both in float32.
-
-        The mean is taken off in two parts, what float32 holds of it and the rest: features far from
-        zero, whose scale is small beside their mean, would lose the digits that tell them apart.
-        Keras stores float64 constants as float32, so these would not do in a saved model.
-        """
-        import keras
-
-        from neucrowd_tf.nn.layers import constants
-
-        size, classes = self.kernel_.shape
-        held = self.mean_.astype(np.float32).astype(np.float64)
-        layers: list[Any] = [
-            constants(held, np.ones(size), "centre"),
-            constants(self.mean_ - held, self.scale_, "standardise"),
-        ]
-        dense = keras.layers.Dense(classes, "softmax", dtype="float32", name="probabilities")
-        dense.build((None, size))
-        dense.set_weights([self.kernel_, self.bias_])
-        return [*layers, dense]
+        return linear_layers(self.kernel_, self.bias_, self.mean_, self.scale_)
 
 
 def fit_logistic(

@@ -291,7 +291,7 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
     ]
     if names:
         raise FloatingPointError(
-            f"{names[0]} is not finite: lower the learning rate or standardise the features"
+            f"{names[0]} is not finite. Lower the learning rate, or standardise the features."
         )
 
 

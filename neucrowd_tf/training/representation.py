@@ -272,7 +272,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         if len(input_shape) != 1:
             raise DataError(
                 "features: expected shape [instances, features] for the default encoder, received"
-                f" {input_shape} a row; pass encoder="
+                f" {input_shape} per row. Pass encoder="
             )
         return build_encoder(config, input_shape[0], seed, name)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
@@ -26,8 +26,8 @@ OWNER = "owner"  # in a checkpoint's arrays: whose it is
 def warn_unusable(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
     warnings.warn(
-        f"{path}: expected a checkpoint as it was written, received {received}; this part of the"
-        " run is made afresh",
+        f"{path}: this checkpoint cannot be used, because it is {received}. This part of the run"
+        " starts again.",
         stacklevel=3,
     )
 
@@ -51,8 +51,6 @@ class Run:
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
             Checkpoints do not hold their state, nor do predictions stay the same if they change
             weights by anything but the logs.
-        encoder: what turns texts or images into features (a fitted `SentenceEncoder` or
-            `ImageEncoder`); None for TF-IDF, or the images themselves.
         stop: once set, by another thread, training ends at the next epoch with `KeyboardInterrupt`.
     """
 
@@ -64,9 +62,16 @@ class Run:
     prefix: str = ""
     owner: str = ""
     callbacks: Sequence[Any] = ()
-    encoder: Any = None
     stop: threading.Event | None = None
+    encoder: dataclasses.InitVar[Any] = None
     _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self, encoder: Any) -> None:
+        if encoder is not None:
+            raise UsageError(
+                "Run(encoder=): an encoder changes the result. Write TextClassifier(encoder,"
+                " estimator=...), or Auto(encoder=encoder)."
+            )
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
@@ -145,11 +150,11 @@ class Run:
         try:
             arrays = load_arrays(path)
         except DataError:
-            warn_unusable(path, "a damaged one")
+            warn_unusable(path, "damaged")
             return None
         if np.array_equal(arrays.pop(OWNER, ()), self._owner(name)):
             return arrays
-        warn_unusable(path, "one of another run, other data or another version")
+        warn_unusable(path, "of another run, other data or another version")
         return None
 
     def _owner(self, name: str) -> NDArray[np.uint8]:
@@ -204,6 +209,7 @@ def owner_of(
             array.digest() if hasattr(array, "digest") else array_digest(np.asarray(array))
             for array in arrays
         ],
+        "encoder": getattr(getattr(estimator, "encoder_", None), "digest_", ""),
     }
     text = json.dumps(identity, sort_keys=True, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -9,21 +9,20 @@ import hashlib
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, hstack
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.persistence import Persistent
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
+from neucrowd_tf.saving import Persistent
 
 KINDS = ("word", "character")
 WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
@@ -65,29 +64,6 @@ def normalise(text: str) -> str:
     return " ".join(text.translate(_FOLDED).split())
 
 
-def is_text(features: Any) -> bool:
-    """Whether features are texts: one dimension, of strings alone."""
-    array = np.asarray(features)
-    if array.ndim != 1 or array.dtype.kind not in "OU":
-        return False
-    return array.dtype.kind == "U" or all(isinstance(item, str) for item in array.tolist())
-
-
-def check_texts(features: Any, name: str = "texts") -> NDArray[Any]:
-    """Returns texts `[N]` as an array of `str`.
-
-    Raises:
-        DataError: something else.
-    """
-    if not is_text(features):
-        results = np.asarray(features)
-        raise DataError(
-            f"{name}: expected texts, one an instance, received {results.dtype} of shape"
-            f" {results.shape}"
-        )
-    return np.asarray(features).astype(object)
-
-
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
 _REMEMBERED: OrderedDict[Hashable, dict[str, Any]] = OrderedDict()
 _MOST = 16
@@ -117,8 +93,6 @@ def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVect
 
 def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
-    from scipy.sparse import hstack
-
     parts = []
     for kind in KINDS:
         vectoriser = _vectoriser(kind)

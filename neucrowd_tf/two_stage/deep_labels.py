@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, NetworkClassifier, class_weight_of
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.declare import estimator
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.two_stage.labels_first import Labels, LabelsFirst
 
@@ -69,10 +69,8 @@ for _name, _aggregator, _summary, _fields in (
 
 @register_method(
     "gold_dl",
-    summary=(
-        "the true labels and the base network of the crowd-layer models: an upper bound, not a"
-        " crowd method"
-    ),
+    summary="the true labels and the base network of the crowd-layer models: an upper bound, not a"
+    " crowd method",
     defaults={"aggregator": "mv"},
     uses_truth=True,
     space=SPACE,

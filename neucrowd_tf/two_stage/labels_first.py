@@ -24,7 +24,7 @@ from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
@@ -111,25 +111,21 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
 
 
 _SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}
-for _name, _aggregator, _summary, _space in (
-    ("mv_lr", "mv", "majority vote, then logistic regression", _SPACE),
-    (
-        "ds_lr",
-        "ds",
-        "Dawid and Skene's EM, then logistic regression",
-        {**_SPACE, "aggregator": ("ds", "ds_one_coin")},
-    ),
+_EITHER = {**_SPACE, "aggregator": ("ds", "ds_one_coin")}
+for _name, _aggregator, _first, _space in (
+    ("mv_lr", "mv", "majority vote", _SPACE),
+    ("ds_lr", "ds", "Dawid and Skene's EM", _EITHER),
     (
         "ds_onecoin_lr",
         "ds_one_coin",
-        "Dawid and Skene's EM with one accuracy per annotator, then logistic regression",
+        "Dawid and Skene's EM with one accuracy per annotator",
         _SPACE,
     ),
-    ("glad_lr", "glad", "GLAD, then logistic regression", _SPACE),
+    ("glad_lr", "glad", "GLAD", _SPACE),
 ):
     register_method(
         _name,
-        summary=_summary,
+        summary=f"{_first}, then logistic regression",
         defaults={"aggregator": _aggregator},
         requires_identities=_aggregator != "mv",
         space=_space,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neucrowd_tf.declare import estimator
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage.linear_classifier import LinearClassifier

@@ -15,24 +15,14 @@ from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_released
 from reproduction.controls.crowding_released import released_start
 
-FACTORS = {
-    "printed_loss": "the discriminator's loss as in the paper's eq. 4",
+# Each is a class of `crowding_released`, in the order in which they override each other.
+FACTORS = (
+    "printed_loss",
     # Points of the authors' code.
-    "released_loss": "D's loss is the binary cross-entropy of the given entry on both sides, the"
-    " generated one times .9",
-    "released_reward": "the generator's reward is -log D, and Q's term has mu of its own",
-    "released_networks": "the released code's generator, discriminator and auxiliary network",
-    "l1_outputs": "an L1 penalty of D's outputs",
-    "weight_decay": "a weight decay of .01 for D and Q in the game, and a rate of 1e-4 before it",
-    "informed_by_both": "Q trained on authentic annotations too",
-    "unpretrained": "a generator that is not trained before the game",
-    "uncapped": "importance ratios without bounds",
-    "nats": "`threshold` is an entropy in nats",
-    "same_draws": "the same draws for eqs. 5 and 6",
-    "dropout": "the classifier's dropout is on in the game",
-    "batches": "turns of all networks in each batch of instances",
-    "released_start": "DL-CL from 2 I by Adam at 1e-2, restarted each epoch, the best of 40",
-}
+    *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
+    *("informed_by_both", "unpretrained", "uncapped", "nats", "same_draws", "dropout", "batches"),
+    "released_start",
+)
 # The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
 # numbers of inner updates, here ours but for rates and mu, which validation images chose.
 RELEASED: dict[str, Any] = {
@@ -64,21 +54,28 @@ PRINTED: dict[str, Any] = {
 }
 
 
+def _changed(factor: str) -> type[Any]:
+    """Returns the class of a factor: that of "same_draws" is `SameDraws`."""
+    changed: type[Any] = getattr(crowding_released, factor.title().replace("_", ""))
+    return changed
+
+
+def _meaning(factor: str) -> str:
+    summary = (_changed(factor).__doc__ or "").split("\n")[0]
+    return f'"{factor}": {summary.rstrip(".")}'
+
+
 @estimator
 class ControlledCrowdInG(CrowdInG):
     """CrowdInG with other forms of single points, each a game or a step of the fit."""
 
     factors: Annotated[
-        Sequence[str],
-        many(one_of(*FACTORS), "factors", 0),
-        "; ".join(f'"{name}": {meaning}' for name, meaning in FACTORS.items()) + ".",
+        Sequence[str], many(one_of(*FACTORS), "factors", 0), "; ".join(map(_meaning, FACTORS)) + "."
     ] = ()
 
     def _game_class(self) -> type[Game]:
-        # The game of "same_draws" is `SameDraws`; in the order of FACTORS they override each other.
-        names = [name.title().replace("_", "") for name in FACTORS if name in self.factors]
-        bases = [getattr(crowding_released, name) for name in names if name != "ReleasedStart"]
-        return type("ControlledGame", (*bases, Game), {})
+        games = [_changed(name) for name in FACTORS[:-1] if name in self.factors]
+        return type("ControlledGame", (*games, Game), {})
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
         held = data.validation

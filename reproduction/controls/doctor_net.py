@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.crowd.presets import PRESETS
 from neucrowd_tf.declare import estimator
 from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from reproduction.controls.doctor_net_model import RawWeights
 

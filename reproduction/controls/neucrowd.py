@@ -15,7 +15,7 @@ from neucrowd_tf.neucrowd.estimator import SPACE, NeuCrowd
 from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not

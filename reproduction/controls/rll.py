@@ -12,7 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare import estimator, one_of, whole
-from neucrowd_tf.registry import register_method
+from neucrowd_tf.registration import register_method
 from neucrowd_tf.rll.confidence import bayesian_confidence
 from neucrowd_tf.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines

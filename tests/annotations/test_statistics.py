@@ -9,7 +9,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
-from neucrowd_tf.io.files.json import jsonable
+from neucrowd_tf.io.files.json_text import jsonable
 
 # Krippendorff (2011), section C: four observers, twelve units, nominal alpha = .743.
 KRIPPENDORFF = """

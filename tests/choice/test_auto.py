@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from neucrowd_tf import registry
+from neucrowd_tf import registration, registry
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.choice.auto import Auto, with_validation
@@ -61,7 +61,7 @@ class _Broken(CrowdEstimator):
 def broken() -> Iterator[str]:
     registry.register_method("broken_for_a_test", summary="does not run")(_Broken)
     yield "broken_for_a_test"
-    del registry._METHODS["broken_for_a_test"]
+    del registration.METHODS["broken_for_a_test"]
 
 
 @pytest.fixture(scope="module")

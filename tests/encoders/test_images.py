@@ -16,7 +16,7 @@ from neucrowd_tf.encoders import ImageEncoder, images, make_encoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.two_stage import TwoStageClassifier
 
 NAME = "MobileNetV3Small"
@@ -54,11 +54,13 @@ def test_vectors_are_the_networks_pooled_features(
         encoder.transform(np.zeros((1, 9, 9, 3), np.float32))
 
     crowd = Annotations.from_dense(np.stack([labels, labels, labels ^ (np.arange(24) % 7 == 0)], 1))
-    model = TwoStageClassifier() if method == "mv_lr" else Auto(("ds_lr",))
-    model.fit(pictures, crowd, run=Run(encoder=encoder))
+    model = TextClassifier(encoder, estimator=TwoStageClassifier())
+    if method == "auto":
+        model = Auto(("ds_lr",), encoder=encoder)
+    model.fit(pictures, crowd)
     expected = model.predict_proba(pictures)
     assert (expected.argmax(axis=1) == labels).all()
-    scorer = predict.Scorer(export_saved_model(model, tmp_path / "model", encoder=encoder))
+    scorer = predict.Scorer(export_saved_model(model, tmp_path / "model"))
     assert scorer.shape == (8, 8, 3) and scorer.encoder is None
     np.testing.assert_allclose(scorer.probabilities(pictures), expected, atol=1e-4)
 

@@ -18,7 +18,7 @@ from neucrowd_tf.encoders import SentenceEncoder, sentences
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
 from neucrowd_tf.persistence import load
-from neucrowd_tf.training.run import Run
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.two_stage import TwoStageClassifier
 
 pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
@@ -146,15 +146,17 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     table = np.concatenate([TABLE, 2 * np.eye(2)[labels] + rng.normal(size=(48, 2)) / 5])
     folder = make_encoder(tmp_path / "encoder", table, vocabulary)
     encoder = SentenceEncoder(str(folder)).fit()
-    model = Auto(("ds_lr",)) if method == "auto" else TwoStageClassifier()
-    model.fit(texts, crowd, run=Run(encoder=encoder))
+    model = TextClassifier(encoder, estimator=TwoStageClassifier())
+    if method == "auto":
+        model = Auto(("ds_lr",), encoder=encoder)
+    model.fit(texts, crowd)
     expected = model.predict_proba(texts)
     assert (expected.argmax(axis=1) == labels).all()
     if method == "auto":
         scores = model.recommendation_["representations"]
         assert scores["encoder"] > scores["tfidf"]
         assert model.recommendation_["text"].endswith("represented by the encoder's vectors.")
-    saved = export_saved_model(model, tmp_path / "model", encoder=encoder)
+    saved = export_saved_model(model, tmp_path / "model")
     names = json.loads((saved / "assets.extra" / "names.json").read_text())
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
     scorer = predict.Scorer(saved)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf import metrics, registry
+from neucrowd_tf import metrics, registration, registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.errors import UsageError
@@ -98,7 +98,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> type[Mean]:
         registry.Method("broken", Mean, "for tests", defaults={"fail": "error"}),
         registry.Method("killed", Mean, "for tests", defaults={"fail": "kill"}),
     ):
-        monkeypatch.setitem(registry._METHODS, method.name, method)
+        monkeypatch.setitem(registration.METHODS, method.name, method)
     Mean.calls = 0
     return Mean
 

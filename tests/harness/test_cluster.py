@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf import registration, registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness.flags import Options, check
 from reproduction.run import run_suite
@@ -25,7 +25,7 @@ def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
         Case(("tiny",), ("once",), "shift=0.1", seeds=2, hparams={"shift": 0.1}, x=0.1),
     )
     suite = Suite("tiny", "Tiny", cases, baseline="mean")
-    monkeypatch.setitem(registry._METHODS, "once", registry.Method("once", tiny, "for tests"))
+    monkeypatch.setitem(registration.METHODS, "once", registry.Method("once", tiny, "for tests"))
     plugin = ("tests.harness.worker_plugin",)
     jobs = Options(output_dir=tmp_path / "jobs", jobs=2)
     assert run_suite(suite, jobs, lambda line: None, plugin) == []

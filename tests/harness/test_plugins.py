@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf import registration, registry
 from neucrowd_tf.harness import plugins
 from tests.harness.conftest import Mean
 from tests.processes import python
@@ -25,7 +25,7 @@ def install(folder: Path, name: str, code: str) -> None:
 def test_an_installed_package_registers_and_a_broken_one_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
     code = (
         "from neucrowd_tf.registry import register_method\n"
         "from tests.harness.conftest import Mean\n"

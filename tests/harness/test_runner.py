@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf import registration, registry
 
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 
@@ -210,7 +210,7 @@ def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
     assert "failed: RuntimeError: it broke badly" in capsys.readouterr().err
     status = tmp_path / "tiny" / "broken" / "seed-0" / "status.json"
     assert "it broke" in "".join(json_of(status)["traceback"])
-    monkeypatch.setitem(registry._METHODS, "broken", registry.Method("broken", tiny, "fixed"))
+    monkeypatch.setitem(registration.METHODS, "broken", registry.Method("broken", tiny, "fixed"))
     assert run("--method=broken,mean", "--resume") == 0 and not status.exists()
     assert list(pd.read_csv(tmp_path / "results.csv")["status"]) == ["ok", "failed", "ok", "ok"]
 

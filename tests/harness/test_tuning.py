@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from neucrowd_tf import registry
+from neucrowd_tf import registration, registry
 from neucrowd_tf.harness.tuning import Search, candidates, score
 
 pytestmark = pytest.mark.usefixtures("without_tensorflow")
@@ -90,12 +90,12 @@ def test_a_failing_trial_is_recorded(
     tiny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = registry.Method("mean", tiny, "", space={"fail": ("error",), "shift": (0.2,)})
-    monkeypatch.setitem(registry._METHODS, "mean", method)
+    monkeypatch.setitem(registration.METHODS, "mean", method)
     assert tuned(tiny, tmp_path) == {}
     rows = pd.read_csv(tmp_path / "tuning.csv")
     assert rows["status"].tolist() == ["ok", "failed: it broke badly"]
     monkeypatch.setitem(
-        registry._METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"})
+        registration.METHODS, "mean", dataclasses.replace(method, defaults={"fail": "error"})
     )
     with pytest.raises(RuntimeError, match="it broke"):
         tuned(tiny, tmp_path / "all")

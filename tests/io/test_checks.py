@@ -1,24 +1,11 @@
-"""The catalogue of checks, and the page that is generated from it."""
+"""The catalogue of checks."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 from neucrowd_tf.io.checks import catalogue, error
-
-
-def test_the_page_is_what_the_catalogue_says(repository: Path) -> None:
-    path = repository / "docs" / "data_formats.py"
-    spec = importlib.util.spec_from_file_location("data_formats", path)
-    assert spec is not None
-    assert spec.loader is not None
-    pages = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(pages)
-    for page in pages.PAGES:
-        text = page.read_text(encoding="utf-8")
-        assert pages.page(text) == text, "run make pages"
 
 
 def test_every_check_is_used_and_has_all_its_entries(repository: Path) -> None:

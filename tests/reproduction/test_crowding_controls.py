@@ -38,7 +38,7 @@ def test_every_factor_is_a_game_or_a_step_of_the_fit() -> None:
     bases = ControlledCrowdInG(factors=tuple(FACTORS))._game_class().__bases__
     assert len(set(bases)) == len(FACTORS) and all(issubclass(base, Game) for base in bases)
     for preset in (PRINTED, RELEASED):
-        assert set(preset["factors"]) <= FACTORS.keys()
+        assert set(preset["factors"]) <= set(FACTORS)
     for name, preset in (("crowding_printed", PRINTED), ("crowding_released", RELEASED)):
         created = registry.method(name).make(dataset="labelme").get_params(deep=False)
         assert {key: created[key] for key in preset} == preset

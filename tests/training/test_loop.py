@@ -249,7 +249,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
     for place in range(len(content) // 2, len(content) // 2 + 300):  # more than a header's padding
         content[place] ^= 1
     path.write_bytes(content)
-    with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* is made afresh"):
+    with pytest.warns(UserWarning, match=r"train\.npz: .*damaged.* starts again"):
         resumed, history = weights_after(run)
     assert history.logs == whole.logs
     for a, b in zip(expected, resumed, strict=True):
@@ -264,7 +264,7 @@ def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> N
     arrays = run.saved("train.npz")
     assert arrays is not None
     run.save("train.npz", arrays | {"record": to_text({"finished": False, "logs": {}, "wait": 1})})
-    with pytest.warns(UserWarning, match=r"train\.npz: .*another version's.* is made afresh"):
+    with pytest.warns(UserWarning, match=r"train\.npz: .*another version's.* starts again"):
         assert weights_after(run)[1].epochs == unbroken()[1].epochs
 
 
@@ -277,12 +277,12 @@ def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     with pytest.raises(Killed):
         weights_after(Run(checkpoints=tmp_path, checkpoint_seconds=0, **other), 4)  # type: ignore[arg-type]
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
-    with pytest.warns(UserWarning, match=r"train\.npz: .* received one of another run, other data"):
+    with pytest.warns(UserWarning, match=r"train\.npz: .* of another run, other data"):
         resumed, _ = weights_after(run)
     for a, b in zip(expected, resumed, strict=True):
         np.testing.assert_array_equal(a, b)
     arrays = {"x": np.arange(3)}
     Run(checkpoints=tmp_path, **other).cached("kept", lambda: arrays)  # type: ignore[arg-type]
-    with pytest.warns(UserWarning, match=r"kept\.npz: .* another run.* is made afresh"):
+    with pytest.warns(UserWarning, match=r"kept\.npz: .* another run.* starts again"):
         assert run.cached("kept", lambda: {"x": np.ones(1)})["x"].size == 1
     assert run.cached("kept", lambda: arrays).keys() == {"x"}

@@ -12,9 +12,9 @@ import pytest
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.nested import nest
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.networks import BASES, configuration

@@ -10,8 +10,8 @@ import pytest
 
 from neucrowd_tf import CrowdLayer, NeuCrowd, Run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import nest
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.nested import nest
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures

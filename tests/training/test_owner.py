@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.run import Run, owner_of
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 from tests.processes import python
@@ -75,13 +76,17 @@ print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 def test_a_fits_checkpoints_are_its_own(
     features: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def make(seed: int = 0) -> Any:
+        model = TwoStageClassifier(seed=seed)
+        return model if features is X else TextClassifier(estimator=model)
+
     owners: list[str] = []
     monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
     run = Run(checkpoints=tmp_path)
     for seed, passed in ((0, run), (0, run), (1, run), (0, Run(checkpoints=tmp_path, owner="x"))):
-        TwoStageClassifier(seed=seed).fit(features, Annotations.from_dense(DENSE), run=passed)
+        make(seed).fit(features, Annotations.from_dense(DENSE), run=passed)
     assert owners[0] == owners[1] != owners[2] and owners[3] == "x"
-    TwoStageClassifier().fit(features, Annotations.from_dense(DENSE))
+    make().fit(features, Annotations.from_dense(DENSE))
     assert owners[4] == ""  # no checkpoints are anybody's
 
 
@@ -106,6 +111,6 @@ def test_texts_and_their_encoder_decide_and_not_the_vectors(
         ("b", 1.0, held),
         ("a", 1.0, (TEXTS[2:], [0, 1])),
     ):
-        run = Run(checkpoints=tmp_path, encoder=Encoder(digest, value))
-        TwoStageClassifier().fit(TEXTS, crowd, validation, run=run)
+        model = TextClassifier(Encoder(digest, value), estimator=TwoStageClassifier())
+        model.fit(TEXTS, crowd, validation, run=Run(checkpoints=tmp_path))
     assert owners[0] == owners[1] and len(set(owners)) == 3

@@ -229,7 +229,7 @@ def test_an_interrupted_fit_goes_on_from_its_backup(tmp_path: pathlib.Path) -> N
 @pytest.mark.ci
 def test_weights_that_are_not_finite_are_an_error() -> None:
     # The loss of the only step is finite, and the weights that it leaves are not.
-    with pytest.raises(FloatingPointError, match=r"weight .* is not finite: lower the learning"):
+    with pytest.raises(FloatingPointError, match=r"weight .* is not finite. Lower the learning"):
         probabilities(estimator(epochs=1, batch_size=24, optimizer=opt.SGD(float("inf"))))
 
 

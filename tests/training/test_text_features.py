@@ -12,9 +12,15 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.dasc import DASC
+from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.training.text_features import TextFeatures, fold, is_text, normalise
+from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.texts import TextClassifier
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.text_features import TextFeatures, fold, normalise
 from neucrowd_tf.two_stage import TwoStageClassifier
 
 ODD = [
@@ -124,7 +130,7 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     import tensorflow as tf
 
     texts, crowd, truth = crowd_of_texts()
-    fitted = TwoStageClassifier().fit(texts, crowd)
+    fitted = TextClassifier(estimator=TwoStageClassifier()).fit(texts, crowd)
     probabilities = fitted.predict_proba([*texts, *ODD])
     assert (probabilities[: len(texts)].argmax(axis=1) == truth).mean() > 0.95
     fitted.save(tmp_path / "saved")
@@ -136,5 +142,30 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     np.testing.assert_allclose(served, probabilities, atol=1e-5)
     with pytest.raises(DataError, match="expected texts"):
         fitted.predict(np.zeros((2, 5)))
-    numbers = fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
-    assert not hasattr(numbers, "text_features_")
+    with pytest.raises(DataError, match="expected texts"):
+        fitted.fit(np.arange(len(texts))[:, None] / 60, crowd)
+    with pytest.raises(DataError, match=r"TextClassifier\(estimator=TwoStageClassifier"):
+        TwoStageClassifier().fit(texts, crowd)
+    with pytest.raises(UsageError, match=r"Run\(encoder=\): .*TextClassifier\(encoder,"):
+        Run(encoder=fitted.encoder_)
+    earlier = fitted.estimator_  # as an earlier version saved it
+    earlier.text_features_ = fitted.encoder_
+    earlier.save(tmp_path / "earlier")
+    again = load(tmp_path / "earlier").predict_proba([*texts, *ODD])
+    np.testing.assert_array_equal(again, probabilities)
+
+
+@pytest.mark.ci
+def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
+    texts, crowd, truth = crowd_of_texts()
+    crowd = crowd.select(np.arange(240) % 5 > 0)
+    model = TextClassifier(estimator=DASC(CrowdLayer(epochs=2), rounds=1, quota=9))
+    model.fit(["left out", *texts], crowd.align(["none", *crowd.instance_names.tolist()]))
+    assert model.predict_annotators(texts).shape == (60, 4, 2)
+    assert model.rows_.tolist() == [*range(1, 61)] and model.history_["round"] == [0, 1]
+    split = Split(np.array(texts, object), truth, np.arange(60))
+    dataset = CrowdDataset("texts", split.features, crowd, split, truth=truth)
+    assert len(model.evaluation(dataset)["rounds"]["test_accuracy"]) == 2
+    assert not hasattr(model, "transform") and model.distributed
+    with pytest.raises(DataError, match="expected texts"):
+        model.predict_annotators(np.zeros((2, 5)))

@@ -26,7 +26,8 @@ from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import jsonable, read_json, write_json
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.json_text import jsonable, write_json
 from neucrowd_tf.io.files.reading import digest
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 

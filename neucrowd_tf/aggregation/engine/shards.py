@@ -35,7 +35,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
 from neucrowd_tf.io.files.atomic import atomic_path
-from neucrowd_tf.io.files.json import write_json
+from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
 from neucrowd_tf.names import typed_names

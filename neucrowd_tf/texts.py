@@ -1,0 +1,139 @@
+"""A classifier of texts, or of encoded images: an encoder, and an estimator fitted to vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from neucrowd_tf.declare import Constraint, estimator, fitted, none, whole
+from neucrowd_tf.training.estimator import UNSET, CrowdEstimator, TrainingData, reused
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.text_features import TextFeatures
+
+ENCODER = none | Constraint(
+    "an encoder, such as a SentenceEncoder", lambda value: hasattr(value, "transform")
+)
+# What fitted estimators have that takes features.
+_OF_FEATURES = ("predict_annotators", "transform", "staged_predict_proba", "generate")
+
+
+def fitted_encoder(encoder: Any, items: NDArray[Any]) -> Any:
+    """Returns a fitted encoder as it is, else a copy of it that is fitted to texts or images."""
+    return encoder if hasattr(encoder, "digest_") else clone(encoder).fit(items)
+
+
+@estimator
+class TextClassifier(CrowdEstimator):
+    """An estimator of numbers, fitted to the vectors that an encoder makes of texts.
+
+    With an `ImageEncoder` it takes images.
+
+    Attributes:
+        encoder_: the fitted encoder.
+        estimator_: the fitted estimator. Its results (names that end in `_`) are also this one's,
+            and so are its `predict_annotators` and `transform`, which take texts.
+
+    Example:
+        >>> from neucrowd_tf import TextClassifier
+        >>> from neucrowd_tf.two_stage import TwoStageClassifier
+        >>> model = TextClassifier(estimator=TwoStageClassifier())
+        >>> model.fit(texts, annotations).predict(["a text"])  # doctest: +SKIP
+    """
+
+    takes_texts: ClassVar[bool] = True
+
+    encoder: Annotated[
+        Any,
+        ENCODER,
+        "makes vectors: a `SentenceEncoder` of texts, an `ImageEncoder` of images; None takes"
+        " `TextFeatures`, reduced TF-IDF.",
+    ] = dataclasses.field(default=None, kw_only=False)
+    estimator: Annotated[
+        Any,
+        Constraint("an estimator", lambda value: hasattr(value, "fit")),
+        "what is fitted to the vectors: a clone of it is.",
+    ] = dataclasses.field(kw_only=True)
+    seed: Annotated[int, whole(0), "of `TextFeatures`; the estimator has its own."] = 0
+
+    encoder_: Any = fitted()
+    estimator_: Any = fitted()
+
+    # Whose networks the estimator's fits share within `reused()`.
+    _networks = _network = UNSET
+    reused = reused
+
+    @classmethod
+    def of(cls, estimator: Any, encoder: Any) -> Self:
+        """Returns the classifier of a fitted estimator and encoder."""
+        model = cls(encoder, estimator=clone(estimator))
+        model.encoder_, model.estimator_ = encoder, estimator
+        model.classes_, model.feature_names_in_, model.rescaling_ = estimator.classes_, None, None
+        model.feature_shape_ = tuple(getattr(encoder, "shape_", ()))
+        model.n_features_in_ = (*model.feature_shape_, 1)[-1]
+        return model
+
+    @property
+    def distributed(self) -> bool:  # type: ignore[override]
+        """Whether the estimator trains on all devices of a strategy."""
+        return bool(getattr(self.estimator, "distributed", False))
+
+    @property
+    def trains_network(self) -> bool:  # type: ignore[override]
+        """Whether the estimator calls callbacks."""
+        return bool(getattr(self.estimator, "trains_network", True))
+
+    def _check(self, *arguments: Any) -> TrainingData:
+        data = super()._check(*arguments)
+        encoder = TextFeatures(seed=self.seed) if self.encoder is None else self.encoder
+        self.encoder_ = fitted_encoder(encoder, data.features)
+        return data
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        model = self.estimator_ = clone(self.estimator)
+        validation = data.named_validation
+        if validation is not None:
+            validation = self.encoder_.transform(validation[0]), *validation[1:]
+        vectors, shared = self.encoder_.transform(data.features), contextlib.nullcontext()
+        if self._networks is not None and hasattr(model, "reused"):
+            shared = model.reused(self._networks)
+        with shared:
+            model.fit(vectors, data.annotations, validation, run=run)
+        self.rows_ = data.rows[getattr(model, "rows_", slice(None))]
+
+    def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self.estimator_.predict_proba(self.encoder_.transform(features)))
+
+    def _of_features(self, name: str, features: ArrayLike) -> Any:
+        vectors = self.encoder_.transform(self._check_fitted(features))
+        return getattr(self.estimator_, name)(vectors)
+
+    def __getattr__(self, name: str) -> Any:
+        """Returns a result of the fitted estimator, or a method of it that takes texts."""
+        if "estimator_" in vars(self) and not name.startswith("_"):
+            if name in _OF_FEATURES and hasattr(self.estimator_, name):
+                return functools.partial(self._of_features, name)
+            if name.endswith("_"):
+                return getattr(self.estimator_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def evaluation(self, dataset: Any) -> dict[str, Any]:
+        """Returns what the estimator's `evaluation` says of a `CrowdDataset` of texts."""
+        if not hasattr(self.estimator_, "evaluation"):
+            return {}
+        vectors, test = map(self.encoder_.transform, (dataset.features, dataset.test.features))
+        test = dataclasses.replace(dataset.test, features=test)
+        encoded = dataset.replace(features=vectors, test=test, validation=None)
+        return dict(self.estimator_.evaluation(encoded))
+
+    def _inference_model(self) -> Any:
+        return self.estimator_.inference_model()
+
+    def text_layer(self) -> Any:
+        """Returns the layer from texts or images to vectors; None of a `SentenceEncoder`."""
+        return self.encoder_.layer()

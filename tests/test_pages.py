@@ -1,0 +1,218 @@
+"""The one check of pages (`make check-pages`).
+
+Generated pages are current, links lead somewhere, methods have their pages, and pages, messages and
+help use the project's words (style_phrases.txt; CONTRIBUTING.md has the words to use instead).
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import inspect
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf import registry
+from neucrowd_tf.harness import plugins
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PHRASES = [
+    line
+    for line in (ROOT / "tests" / "style_phrases.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+PATTERN = re.compile(r"\b(?:" + "|".join(map(re.escape, PHRASES)) + r")\b", re.IGNORECASE)
+CODE = re.compile(r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|<!--.*?-->", re.DOTALL)
+GENERATED = r"<!-- (\w+) -->.*?<!-- end of \1 -->|\$\$.*?\$\$"
+READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods")
+
+
+@functools.cache
+def script(name: str) -> Any:
+    """Returns a module of docs/."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ------------------------------------------------------------------- generated pages
+
+
+def makers(name: str) -> dict[Path, Callable[[str], str]]:
+    """Returns what a script of docs/ makes of the text of each of its pages."""
+    module = script(name)
+    if name == "deviations":
+        pages = (*module.PAGES.values(), module.OTHERS)
+        return {
+            DOCS / "research" / f"{page}.md": functools.partial(module.updated, page)
+            for page in pages
+        }
+    if name == "index":
+        return {path: lambda _, text=text: text for path, text in module.texts().items()}  # type: ignore[misc]
+    if name == "flags":
+        return {module.PAGE: lambda _: module.page()}
+    return dict.fromkeys(module.PAGES if name == "data_formats" else (module.PAGE,), module.page)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "name", ["index", "flags", "data_formats", "parameters", "equations", "deviations"]
+)
+def test_generated_pages_are_current(name: str) -> None:
+    for path, make in makers(name).items():
+        text = path.read_text(encoding="utf-8")
+        assert make(text) == text, f"{path}: run make pages"
+
+
+def test_comments_on_deviations_have_their_parts() -> None:
+    module = script("deviations")
+    texts = list(module.comments())
+    assert len(texts) > 50 and all(map(module.lines, module.PAGES.values()))
+    for path, text in texts:
+        parts = module.MARK.findall(text)
+        assert parts in (["Paper", "Here", "Why", "Effect"], ["Here", "Why", "Effect"]), (
+            f"{path}: write '# Deviation: PAPER PLACE. Paper: ... Here: ... Why: ... Effect: ...', "
+            f"not {text[:80]!r}"
+        )
+
+
+@pytest.mark.ci
+def test_every_equation_has_its_function_and_its_example() -> None:
+    module = script("equations")
+    places = module.index()
+    missing = [" ".join(key) for key, functions in places.items() if not functions]
+    assert not missing, f"no docstring's References name {', '.join(missing)}"
+    others = {("DASC", f"eq. {number}") for number in (5, 6, 7, 10, 11)}  # of two more base models
+    missing = [" ".join(key) for key in places.keys() - others - module.counterparts().keys()]
+    assert not missing, f"no function of an example names {', '.join(sorted(missing))}"
+
+
+@pytest.mark.parametrize("paper", ["neucrowd", "rll", "crowding", "dasc", "iced"])
+def test_a_papers_notebook_is_its_file_with_output(paper: str) -> None:
+    module = script("notebooks")
+    sources = module.cells((ROOT / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
+    assert module.sources(module.stored(paper)) == sources, "run python docs/notebooks.py"
+    text = (DOCS / "notebooks" / f"{paper}.ipynb").read_text(encoding="utf-8")
+    outputs = [output for cell in json.loads(text)["cells"] for output in cell.get("outputs", ())]
+    assert any("test accuracy" in "".join(output.get("text", ())) for output in outputs)
+    assert any("image/png" in output.get("data", ()) for output in outputs)
+
+
+# ------------------------------------------------------------------- links and methods
+
+
+def test_links_lead_somewhere() -> None:
+    for path in sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")]):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.relative_to(ROOT)}: {target}"
+
+
+def test_a_method_page_has_its_parts() -> None:
+    for path in sorted((DOCS / "methods").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if "parameters.md#" in text and path.stem != "choice":
+            assert "## When to use" in text and "$" in text, path
+            assert path.stem == "baselines" or "## Equation" in text, path
+
+
+@pytest.mark.ci
+def test_every_crowd_layer_with_arguments_has_a_list() -> None:
+    from neucrowd_tf.crowd.estimator import CrowdLayerBase
+
+    plugins.register(("baselines",))
+    text = (DOCS / "reference" / "parameters.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"<!-- parameters of [\w.]+:(\w+) -->", text))
+    layers = {
+        method.factory
+        for method in registry.methods()
+        if inspect.isclass(method.factory) and issubclass(method.factory, CrowdLayerBase)
+        if method.factory.__module__.startswith(("neucrowd_tf", "baselines"))
+    }
+    custom = {
+        kind.__name__
+        for kind in layers
+        if set(vars(kind).get("__annotations__", ())) & set(inspect.signature(kind).parameters)
+    }
+    assert len(custom) > 10 and custom <= listed, f"{custom - listed}: add a block to parameters.md"
+
+
+def test_every_registered_method_is_named_on_a_page() -> None:
+    """`focal_...` and `focal_` are all names that begin so, `_ds` all that end so."""
+    plugins.register(("baselines",))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("[mr]e*/*.md"))
+    names = set(re.findall(r"`([a-z0-9_]+)(?:\.\.\.)?`", text))
+    heads = [name for name in names if name.endswith("_")]
+    tails = [name for name in names if name.startswith("_")]
+    for package in ("neucrowd_tf", "baselines"):
+        for name in registry.read_index(package)["method"]:
+            assert (
+                name in names
+                or any(name.startswith(x) and name.removeprefix(x) in names for x in heads)
+                or any(name.endswith(x) and name.removesuffix(x) in names for x in tails)
+            ), name
+
+
+# ------------------------------------------------------------------- words
+
+
+def files() -> list[str]:
+    names = subprocess.run(
+        ["git", "ls-files", "*.md", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    return [name for name in names if not name.startswith("tests/") and name != "CONTRIBUTING.md"]
+
+
+def texts(name: str) -> Iterator[str]:
+    """Yields a page outside its code and quotations, or the strings of a module."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    nodes = ast.walk(ast.parse(text)) if name.endswith(".py") else [ast.Constant(text)]
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield re.sub(r"\s+", " ", CODE.sub(" ", node.value))
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yields the sentences of a page's prose; code, formulas and links' targets are left out."""
+    text = re.sub(r"```.*?```|^[|#!].*?$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"`[^`]*`|\$[^$]*\$", "x", re.sub(r"\]\([^)]*\)", "", text))
+    for piece in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        yield from re.split(r"(?<=[.?!:])\**\s+", " ".join(piece.split()))
+
+
+def prose_problems(name: str) -> Iterator[str]:
+    """Yields cells of over 25 words and lines of over 200 characters.
+
+    For pages of readers also sentences of over 25 words, and the page if it has over 1,500.
+    """
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for line in CODE.sub("x", text).splitlines():
+        cells = line.strip("|").split("|") if line.startswith("|") else ()
+        yield from (f"cell: {cell[:60]}" for cell in cells if len(cell.split()) > 25)
+    prose = re.sub(r"^(```.*?^```|[|#!$<`].*?$)", "", text, flags=re.MULTILINE | re.DOTALL)
+    yield from (f"line: {line[:60]}" for line in prose.splitlines() if len(line) > 200)
+    if name.startswith(READERS):
+        text = re.sub(GENERATED, "", text, flags=re.DOTALL)
+        yield from (f"split: {x[:80]}" for x in sentences(text) if len(x.split()) > 25)
+        if name.startswith("docs/") and len(re.sub(r"(?s)```.*?```", "", text).split()) > 1500:
+            yield "over 1,500 words; move a part to another page"
+
+
+def test_words_and_sentences_are_readable() -> None:
+    problems = {
+        name: [
+            *(phrase for text in texts(name) for phrase in PATTERN.findall(text)),
+            *(prose_problems(name) if name.endswith(".md") else ()),
+        ]
+        for name in files()
+    }
+    assert not any(problems.values()), {name: x for name, x in problems.items() if x}
