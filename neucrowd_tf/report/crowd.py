@@ -12,7 +12,7 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
-from neucrowd_tf.certainty.estimate import NOTHING
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.certainty.judges import Judge, judges
@@ -145,7 +145,7 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
     gained = rise(np.array([one.gain for one in plan]), int(labelled))
     now = inference.accuracy
-    then = (min(each + more, 1.0) for each, more in zip(now, gained, strict=True))
+    then = Estimate(*(min(each + more, 1.0) for each, more in zip(now, gained, strict=True)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
