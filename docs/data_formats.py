@@ -8,7 +8,6 @@ from pathlib import Path
 from neucrowd_tf.io.checks import catalogue
 from neucrowd_tf.io.column_names import SECOND
 from neucrowd_tf.io.roles import WORDS
-from neucrowd_tf.io.schema import FLAGS
 from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
@@ -35,24 +34,19 @@ def aliases() -> str:
     return "\n".join(lines)
 
 
-def flags() -> str:
-    """Returns the flags of reading labels."""
-    return "\n".join(wrapped(f"- `--{name}`: {text}") for name, text in FLAGS.items())
-
-
 def checks() -> str:
     """Returns the catalogue: a section per check."""
     parts = []
     for check in catalogue().values():
         example = f"Example: `{check.example!s}`.".replace("\t", "<tab>")
-        items = (f"- Cause: {check.cause}", f"- Fix: {check.advice}", f"- {example}")
+        items = (f"- Cause: {check.cause}", f"- {example}")
         parts.append("\n".join([f"## {check.name}\n", f"{check.title}\n", *map(wrapped, items)]))
     return "\n\n".join(parts)
 
 
 def page(text: str) -> str:
     """Returns a page with its generated sections as they are now."""
-    for name, section in (("aliases", aliases), ("flags", flags), ("checks", checks)):
+    for name, section in (("aliases", aliases), ("checks", checks)):
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, mark, rest = text.partition(start)
         if mark:

@@ -136,7 +136,7 @@ def table() -> str:
     files = counterparts()
     for (paper, equation), places in index().items():
         shown = "<br>".join(f"[`{_short(path, name)}`](../../{path})" for path, name, _ in places)
-        subject = places[0][2].replace("|", "\\|") if places else ""
+        subject = places[0][2].replace("|", "\\|").removeprefix("Returns ") if places else ""
         example = f"examples/{paper.lower()}.py"
         one = "<br>".join(
             f"[`{name}`](../../{example})" for name in files.get((paper, equation), ())

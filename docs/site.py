@@ -75,9 +75,11 @@ def public(module: str) -> dict[str, str]:
 
 def _path(value: Any, imported: str) -> str:
     """Returns the path of a class or function where it is defined, of others where they are."""
-    if not inspect.isclass(value) and not inspect.isfunction(value):
-        return imported
-    return f"{value.__module__}.{value.__qualname__}"
+    if inspect.isclass(value) or inspect.isfunction(value):
+        return f"{value.__module__}.{value.__qualname__}"
+    module, _, name = imported.rpartition(".")
+    places = getattr(importlib.import_module(module), "_MODULE_OF", {})  # of names that are lazy
+    return f"neucrowd_tf.{places[name]}.{name}" if name in places else imported
 
 
 def _object(path: str) -> str:
@@ -149,8 +151,10 @@ def notebook_page(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites links and formulas outside code."""
     uri = page.file.src_uri
-    # A search for a method finds its page first.
-    page.meta.setdefault("search", {"boost": 3 if uri.startswith("methods/") else 1})
+    # A search for a method finds its page first, then its class; for a question, its answer.
+    boosts = {"methods/": 3, "faq": 2, "reference/parameters": 0.5, "results": 0.7}
+    boost = next((boost for start, boost in boosts.items() if uri.startswith(start)), 1)
+    page.meta.setdefault("search", {"boost": boost})
     places = {_uri(path): path for path in PROJECT}
     tables = uri.startswith("tables/")
     path = places.get(uri) or (uri.replace("tables/", "results/", 1) if tables else f"docs/{uri}")

@@ -22,10 +22,11 @@ from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.layers import Standardise
-from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import ROWS, in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     from_snapshot,

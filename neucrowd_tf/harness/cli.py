@@ -65,12 +65,8 @@ def _run(options: flags.Options, modules: tuple[str, ...]) -> int:
     if not process.first_worker(options):
         return runner.exit_code(runner.follow(options, works, _print))
     rows, outcomes = runner.run_all(options, works, _print, modules)
-    asked = [
-        row
-        for row in rows
-        if row["dataset"] in options.dataset
-        and row["method"] in (*options.method, *options.baseline)
-    ]
+    methods = {*options.method, *options.baseline}
+    asked = [r for r in rows if r["dataset"] in options.dataset and r["method"] in methods]
     folders = [work.folder for work in works]
     table = summary_table(asked, options.output_dir, options.baseline, options.table)
     if options.table:

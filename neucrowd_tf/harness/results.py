@@ -74,17 +74,18 @@ def read_results(path: Path) -> list[Row]:
     return rows
 
 
-def check_tables(output_dir: Path) -> None:
-    """Raises DataError for a results.csv or summary.csv that another program wrote."""
-    read_results(output_dir / "results.csv")
-    _check_summary(output_dir / "summary.csv")
+def check_tables(output_dir: Path) -> list[Row]:
+    """Returns the rows of results.csv.
 
-
-def _check_summary(path: Path) -> None:
+    Raises:
+        DataError: another program wrote results.csv or summary.csv.
+    """
+    path = output_dir / "summary.csv"
     if path.exists() and not read_text(path).startswith(",".join(GROUPED)):
         raise DataError(
             f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
         )
+    return read_results(output_dir / "results.csv")
 
 
 def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()) -> list[Row]:
@@ -96,8 +97,7 @@ def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()
         all rows.
     """
     with locked(output_dir):
-        _check_summary(output_dir / "summary.csv")
-        rows = {_order(row): row for row in read_results(output_dir / "results.csv")}
+        rows = {_order(row): row for row in check_tables(output_dir)}
         rows |= {_order(row): row for row in new}
         ordered = [rows[key] for key in sorted(rows)]
         further = (name for name in FURTHER_COLUMNS if any(row.get(name) for row in ordered))

@@ -50,10 +50,8 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
     folds: Iterable[tuple[int | None, int | None]] = [(None, None)]
     if options.evaluation == "cv":
         folds = list(product(range(options.repeats), range(options.folds)))
-    asked = []
-    for dataset, seed, fold, method in product(
-        options.dataset, options.seeds, folds, options.method
-    ):
+    asked, runs = [], product(options.dataset, options.seeds, folds, options.method)
+    for dataset, seed, fold, method in runs:
         key = RunKey(dataset, method, seed, *fold)
         asked.append(Work(key, hparams[method], options, progress, label, spaces[method]))
     return asked

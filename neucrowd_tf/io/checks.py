@@ -20,7 +20,6 @@ class Check:
         title: what is wrong, for the documentation.
         problem, fix: the message; words in braces are filled in.
         cause: how files come to be like this.
-        advice: what to do, for the documentation.
         example: what the check rejects.
     """
 
@@ -29,7 +28,6 @@ class Check:
     problem: str
     fix: str
     cause: str
-    advice: str
     example: str
 
 

@@ -235,7 +235,6 @@ def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     assert risk() < -1e-5
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_stored_inputs_change_nothing(player: str) -> None:
     ends = []
@@ -248,7 +247,6 @@ def test_stored_inputs_change_nothing(player: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.ci
 def test_a_joint_turn_changes_generator_and_classifier() -> None:
     game = make_game(two_step=False)
     before = weights(game)
@@ -257,7 +255,6 @@ def test_a_joint_turn_changes_generator_and_classifier() -> None:
     assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
 
 
-@pytest.mark.ci
 def test_a_discriminative_turn_changes_both_its_networks_and_they_learn() -> None:
     game = make_game()
     before, latent = weights(game), game.classify_all()
@@ -325,7 +322,6 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
 # ----------------------------------------------------------------- before the game
 
 
-@pytest.mark.slow
 def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()

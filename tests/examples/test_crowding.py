@@ -195,7 +195,6 @@ def test_the_split_by_entropy() -> None:
     assert order[round(crowding.t * N) :].tolist() == unsure.numpy().tolist()
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("game_pretrain_epochs", "epochs"):
         monkeypatch.setattr(crowding, name, 2)

@@ -87,7 +87,6 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
             assert float(delta[n, r]) == pytest.approx(custom + LAMBDA * information, rel=1e-4)
 
 
-@pytest.mark.ci
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
     for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):
@@ -98,7 +97,6 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     assert game.ratio_cap == math.inf and 0 < game.ratio_floor < 1e-30
 
 
-@pytest.mark.ci
 def test_batches_divide_the_instances_and_their_annotations() -> None:
     game, seen = game_with("batches"), []
 
@@ -121,7 +119,6 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
     np.testing.assert_array_equal(rows[rows[:, 0].argsort()], expected[expected[:, 0].argsort()])
 
 
-@pytest.mark.ci
 def test_the_released_networks_equal_naive_loops() -> None:
     game, rng = game_with("released_networks", embedding_size=6), np.random.default_rng(3)
     generator, discriminator, auxiliary = game.generator, game.discriminator, game.auxiliary
@@ -180,7 +177,6 @@ def test_the_released_networks_equal_naive_loops() -> None:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("preset", [PRINTED, RELEASED], ids=["printed", "released"])
 def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any]) -> None:
     x, annotations, truth = make_crowd()
@@ -196,7 +192,6 @@ def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.ci
 def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
