@@ -30,7 +30,7 @@ from neucrowd_tf.training.representation import (
     EmbeddingData,
     RepresentationEstimator,
 )
-from neucrowd_tf.training.tuplets import TupletIndex
+from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.two_stage.labels_first import AGGREGATORS
 
 _NAMES = {

@@ -17,7 +17,8 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.losses import ClassCenters, contrastive_loss, triplet_loss
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.batches import pipelines
-from neucrowd_tf.training.tuplets import EncoderModel, TupletIndex
+from neucrowd_tf.training.encoder_model import EncoderModel
+from neucrowd_tf.training.tuplet_index import TupletIndex
 
 EPSILON = 1e-12
 

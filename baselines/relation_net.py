@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.training.tuplets import EncoderModel
+from neucrowd_tf.training.encoder_model import EncoderModel
 
 
 class RelationModel(EncoderModel):

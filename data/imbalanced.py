@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.declare import check_arguments, declared, estimator, number, whole
+from neucrowd_tf.declare import check_arguments, declared, estimator, number, one_of, whole
 from neucrowd_tf.errors import DataError
 
 TEST_SHARE = 0.2
@@ -29,14 +29,19 @@ TEST_SHARE = 0.2
 class Crowd:
     """Simulated annotators, and the classes that they label.
 
-    An annotator labels each class correctly with a probability that is uniform from `low` to
-    `high`.
+    An annotator labels each class correctly with a probability from `low` to `high`.
     """
 
     annotators: Annotated[int, whole(1), "how many."]
     ratio: Annotated[float, number(above=0), "of classes' sizes in training."]
     low: Annotated[float, number(least=0, most=1), "the least probability."] = 0.4
     high: Annotated[float, number(least=0, most=1), "the largest probability."] = 0.9
+    skills: Annotated[
+        str,
+        one_of("uniform", "split"),
+        'the probability: "uniform", or for each class "high" of a drawn majority of annotators and'
+        ' "low" of the others.',
+    ] = "uniform"
     rate: Annotated[
         float,
         number(above=0, most=1),
@@ -132,7 +137,8 @@ def _register(
         train, test = (
             generator.permutation(np.concatenate(rows)) for rows in (train_rows, test_rows)
         )
-        skills = simulation.class_skill_annotators(
+        kinds = {"uniform": simulation.class_skill_annotators, "split": simulation.split_annotators}
+        skills = kinds[crowd.skills](
             crowd.annotators, len(train_sizes), seed, low=crowd.low, high=crowd.high
         )
         annotations = simulation.simulate(

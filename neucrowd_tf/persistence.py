@@ -61,9 +61,9 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "dict":
         return {_unpack(k, folder, arrays): _unpack(v, folder, arrays) for k, v in content}
     if kind == "annotations":
-        parts = _unpack(content, folder, arrays)
-        parts |= {name: as_name_array(x) for name, x in parts.items() if name.endswith("_names")}
-        return Annotations.from_votes(**parts) if "counts" in parts else Annotations(**parts)
+        fields = _unpack(content, folder, arrays)
+        fields |= {name: as_name_array(x) for name, x in fields.items() if name.endswith("_names")}
+        return Annotations.from_votes(**fields) if "counts" in fields else Annotations(**fields)
     if kind == "object":
         return load(folder / Path(content).name)
     if kind == "keras":

@@ -181,8 +181,8 @@ def _divided(
     options: Mapping[str, Any], names: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the options that have none of these names, and those that have."""
-    rest = {name: value for name, value in options.items() if name not in names}
-    return rest, {name: value for name, value in options.items() if name in names}
+    others = {name: value for name, value in options.items() if name not in names}
+    return others, {name: value for name, value in options.items() if name in names}
 
 
 def register_ensemble(factory: Callable[..., Any]) -> None:

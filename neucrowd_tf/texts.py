@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.declare import Constraint, estimator, fitted, none, whole
-from neucrowd_tf.training.estimator import UNSET, CrowdEstimator, TrainingData, reused
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.text_features import TextFeatures
 

@@ -9,10 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
-from neucrowd_tf.aggregation import base
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import pooling, search
 from neucrowd_tf.choice.average import Average, mean_logits
 from neucrowd_tf.choice.candidates import (
@@ -23,11 +20,11 @@ from neucrowd_tf.choice.candidates import (
     named,
     self_trained,
 )
+from neucrowd_tf.choice.data import folds, gold_codes, with_validation
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood, weighed_consensus
 from neucrowd_tf.choice.ranking import Ranked, rank
 from neucrowd_tf.choice.recommendation import judged_predictions, recommend
 from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.texts import ENCODER, fitted_encoder
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -152,17 +149,11 @@ class Auto(CrowdEstimator):
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.rows_ = data.rows
         size, num_annotators = data.annotations.shape
-        codes = gold_codes(self.gold, data.annotations)
-        if data.validation is not None:
-            true = data.validation_kind == "truth"
-            held = data.validation[1]
-            codes = np.concatenate([codes, held if true else np.full_like(held, -1)])
-            data = with_validation(data, data.validation)
+        data, codes = with_validation(data, gold_codes(self.gold, data.annotations))
         self.consensus_ = weighed_consensus(data.annotations, self.seed)
-        splits = self._splits()
         task = functools.partial(
             search.Task,
-            splits=splits,
+            splits=folds(self.consensus_, self.folds, self.seed),
             seed=self.seed,
             folder=run.checkpoints,
             owner=run.owner,
@@ -170,47 +161,64 @@ class Auto(CrowdEstimator):
         )
         data = self._represented(data, task)
         crowd, balanced = data.annotations, self.target == "balanced"
-        tried, reasons, left = affordable(
+        chosen, reasons, remaining = affordable(
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
         )
-        tasks = {one.name: task(one, data.features, crowd) for one in tried}
-        shown = run.progress is not False
-        predicted = self._search(tasks, reasons, shown)
+        tasks = {each.name: task(each, data.features, crowd) for each in chosen}
+        progress = run.progress is not False
+        predicted = self._search(tasks, reasons, progress)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, codes[scored])
         rules: Any = {"balanced": balanced, "unlike": self_trained(crowd, predicted)}
 
-        def judged() -> tuple[dict[str, NDArray[np.float64]], Ranked, list[float]]:
+        def weighed() -> tuple[dict[str, NDArray[np.float64]], Ranked, list[float]]:
             held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
             ranked = rank(held_out, evidence, **rules)
             return held_out, ranked, pooling.weigh(held_out, ranked, evidence, **rules)
 
-        _, ranked, weights = judged()
+        _, ranked, weights = weighed()
         heaviest = [
-            ranked.members[place] for place in np.argsort(np.negative(weights), kind="stable")
+            ranked.members[index] for index in np.argsort(np.negative(weights), kind="stable")
         ]
-        repeats = self._repeat(tasks, heaviest, left, predicted, shown)
-        held_out, ranked, weights = judged()
+        repeats = self._repeat(tasks, heaviest, remaining, predicted, progress)
+        held_out, ranked, weights = weighed()
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        fits = [one for name in ranked.members for one in (tasks[name], *repeats.get(name, ()))]
-        sizes = [1 + len(repeats.get(name, ())) for name in ranked.members]
-        action = "fitting on all rows" if shown else ""
-        fitted = search.outcomes(search.fitted, fits, self.jobs, action)
-        self.estimator_ = Average.of(
-            [one.estimator for one in fitted.values()],
-            fit.temperature,
-            fit.shift,
-            np.repeat(np.divide(weights, sizes), sizes),
-        )
+        fits = {name: [tasks[name], *repeats.get(name, ())] for name in ranked.members}
+        self._fit_members(fits, weights, fit, progress)
         judgement = judged_predictions(
             crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes, balanced=balanced
         )
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
-        self.recommendation_["fits"] = dict(zip(ranked.members, sizes, strict=True))
+        self._describe({name: len(several) for name, several in fits.items()}, num_annotators)
+        self.consensus_ = self.consensus_[:size]
+        self.held_out_probas_ = self.held_out_probas_[:size]
+
+    def _fit_members(
+        self,
+        fits: Mapping[str, Sequence[search.Task]],
+        weights: Sequence[float],
+        calibration: pooling.Calibration,
+        progress: bool,
+    ) -> None:
+        """Fits the members to all rows, each as often as it has tasks, and averages them."""
+        sizes = [len(several) for several in fits.values()]
+        every = [each for several in fits.values() for each in several]
+        action = "fitting on all rows" if progress else ""
+        outcomes = search.outcomes(search.fitted, every, self.jobs, action)
+        self.estimator_ = Average.of(
+            [each.estimator for each in outcomes.values()],
+            calibration.temperature,
+            calibration.shift,
+            np.repeat(np.divide(weights, sizes), sizes),
+        )
+
+    def _describe(self, fits: dict[str, int], num_annotators: int) -> None:
+        """Adds to the recommendation how members were fitted, and takes over their results."""
+        self.recommendation_["fits"] = fits
         if self.representations_:
             chosen = "the encoder's vectors" if hasattr(self, "encoder_") else "TF-IDF"
             self.recommendation_["representations"] = self.representations_
@@ -219,8 +227,6 @@ class Auto(CrowdEstimator):
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
                     setattr(self, name, getattr(member, name)[:num_annotators])
-        self.consensus_ = self.consensus_[:size]
-        self.held_out_probas_ = self.held_out_probas_[:size]
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
         """Returns data with the encoder's vectors, those of texts if held-out labels prefer them.
@@ -234,10 +240,10 @@ class Auto(CrowdEstimator):
         if self.encoder_.takes == "images":
             return encoded
         tasks = []
-        for name, one in (("tfidf", data), ("encoder", encoded)):
-            candidate = named(BASELINE, one.features, one.annotations)
+        for name, each in (("tfidf", data), ("encoder", encoded)):
+            candidate = named(BASELINE, each.features, each.annotations)
             renamed = dataclasses.replace(candidate, name=name)
-            tasks.append(task(renamed, one.features, one.annotations))
+            tasks.append(task(renamed, each.features, each.annotations))
         likelihoods = {}
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
@@ -255,9 +261,9 @@ class Auto(CrowdEstimator):
         self,
         tasks: Mapping[str, search.Task],
         members: Sequence[str],
-        left: float,
+        remaining: float,
         predicted: dict[str, NDArray[np.float64]],
-        shown: bool,
+        progress: bool,
     ) -> dict[str, list[search.Task]]:
         """Fits the better networks with other seeds too, as far as the budget goes.
 
@@ -266,9 +272,9 @@ class Auto(CrowdEstimator):
         Args:
             tasks: the first fits.
             members: candidates, those of the largest weight first.
-            left: predicted seconds.
+            remaining: predicted seconds.
             predicted: held-out predictions by candidate; changed.
-            shown: whether to show progress.
+            progress: whether to show it.
 
         Returns:
             the further tasks of each candidate.
@@ -276,52 +282,24 @@ class Auto(CrowdEstimator):
         repeats: dict[str, list[search.Task]] = {}
         for name in members:
             seconds = tasks[name].candidate.seconds
-            count = min(FITS - 1, int(left / seconds))
+            count = min(FITS - 1, int(remaining / seconds))
             if count > 0 and "Cs" not in tasks[name].candidate.hparams:  # regressions draw nothing
                 repeats[name] = [tasks[name].again(number) for number in range(1, count + 1)]
-                left -= count * seconds
-        further = [one for several in repeats.values() for one in several]
-        action = "fitting again" if shown else ""
+                remaining -= count * seconds
+        further = [each for several in repeats.values() for each in several]
+        action = "fitting again" if progress else ""
         outcomes = search.outcomes(search.held_out, further, self.jobs, action)
         for name, several in repeats.items():
-            completed = {one.name: outcomes[one.name].probabilities for one in several}
-            repeats[name] = [one for one in several if completed[one.name] is not None]
+            completed = {each.name: outcomes[each.name].probabilities for each in several}
+            repeats[name] = [each for each in several if completed[each.name] is not None]
             more = [
                 probabilities for probabilities in completed.values() if probabilities is not None
             ]
             predicted[name] = np.exp(mean_logits([predicted[name], *more]))
         return repeats
 
-    def _splits(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Returns the training and held-out rows of stratified folds.
-
-        The only instance of a class is in all training rows and never held out.
-        """
-        counts = np.bincount(self.consensus_)
-        common = np.flatnonzero(counts[self.consensus_] >= 2)
-        if len(common) < 4:
-            raise DataError(
-                "auto: expected at least 4 annotated instances of classes that occur again, to"
-                f" hold some out, received {len(common)}"
-            )
-        single = np.setdiff1d(np.arange(len(self.consensus_)), common)
-        splitter = StratifiedKFold(
-            min(self.folds, int(counts[counts >= 2].min())), shuffle=True, random_state=self.seed
-        )
-        folds = list(splitter.split(common, self.consensus_[common]))
-        # With a row or two less, one compiled network serves all folds.
-        least = min(len(train) for train, _ in folds)
-        rng = np.random.default_rng([self.seed, 0xF01D])
-        return [
-            (
-                np.sort(np.concatenate([common[rng.permutation(train)[:least]], single])),
-                common[test],
-            )
-            for train, test in folds
-        ]
-
     def _search(
-        self, tasks: dict[str, search.Task], reasons: dict[str, str], shown: bool
+        self, tasks: dict[str, search.Task], reasons: dict[str, str], progress: bool
     ) -> dict[str, NDArray[np.float64]]:
         """Returns held-out predictions by candidate.
 
@@ -336,18 +314,18 @@ class Auto(CrowdEstimator):
         if quickly.probabilities is not None:
             agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
         compared = [
-            one if name == BASELINE else dataclasses.replace(one, agreement=agreed)
-            for name, one in tasks.items()
+            each if name == BASELINE else dataclasses.replace(each, agreement=agreed)
+            for name, each in tasks.items()
         ]
-        action = "candidate" if shown and len(tasks) > 1 else ""
+        action = "candidate" if progress and len(tasks) > 1 else ""
         outcomes = search.outcomes(search.held_out, compared, self.jobs, action)
         if outcomes[BASELINE].probabilities is None:
             raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
-        for name, one in outcomes.items():
-            chosen = tasks[name].candidate.with_strength(one.strength)
+        for name, each in outcomes.items():
+            chosen = tasks[name].candidate.with_strength(each.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
-        self.seconds_ = {name: one.seconds for name, one in outcomes.items()}
-        reasons |= {name: one.reason for name, one in outcomes.items() if one.reason}
+        self.seconds_ = {name: each.seconds for name, each in outcomes.items()}
+        reasons |= {name: each.reason for name, each in outcomes.items() if each.reason}
         return {n: o.probabilities for n, o in outcomes.items() if o.probabilities is not None}
 
     # ----------------------------------------------------------------- use
@@ -364,50 +342,3 @@ class Auto(CrowdEstimator):
     def text_layer(self) -> Any:
         """Returns the layer that converts texts or images to the members' features."""
         return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
-
-
-def with_validation(
-    data: TrainingData, validation: tuple[NDArray[np.float32], NDArray[np.int64]]
-) -> TrainingData:
-    """Returns the training instances and, after them, the validation instances.
-
-    A validation instance has one label, its true one, from an annotator of its own. Vote counts
-    have no annotators: there it has one vote.
-    """
-    more, labels = validation
-    crowd, size = data.annotations, len(labels)
-    if crowd.has_identities:
-        annotations = Annotations(
-            np.concatenate([crowd.instances, crowd.num_instances + np.arange(size)]),
-            np.concatenate([crowd.annotators, np.full(size, crowd.num_annotators)]),
-            np.concatenate([crowd.labels, labels]),
-            class_names=crowd.class_names,
-        )
-    else:
-        votes = np.eye(crowd.num_classes, dtype=np.int32)[labels]
-        annotations = Annotations.from_votes(
-            np.concatenate([crowd.vote_counts(), votes]), class_names=crowd.class_names
-        )
-    features = np.concatenate([data.features, more])
-    return TrainingData(features, annotations, None, np.arange(len(features)))
-
-
-def gold_codes(gold: Mapping[Any, Any] | None, annotations: Annotations) -> NDArray[np.int64]:
-    """Returns `[N]` class codes of gold labels, -1 for the other instances.
-
-    Args:
-        gold: labels by task. Tasks without annotations (for example the test split's) are left
-            out.
-        annotations: of N instances.
-
-    Raises:
-        DataError: a label that is not a class, or no task in common.
-    """
-    if gold is None:
-        return np.full(annotations.num_instances, -1)
-    labels = {str(task): label for task, label in gold.items()}
-    tasks = annotations.instance_names.tolist()
-    true = {task: labels[str(task)] for task in tasks if str(task) in labels}
-    if not true:
-        raise DataError("gold: no task with a label has annotations and is trained on.")
-    return np.asarray(base.gold_codes(true, annotations))

@@ -31,7 +31,7 @@ def mean_logits(
         predictions: `[M, C]` by member.
         weights: of the members; None for equal weights.
     """
-    logs = [log_probabilities(one) for one in predictions]
+    logs = [log_probabilities(each) for each in predictions]
     return np.asarray(log_softmax(np.average(logs, axis=0, weights=weights), axis=1))
 
 

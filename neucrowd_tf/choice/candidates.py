@@ -185,7 +185,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("neucrowd", "neucrowd", {}, 4 * tuplets),
         ("crowdingu", "crowdingu", {}, 20.0 + 1e-2 * rows),
     ]
-    return [Candidate(*one) for one in table]
+    return [Candidate(*each) for each in table]
 
 
 def is_mostly_empty(annotations: Annotations) -> bool:
@@ -210,9 +210,9 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
     Raises:
         UsageError: there is neither.
     """
-    for one in candidates(features, annotations):
-        if one.name == name:
-            return one
+    for each in candidates(features, annotations):
+        if each.name == name:
+            return each
     registry.entry("method", name, "--method")
     return Candidate(name, name, {}, 5.0)
 
@@ -254,20 +254,20 @@ def affordable(
         if not is_mostly_empty(annotations):
             first += ["anno_reg", "annot_mix"]  # rather than self-training
         order = candidates(features, annotations)
-        order.sort(key=lambda one: first.index(one.name) if one.name in first else len(first))
+        order.sort(key=lambda each: first.index(each.name) if each.name in first else len(first))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
     spent = 0.0
-    for one in order:
-        reason = reason_against(one, annotations)
-        dear = spent + one.seconds > FIRST * total and one.name != BASELINE and methods is None
+    for each in order:
+        reason = reason_against(each, annotations)
+        dear = spent + each.seconds > FIRST * total and each.name != BASELINE and methods is None
         if reason is None and dear:
-            reason = f"its {one.seconds:.0f} s do not fit into the budget of {total:g} s"
+            reason = f"its {each.seconds:.0f} s do not fit into the budget of {total:g} s"
         if reason is None:
-            chosen.append(one)
-            spent += one.seconds
+            chosen.append(each)
+            spent += each.seconds
         else:
-            reasons[one.name] = reason
+            reasons[each.name] = reason
     return chosen, reasons, total - spent if methods is None else 0.0
 
 

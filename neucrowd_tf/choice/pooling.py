@@ -43,7 +43,7 @@ def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array)
         Wolpert (1992), Stacked generalization; Genest and Zidek (1986), Combining probability
         distributions (logarithmic pools).
     """
-    logs = np.stack([log_probabilities(one) for one in predictions])
+    logs = np.stack([log_probabilities(each) for each in predictions])
     members = len(logs)
 
     def loss(weights: Array) -> tuple[float, Array]:

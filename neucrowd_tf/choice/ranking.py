@@ -126,9 +126,9 @@ def _chosen(
 
     Members are not among `worse`, and agree with the consensus nearly as often as the first one.
     """
-    ranks = np.mean([rankdata([-score for score in one.values()]) for one in scores], axis=0)
+    ranks = np.mean([rankdata([-score for score in each.values()]) for each in scores], axis=0)
     # Of equal ones the cheaper is first.
-    order = [list(agrees)[place] for place in np.argsort(ranks, kind="stable")]
+    order = [list(agrees)[index] for index in np.argsort(ranks, kind="stable")]
     first = next(name for name in order if name not in worse)
     far = {name for name in order if held_out_interval(agrees[name], agrees[first], 3).high < -FAR}
     members = [name for name in order if name not in worse | far]

@@ -24,7 +24,7 @@ from neucrowd_tf.choice.candidates import Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
-from neucrowd_tf.training.estimator import NetworkCache
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
 Rows = NDArray[np.int64]
@@ -137,7 +137,7 @@ def held_out(task: Task) -> Outcome:
         estimator = task.make()
         with task.shared_networks(estimator):
             for fold, (train, test) in enumerate(task.splits):
-                run.go_on()
+                run.raise_if_stopped()
                 arrays = run.cached(
                     f"cv-{name}-{fold}",
                     lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
@@ -215,7 +215,7 @@ def outcomes(
     hidden = None if action and tasks else True  # None hides it unless stderr is a terminal
     working = side_by_side(function, tasks, jobs)
     bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
-    completed = {one.name: one for one in bar}
+    completed = {each.name: each for each in bar}
     return {task.name: completed[task.name] for task in tasks}
 
 

@@ -22,8 +22,7 @@ from neucrowd_tf.declare import Constraint, estimator, fitted, none, number, one
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
-from neucrowd_tf.training import estimator as shared
-from neucrowd_tf.training.estimator import CrowdEstimator, NetworkCache, TrainingData
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
@@ -40,6 +39,7 @@ from neucrowd_tf.training.networks import (
     configuration,
     network,
 )
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     optimizers_of,
@@ -161,8 +161,8 @@ class NetworkClassifier(CrowdEstimator):
 
     # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
     # and what predictions compiled.
-    _networks = _network = _functions = shared.UNSET
-    reused = shared.reused
+    _networks = _network = _functions = UNSET
+    reused = reused
 
     def _check_together(self) -> None:
         check_network(self)

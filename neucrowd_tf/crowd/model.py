@@ -68,7 +68,7 @@ class InstanceModel(keras.Model):
 
     Args:
         features: `[N, ...]`, or another model's variable of them, which is then shared.
-        parts: the layers and models that are trained.
+        trained: the layers and models that are trained.
         augment: `augment(batch, seed)` or None; `seed` is a `[2]` tensor of its own for each step.
 
     Attributes:
@@ -81,10 +81,13 @@ class InstanceModel(keras.Model):
     whole_batch: bool = False
 
     def __init__(
-        self, features: Any, parts: Sequence[Any], augment: Callable[[Any, Any], Any] | None = None
+        self,
+        features: Any,
+        trained: Sequence[Any],
+        augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         super().__init__()
-        self.parts = list(parts)
+        self.trained = list(trained)
         self.augment = augment
         # Not a weight: it is data, neither saved nor checkpointed; a variable, so that a refit
         # brings its own, of as many instances as it has.
@@ -159,7 +162,7 @@ class InstanceModel(keras.Model):
 
     def penalty(self) -> Any:
         """Returns the parts' weight penalties."""
-        terms = [tf.cast(loss, tf.float32) for layer in self.parts for loss in layer.losses]
+        terms = [tf.cast(loss, tf.float32) for layer in self.trained for loss in layer.losses]
         return tf.add_n(terms) if terms else 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
@@ -173,19 +176,19 @@ class InstanceModel(keras.Model):
             # are added. Effect: Nothing without a penalty under Adam.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
-        variables = [variable for layer in self.parts for variable in layer.trainable_variables]
+        variables = [variable for layer in self.trained for variable in layer.trainable_variables]
         # A gathered weight's gradient has an entry a use; an optimizer's moments need their sum.
         gradients = [
             tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
             for gradient in tape.gradient(loss, variables)
         ]
         for optimizer, group in self.optimizers(variables):
-            chosen = [gradients[place] for place in group]
+            chosen = [gradients[index] for index in group]
             if optimizer is not self.optimizer:  # which may scale losses otherwise
                 ratio = optimizer.scale_loss(1.0) / self.optimizer.scale_loss(1.0)
                 if not isinstance(ratio, float) or ratio != 1.0:
                     chosen = [None if each is None else each * ratio for each in chosen]
-            take_step(optimizer, chosen, [variables[place] for place in group])
+            take_step(optimizer, chosen, [variables[index] for index in group])
         self.loss_tracker.update_state(mean * count)
         return {"loss": self.loss_tracker.result()}
 
@@ -255,8 +258,8 @@ class AnnotationModel(InstanceModel):
         augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
         # In this order a seed draws their weights.
-        parts = [network, head] if few_cells else [head, network]
-        super().__init__(features, parts, augment)
+        trained = [network, head] if few_cells else [head, network]
+        super().__init__(features, trained, augment)
         self.network, self.head, self.few_cells, self.gamma = network, head, few_cells, gamma
         self.annotator_optimizer: keras.optimizers.Optimizer | None = None
         self.whole_batch = self.whole_batch or getattr(head, "whole_batch", False)
@@ -324,6 +327,6 @@ class AnnotationModel(InstanceModel):
         if self.annotator_optimizer is None:
             return super().optimizers(variables)
         heads = {id(variable) for variable in self.head.trainable_variables}
-        of_head = [place for place, each in enumerate(variables) if id(each) in heads]
-        others = [place for place, each in enumerate(variables) if id(each) not in heads]
+        of_head = [index for index, each in enumerate(variables) if id(each) in heads]
+        others = [index for index, each in enumerate(variables) if id(each) not in heads]
         return [(self.optimizer, others), (self.annotator_optimizer, of_head)]

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.dasc.quality import selection_quality
+from neucrowd_tf.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
 from neucrowd_tf.dasc.selection import (
     SELECTORS,
@@ -33,7 +33,8 @@ from neucrowd_tf.declare import (
     one_of,
     whole,
 )
-from neucrowd_tf.training.estimator import UNSET, CrowdEstimator, TrainingData, reused
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels, hold_out
 
@@ -62,11 +63,13 @@ class Rounds:
     models: list[Any] = dataclasses.field(default_factory=list)
     last: Any = None
 
-    def add(self, selected: NDArray[np.int32], lost: list[int], num_classes: int) -> None:
-        """Adds the selection `[M, 3]` after the latest round, and the classes that were lost."""
+    def add(self, selected: NDArray[np.int32], **figures: Any) -> None:
+        """Adds the selection `[M, 3]` after the latest round, and figures about it."""
         self.selections.append(selected)
-        self.history["selected"][-1], self.history["lost"][-1] = len(selected), lost
-        self.history["quota"][-1] = np.bincount(selected[:, 2], minlength=num_classes).tolist()
+        by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))
+        figures |= {"selected": len(selected), "concentration": float(by_annotator @ by_annotator)}
+        for name, value in figures.items():
+            self.history[name][-1] = value
 
     @property
     def accuracies(self) -> list[float]:
@@ -91,10 +94,12 @@ class DASC(CrowdEstimator):
         best_round_: the picked round; 0 is the model before any pseudo-annotation.
         round_accuracy_: validation accuracy of each round (in the first pass, where validation data
             was held out).
-        history_: lists with an entry each round: `lost` (classes that annotators use and no
-            pseudo-annotation had), `round`, `annotations` (in training),
-            `imbalance_ratio` (R of these), `class_counts`, `selected` and `quota` (taken of each
-            class after the round; the last round has none), `val_accuracy`.
+        history_: lists with an entry each round: `round`, `annotations` (in training),
+            `imbalance_ratio` (R of these), `class_counts`, `val_accuracy`, and of the selection
+            after the round (the last has none): `selected`, `quota` (taken of each class), `lost`
+            (classes that annotators use and no pseudo-annotation had), `exhausted` (classes of
+            which all candidates were taken), `concentration` (the probability that two of its
+            pseudo-annotations are of one annotator).
         selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
             instances are rows of the training data, `rows_` gives their positions in what `fit` was
             given.
@@ -130,6 +135,9 @@ class DASC(CrowdEstimator):
     quota: Annotated[
         int, whole(1), "M, the number of pseudo-annotations per round, or all if fewer are left."
     ] = 1000
+    hand_on: Annotated[
+        bool, "whether other classes get what an exhausted class cannot fill; False takes fewer."
+    ] = True
     rounds: Annotated[
         int,
         whole(0),
@@ -225,8 +233,8 @@ class DASC(CrowdEstimator):
                 self._record(result, model, crowd, data, run)
                 if number == rounds or taken.all():
                     break
-                selected, lost = self._select(model, data.features, observed, taken, number)
-                result.add(selected, lost, observed.num_classes)
+                selected, figures = self._select(model, data.features, observed, taken, number)
+                result.add(selected, **figures)
                 taken[selected[:, 0], selected[:, 1]] = True
                 crowd = observed.with_generated(*np.concatenate(result.selections).T)
                 if not hasattr(model, "snapshot"):
@@ -252,7 +260,7 @@ class DASC(CrowdEstimator):
             figures["val_accuracy"] = float(right.mean())
         run.stage("rounds").scalars(number, figures)
         figures |= {"class_counts": counts.tolist(), "selected": 0, "quota": [0] * len(counts)}
-        figures |= {"lost": []}
+        figures |= {"lost": [], "exhausted": [], "concentration": 0.0}
         for name, value in figures.items():
             result.history.setdefault(name, []).append(value)
 
@@ -263,12 +271,12 @@ class DASC(CrowdEstimator):
         observed: Annotations,
         taken: NDArray[np.bool_],
         number: int,
-    ) -> tuple[NDArray[np.int32], list[int]]:
-        """Returns the round's selection and the lost classes.
+    ) -> tuple[NDArray[np.int32], dict[str, list[int]]]:
+        """Returns the round's selection, and its figures by class.
 
         Returns:
-            `[M, 3]` (instance, annotator, label), and the classes that annotators use and no
-            pseudo-annotation had.
+            `[M, 3]` (instance, annotator, label), and `lost`, `exhausted` and `quota` of the
+            history.
         """
         annotators = taken.shape[1]
         labels, entropies = pseudo_annotations(model, features, annotators, observed.num_classes)
@@ -277,10 +285,15 @@ class DASC(CrowdEstimator):
             lost = fill_lost_classes(labels, entropies, observed)
         rng = np.random.default_rng([self.seed, 0xDA5C, number])
         generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
-        candidates = Candidates(free, labels.ravel()[free], entropies.ravel()[free], generated)
+        cells = labels.ravel()[free], entropies.ravel()[free]
+        candidates = Candidates(free, *cells, generated, self.hand_on)
         places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
-        cells = np.divmod(candidates.cells[places], annotators)
-        return np.stack([*cells, candidates.labels[places]], axis=1).astype(np.int32), lost
+        chosen, available = candidates.labels[places], candidates.available
+        quota = np.bincount(chosen, minlength=observed.num_classes)
+        exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
+        figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
+        selected = np.stack([*np.divmod(candidates.cells[places], annotators), chosen], axis=1)
+        return selected.astype(np.int32), figures
 
     def _model(self, number: int) -> Any:
         """Returns the fitted model of one round, on its own."""
@@ -326,9 +339,10 @@ class DASC(CrowdEstimator):
         Returns:
             `rounds`, a dict of lists with an entry a round: `annotations` (in training),
                 `imbalance_ratio`, `val_accuracy`,
-            `test_accuracy`, and `precision_majority` and `recall_minority` of the selection that
-            the round trained on (round 0 has none); `best_round`; `start_accuracy` and
-            `last_round_accuracy`, on the test split.
+            `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
+            `concentration` and the number of `exhausted` classes of the selection that the round
+            trained on (round 0 has none); `best_round`; `start_accuracy` and
+            `last_round_accuracy`, on the test split; the figures of the last selection again.
         """
         crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
@@ -345,9 +359,14 @@ class DASC(CrowdEstimator):
         rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
         # A round's selection is what its training annotations were chosen by, so it stands beside
         # the round that trains on it.
-        for name in ("precision_majority", "recall_minority"):
-            rounds[name] = [None, *(scores[name] for scores in quality)][: len(rounds["round"])]
-        figures: dict[str, Any] = {"rounds": rounds, "best_round": self.best_round_}
+        chosen = {name: [scores[name] for scores in quality] for name in QUALITY}
+        chosen["concentration"] = self.history_["concentration"]
+        chosen["exhausted"] = [len(classes) for classes in self.history_["exhausted"]]
+        figures: dict[str, Any] = {"best_round": self.best_round_}
+        for name, values in chosen.items():
+            rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
+            figures[name] = rounds[name][-1]
+        figures["rounds"] = rounds
         if accuracies:
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
         return figures

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import precision_score, recall_score
 
+QUALITY = ("pseudo_accuracy", "precision_majority", "recall_minority")
+
 
 def majority_classes(counts: ArrayLike) -> NDArray[np.bool_]:
     """Returns which classes `[C]` are the most frequent half, the larger half if C is odd.
@@ -34,7 +36,8 @@ def selection_quality(
         counts: `[C]` observed annotations of each class, which say what majority classes are.
 
     Returns:
-        for each round: `precision_majority`, the mean over majority classes of the
+        for each round: `pseudo_accuracy`, the share of pseudo-annotations that are right;
+            `precision_majority`, the mean over majority classes of the
             share of pseudo-annotations with that label which are right; `recall_minority`, the mean
             over minority classes of the share of pseudo-annotations on such instances which say so.
             A class without any is left out of its mean; a mean of none is NaN.
@@ -48,10 +51,11 @@ def selection_quality(
     for selected in selections:
         labelled = codes[selected[:, 0]] >= 0
         actual, labels = codes[selected[labelled, 0]], selected[labelled, 2]
-        precision = recall = nan
+        accuracy = precision = recall = nan
         if labelled.any():
             classes = np.flatnonzero(majority), np.flatnonzero(~majority)
+            accuracy = float((actual == labels).mean())
             precision = float(precision_score(actual, labels, labels=classes[0], **options))
             recall = float(recall_score(actual, labels, labels=classes[1], **options))
-        scores.append({"precision_majority": precision, "recall_minority": recall})
+        scores.append(dict(zip(QUALITY, (accuracy, precision, recall), strict=True)))
     return scores

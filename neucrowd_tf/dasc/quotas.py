@@ -46,7 +46,9 @@ def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
     return whole
 
 
-def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.int64]:
+def allocate(
+    shares: ArrayLike, available: ArrayLike, total: int, *, hand_on: bool = True
+) -> NDArray[np.int64]:
     """Returns how many of each class are taken: `shares * total`, never more than there are.
 
     What a class cannot fill goes to the others, in proportion to their shares (to their numbers
@@ -56,17 +58,20 @@ def allocate(shares: ArrayLike, available: ArrayLike, total: int) -> NDArray[np.
         shares: `[C]` from 0, eq. 4's fractions, say.
         available: `[C]` candidates of each class.
         total: M, how many are wanted.
+        hand_on: False takes fewer instead of handing to others what a class cannot fill.
 
     References:
         DASC, eq. 3.
     """
     # Deviation: DASC eq. 3. Paper: M_c = tau_c M. Here: Rounded by largest remainders; what a
-    # class cannot fill goes to the others by their fractions. Why: Rare classes have fewer
-    # candidates than M_c. Effect: A round always selects M, or all that is left.
+    # class cannot fill goes to the others by their fractions (`hand_on=False`: to none). Why: Rare
+    # classes have fewer candidates than M_c. Effect: A round always selects M, or all that is left.
     room = np.asarray(available, dtype=np.int64)
     wanted = np.asarray(shares, dtype=np.float64)
     taken = np.zeros_like(room)
     left = min(int(total), int(room.sum()))
+    if not hand_on:
+        return np.minimum(rounded(wanted, int(total)), room)
     while left > 0:
         open_ = room > taken
         weights = np.where(open_, wanted, 0.0)

@@ -99,12 +99,14 @@ class Candidates:
         entropies: `[K]` float32.
         generated: N'_c of eq. 4, `[C]`: how many pseudo-annotations of each class were generated,
             selected earlier or not.
+        hand_on: whether other classes get what an exhausted class cannot fill.
     """
 
     cells: NDArray[np.int64]
     labels: NDArray[Any]
     entropies: NDArray[np.float32]
     generated: NDArray[np.int64]
+    hand_on: bool = True
 
     @property
     def available(self) -> NDArray[np.int64]:
@@ -144,16 +146,17 @@ def select_dasc(candidates: Candidates, total: int, rng: np.random.Generator) ->
     References:
         DASC, section 3.2.1.
     """
-    numbers = allocate(fractions(candidates.generated), candidates.available, total)
+    shares, hand_on = fractions(candidates.generated), candidates.hand_on
+    numbers = allocate(shares, candidates.available, total, hand_on=hand_on)
     return by_class(candidates, numbers, rng)
 
 
 def select_equal(candidates: Candidates, total: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Returns the same number of each class that is predicted at all, most confident first."""
     counts = candidates.available
-    return by_class(
-        candidates, allocate((counts > 0) / max(1, int((counts > 0).sum())), counts, total), rng
-    )
+    shares = (counts > 0) / max(1, int((counts > 0).sum()))
+    numbers = allocate(shares, counts, total, hand_on=candidates.hand_on)
+    return by_class(candidates, numbers, rng)
 
 
 def select_confidence(

@@ -56,7 +56,7 @@ class Encoder(Persistent, BaseEstimator):
         """
         self._find_network(items)
         vectors = self._vectors
-        new = {key: one for key, one in zip(keys, items, strict=True) if key not in vectors}
+        new = {key: item for key, item in zip(keys, items, strict=True) if key not in vectors}
         if new:
             vectors |= self._stored(list(new))
             missing = [key for key in new if key not in vectors]

@@ -81,7 +81,7 @@ class ImageEncoder(Encoder):
                 f"features: expected images of shape {self.shape_}, received {images.shape[1:]}"
             )
         images = np.asarray(images, np.float32)
-        return self._cached([hashlib.sha256(one.tobytes()).digest() for one in images], images)
+        return self._cached([hashlib.sha256(image.tobytes()).digest() for image in images], images)
 
     def layer(self) -> Any:
         """Returns the Keras model from images to their vectors."""

@@ -75,8 +75,8 @@ class SentenceEncoder(Encoder):
                     f" {TOKENIZER}, or {PACKAGE}NAME."
                 )
         files = [folder / name for name in (MODEL, TOKENIZER, *CONFIGS)]
-        parts = "".join(digest(path) if path.is_file() else "-" for path in files)
-        self.digest_ = hashlib.sha256(parts.encode()).hexdigest()
+        digests = "".join(digest(path) if path.is_file() else "-" for path in files)
+        self.digest_ = hashlib.sha256(digests.encode()).hexdigest()
         return self
 
     def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
@@ -85,7 +85,7 @@ class SentenceEncoder(Encoder):
         Raises:
             DataError: the network cannot be read, or it is another one than before.
         """
-        keys = [hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in texts]
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
         return self._cached(keys, texts)
 
     def layer(self) -> None:
@@ -141,8 +141,8 @@ def _of_folder(folder: Path) -> Encode:
     first = bool(config.get("pooling_mode_cls_token"))
     wanted = [node.name for node in session.get_inputs()]
 
-    def encode(one: str) -> NDArray[np.float32]:
-        tokens = tokenizer.encode(one)
+    def encode(text: str) -> NDArray[np.float32]:
+        tokens = tokenizer.encode(text)
         arrays = {
             "input_ids": tokens.ids,
             "attention_mask": tokens.attention_mask,
@@ -172,4 +172,4 @@ def _of_package(name: str) -> tuple[Encode, str]:
     total = hashlib.sha256(name.encode())
     for weights in model.state_dict().values():
         total.update(np.ascontiguousarray(weights.cpu().numpy()).tobytes())
-    return lambda one: np.asarray(model.encode(one, show_progress_bar=False)), total.hexdigest()
+    return lambda text: np.asarray(model.encode(text, show_progress_bar=False)), total.hexdigest()

@@ -16,7 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation.families import Sources, named_families
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.choice.auto import gold_codes
+from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
 from neucrowd_tf.cli.command_line import check_models
 from neucrowd_tf.cli.predictions import predictions_csv
@@ -241,8 +241,8 @@ class _Execution:
     def _configured(self, hparams: dict[str, Any]) -> Any:
         """Returns the unfitted estimator and writes config.json."""
         estimator = self.estimator(hparams)
-        shown = estimator.estimator if isinstance(estimator, TextClassifier) else estimator
-        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, shown))
+        described = estimator.estimator if isinstance(estimator, TextClassifier) else estimator
+        write_json(self.folder / run_files.CONFIG, self.work.config(self.dataset, described))
         return estimator
 
     def _fitted(self, run: RecordedRun) -> tuple[Any, dict[str, Any]]:
@@ -253,9 +253,9 @@ class _Execution:
         if work.options.tune:
             began = time.perf_counter()
             seed, tune = work.key.seed, work.options.tune
-            settings = candidates(work.space or self.method.space, work.hparams, tune, seed)
+            configurations = candidates(work.space or self.method.space, work.hparams, tune, seed)
             search = Search(self._trial, self.dataset, self.annotations, seed, work.options.tune_by)
-            best = search.best(settings, self.folder / run_files.TUNING)
+            best = search.best(configurations, self.folder / run_files.TUNING)
             estimator = self._configured(work.hparams | best)
             timings["tune_seconds"] = time.perf_counter() - began
         if run.recorder is not None:
@@ -274,7 +274,7 @@ class _Execution:
         process.forget_networks()
         began = time.perf_counter()
         if getattr(estimator, "distributed", False):
-            run.meet()  # files of an earlier run are removed before the other workers look for them
+            run.barrier()  # earlier files are removed before the other workers look for them
         validation = self.dataset.validation_pair()
         estimator.fit(self.dataset.features, self.annotations, validation, run=run)
         return time.perf_counter() - began

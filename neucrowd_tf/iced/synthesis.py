@@ -97,21 +97,19 @@ def interpolation_weights(
         certainty: `[S]` label certainty of the candidate (S).
         neighbour_certainty: `[S]` that of its neighbour (S').
         noise: `[S]` eta.
-        printed: `S / (S + S') + eta` as published, in place of `S' / (S + S') + eta` clipped to
-            [0, 1].
+        printed: `S / (S + S') + eta` as published, in place of `S' / (S + S') + eta`; both are
+            clipped to [0, 1].
 
     References:
-        ICED, equation 2.5.
+        ICED, equations 2.3 (delta within [0, 1]) and 2.5.
     """
     here = np.asarray(certainty, dtype=np.float64)
     there = np.asarray(neighbour_certainty, dtype=np.float64)
-    if printed:
-        return here / (here + there) + noise
-    # Deviation: ICED eq. 2.5. Paper: `delta = S / (S + S') + eta`. Here: `S' / (S + S') + eta`,
-    # clipped to [0, 1]; `interpolation="printed"` is the published form, not clipped. Why: As
-    # published, a certain candidate moves towards its uncertain neighbour, against the text.
+    # Deviation: ICED eq. 2.5. Paper: `delta = S / (S + S') + eta`, within [0, 1] (eq. 2.3). Here:
+    # `S' / (S + S') + eta`; `interpolation="printed"` is the published form. Both are clipped. Why:
+    # As published, a certain candidate moves towards its uncertain neighbour, against the text.
     # Effect: -0.001 of three seeds on USPS-Syn; intervals of 0.02 and more.
-    return np.clip(there / (here + there) + noise, 0.0, 1.0)
+    return np.clip((here if printed else there) / (here + there) + noise, 0.0, 1.0)
 
 
 def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.int64]:
@@ -251,7 +249,7 @@ class Generated:
     """Synthetic instances of a round, with the annotations of real and synthetic ones.
 
     Attributes:
-        points: `[S, h]` synthetic embeddings, class after class.
+        points: `[S, h]` synthetic embeddings, class after class in the order of their codes.
         counts: `[C]` how many there are of each class.
         one_hot: `[N + S, R * C]` CSR, the annotations of the real and then the synthetic instances.
     """

@@ -54,7 +54,7 @@ class OutlierModel(AnnotationModel):
     ) -> None:
         super().__init__(*args, **options)
         self.outliers = Outliers(*shape)
-        self.parts = [*self.parts, self.outliers]
+        self.trained = [*self.trained, self.outliers]
         self.sparsity, self.power = sparsity, power
 
     def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:

@@ -85,10 +85,7 @@ class DoctorHeads(AnnotatorHead):
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class AnnotatorAverage(keras.layers.Layer):
-    """The weighted mean of annotators' answers.
-
-    It maps probabilities `[B, R, C]` to `[B, C]`, with weights softmax(w).
-    """
+    """The mean `[B, C]` of annotators' answers `[B, R, C]`, with weights softmax(w)."""
 
     def __init__(self, **layer: Unpack[LayerOptions]) -> None:
         super().__init__(**{"dtype": "float32", **layer})
@@ -146,8 +143,7 @@ class DoctorWeights(TargetModel):
 
 @registered(
     "wdn",
-    "Weighted Doctor Net: a classifier for each annotator on shared features, averaged with learnt"
-    " weights",
+    "Weighted Doctor Net: annotators' classifiers on shared features, averaged with learnt weights",
     title="Weighted Doctor Net",
     imbalanced=True,
 )
@@ -196,14 +192,13 @@ class WeightedDoctorNet(CrowdLayerBase):
         average = network.whole.get_layer("average")
         inputs = network.standardise.output if network.standardised else network.whole.input
         answers = keras.Model(inputs, network.whole.output["annotators"], name="answers")
-        network.second = self._weights_model(
-            answers, average, network.model.features, len(self.classes_)
-        )
+        arguments = answers, average, network.model.features, len(self.classes_)
+        network.second = self._weights_model(*arguments)
         return network
 
-    def _weights_model(self, *parts: Any) -> Any:
+    def _weights_model(self, *arguments: Any) -> Any:
         """Returns what trains the average's weights, of the arguments of `DoctorWeights`."""
-        return DoctorWeights(*parts)
+        return DoctorWeights(*arguments)
 
     def _compile(self, network: Any, run: Run) -> None:
         super()._compile(network, run)
@@ -235,9 +230,7 @@ class WeightedDoctorNet(CrowdLayerBase):
 )
 @estimator
 class DoctorNet(WeightedDoctorNet):
-    """Weighted Doctor Net whose doctors vote.
-
-    A class's probability is the learnt weight of those who give it most.
+    """Weighted Doctor Net whose doctors vote: a class has the weight of those who give it most.
 
     References:
         CrowdInG, section 4.4.1; Guan et al. (2018), as of `WeightedDoctorNet`.

@@ -67,11 +67,11 @@ def registered(
                 defaults={"imbalance": loss},
                 **alone,
             )(factory)
-        for selection, (words, options) in (SELECTIONS if title else {}).items():
+        for selection, (description, options) in (SELECTIONS if title else {}).items():
             if imbalanced or selection == "dasc":
                 register_method(
                     f"{selection}_{name}",
-                    summary=f"{title} with {words}",
+                    summary=f"{title} with {description}",
                     defaults={"estimator": name, **options},
                     **common,
                 )("neucrowd_tf.dasc.estimator:DASC")

@@ -121,11 +121,11 @@ def subsample_annotations(
     """
     draw = np.random.default_rng(seed)
     if not annotations.has_identities:
-        left = annotations.vote_counts().astype(np.int64)
-        size = np.minimum(left.sum(axis=1), per_instance)
-        drawn = np.zeros_like(left)
-        for c in range(left.shape[1]):
-            drawn[:, c] = draw.hypergeometric(left[:, c], left[:, c + 1 :].sum(axis=1), size)
+        votes = annotations.vote_counts().astype(np.int64)
+        size = np.minimum(votes.sum(axis=1), per_instance)
+        drawn = np.zeros_like(votes)
+        for c in range(votes.shape[1]):
+            drawn[:, c] = draw.hypergeometric(votes[:, c], votes[:, c + 1 :].sum(axis=1), size)
             size = size - drawn[:, c]
         return Annotations.from_votes(
             drawn, instance_names=annotations.instance_names, class_names=annotations.class_names

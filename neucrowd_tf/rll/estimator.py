@@ -7,7 +7,7 @@ Educational Case Study.
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from neucrowd_tf.training.representation import (
     TupletEstimator,
 )
 from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from neucrowd_tf.datasets import CrowdDataset
 
 
 @estimator
@@ -100,6 +103,21 @@ class RLL(TupletEstimator):
         prior = class_prior(labels, votes.shape[1])
         parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
         return bayesian_confidence(votes, labels, parameters)
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns the label confidence for evaluation.json.
+
+        Returns:
+            `confidence`, its mean; with the truth of the training instances also
+                `confidence_right` and `confidence_wrong`, those of right and of wrong labels.
+        """
+        figures = {"confidence": self.confidence_}
+        if dataset.truth is not None:
+            truth = dataset.truth[self.rows_[self.kept_]]
+            right = self.train_labels_[self.kept_] == truth
+            figures["confidence_right"] = self.confidence_[right & (truth >= 0)]
+            figures["confidence_wrong"] = self.confidence_[~right & (truth >= 0)]
+        return {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""

@@ -9,8 +9,8 @@ import contextlib
 import dataclasses
 import logging
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Annotated, Any, ClassVar, Self, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,8 +36,6 @@ from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.saving import Persistent
 from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
-
-Network = TypeVar("Network")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,10 +203,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
         if validation is None:
             return TrainingData(x, crowd, None, rows)
-        held, labels, *kind = validation
+        validation_features, labels, *kind = validation
         if kind not in ([], ["truth"], ["votes"]):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
-        pair = self._check_validation(held, labels)
+        pair = self._check_validation(validation_features, labels)
         return TrainingData(x, crowd, pair, rows, *kind)
 
     def _check_crowd(self, crowd: Annotations) -> None:
@@ -351,54 +349,9 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return self.model_
 
 
-class NetworkCache:
-    """The latest thing that was built, by its specification.
-
-    A specification names all that a network depends on (shapes, widths, rates, a strategy's
-    identity); what is not in it may change between fits without a new network.
-    """
-
-    def __init__(self) -> None:
-        self._spec: Hashable = None
-        self._network: Any = None
-
-    def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
-        """Returns what was built for an equal `spec`, or builds it."""
-        if self._network is None or spec != self._spec:
-            self.clear()  # room first: two large networks at a time are one too many
-            self._network, self._spec = build(), spec
-        return self._network  # type: ignore[no-any-return]
-
-    def clear(self) -> None:
-        """Forgets everything, and with it frees the memory."""
-        self._spec = self._network = None
-
-
-# What several classes have as attributes and methods, without a base class for it.
-UNSET: Any = None
-
-
-def transform(self: Any, features: ArrayLike) -> NDArray[np.float32]:
+def transform(self: CrowdEstimator, features: ArrayLike) -> NDArray[np.float32]:
     """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
-    return self._outputs("embedding", self._check_fitted(features))  # type: ignore[no-any-return]
-
-
-@contextlib.contextmanager
-def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
-    """Lets fits on data of one shape share one compiled network within this context.
-
-    Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
-
-    Args:
-        self: an estimator with `_networks`, what is shared, and `_network`, the latest fit's there.
-        cache: one of the caller's own, which keeps networks beyond the context.
-    """
-    before = self._networks
-    self._networks = NetworkCache() if cache is None else cache
-    try:
-        yield
-    finally:
-        self._networks, self._network = before, None
+    return self._outputs("embedding", self._check_fitted(features))
 
 
 @contextlib.contextmanager

@@ -169,5 +169,5 @@ class DatasetFeatures:
 
     def digest(self) -> str:
         """Returns the SHA-256 of positions and features."""
-        parts = [array_digest(array) for block in self.blocks() for array in block]
-        return hashlib.sha256(" ".join(parts).encode()).hexdigest()
+        digests = [array_digest(array) for block in self.blocks() for array in block]
+        return hashlib.sha256(" ".join(digests).encode()).hexdigest()

@@ -114,16 +114,16 @@ def fit_logistic(
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:
         if validation is not None:
-            held = (np.asarray(validation[0], dtype=np.float64) - head.mean_) / head.scale_
-            parts = [(z, codes, weight, held, np.asarray(validation[1]), None)]
+            z_valid = (np.asarray(validation[0], dtype=np.float64) - head.mean_) / head.scale_
+            splits = [(z, codes, weight, z_valid, np.asarray(validation[1]), None)]
         else:
-            parts = [
+            splits = [
                 (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
                 for train, test in _folds(z, codes, groups, seed)
             ]
         # Threads that wait for each other cost more than they give in matrices this small.
         with threadpool_limits(1):
-            head.scores_ = _path(parts, num_classes, Cs) if parts else []
+            head.scores_ = _path(splits, num_classes, Cs) if splits else []
     best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
     head.C_ = float(Cs[best])
     with threadpool_limits(1):
@@ -177,7 +177,7 @@ def _weights(
         yield kernel, bias
 
 
-def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
+def _path(splits: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
     """Returns the mean score of strengths in their order.
 
     The last one is the second in a row that is worse than the best: weaker regularisation overfits
@@ -188,12 +188,12 @@ def _path(parts: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float
 
     def held_out(fold: tuple[Any, ...]) -> Iterator[float]:
         """Yields minus the log loss of each strength on held-out rows."""
-        z, codes, weight, held, held_codes, held_weight = fold
+        z, codes, weight, z_valid, held_codes, held_weight = fold
         for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
-            likely = softmax(held @ kernel + bias, axis=1)
+            likely = softmax(z_valid @ kernel + bias, axis=1)
             yield -float(log_loss(held_codes, likely, sample_weight=held_weight, labels=classes))
 
-    for scores in zip(*map(held_out, parts), strict=True):
+    for scores in zip(*map(held_out, splits), strict=True):
         means.append(float(np.mean(scores)))
         if len(means) - 1 - int(np.argmax(means)) >= PATIENCE:
             break

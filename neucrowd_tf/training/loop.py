@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gc
 import itertools
 import math
@@ -163,17 +164,17 @@ def train(
             return history
 
         def ended() -> bool:
-            stopped = stop_when is not None and history.epochs > 0 and stop_when(history.logs)
-            return stopped or history.waited(patience)
+            stopped = stop_when and history.epochs and stop_when(history.logs)
+            return bool(stopped) or history.waited(patience)
 
         first, model.stop_training = history.epochs, ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
-            first = model._initial_epoch or first
+            first, values = model._initial_epoch or first, dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
-            values: dict[str, float] = {}
+            judge = functools.partial(_is_best, history, monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
-                run.go_on()
+                run.raise_if_stopped()
                 model.reset_metrics()
                 extra = (epoch_start(epoch) if epoch_start is not None else None) or {}
                 hooks.on_epoch_begin(epoch)
@@ -181,14 +182,7 @@ def train(
                 with averaged(model):
                     values = _figures(model, {**logs, **extra}, evaluate, run)
                     checkpoint.record(epoch, values)
-                    final = monitor is None and bool(averaging(model))
-                    if monitor is not None:
-                        held_out = f"val_{monitor}"
-                        value = values[held_out if held_out in values else monitor]
-                        tie = values[f"val_{tie_break}"] if tie_break else 0.0
-                        sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-                        final = history.offer(sign * value, tie, min_delta)
-                    if final:
+                    if judge(values) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
                 loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
@@ -202,6 +196,21 @@ def train(
         _check_finite(model)
     checkpoint.finish()
     return history
+
+
+def _is_best(
+    history: History,
+    monitor: str,
+    tie_break: str | None,
+    min_delta: float,
+    values: Mapping[str, float],
+) -> bool:
+    """Makes the latest epoch the best one if its figures are better; returns whether they are."""
+    held_out = f"val_{monitor}"
+    value = values[held_out if held_out in values else monitor]
+    tie = values[f"val_{tie_break}"] if tie_break else 0.0
+    sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+    return history.offer(sign * value, tie, min_delta)
 
 
 def _check(model: keras.Model, run: Run, *, staged: bool) -> None:

@@ -42,7 +42,8 @@ from neucrowd_tf.training.networks import (
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import user_network
-from neucrowd_tf.training.tuplets import TupletIndex, TupletModel
+from neucrowd_tf.training.tuplet_index import TupletIndex
+from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
 
 # What a search tries for the encoder of all these methods.
@@ -76,14 +77,14 @@ class EmbeddingData:
         features, labels: `[n, ...]`, standardised, and `[n]` consensus class codes of the instances
             trained on.
         annotations: theirs.
-        held, held_labels: `[m, ...]`, standardised, and `[m]` of the validation instances.
+        validation, validation_labels: `[m, ...]`, standardised, and `[m]`, likewise.
     """
 
     features: NDArray[np.float32]
     labels: NDArray[np.int64]
     annotations: Annotations
-    held: NDArray[np.float32]
-    held_labels: NDArray[np.int64]
+    validation: NDArray[np.float32]
+    validation_labels: NDArray[np.int64]
 
 
 @estimator
@@ -103,9 +104,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     distributed: ClassVar[bool] = True
     nested: ClassVar[Mapping[str, Kinds]] = {"encoder": ENCODERS}
-    # What released code does otherwise: an instance in several slots of a batch has a dropout mask
-    # in each; the logistic regression takes the embedding as it is, and its classes weigh the same.
-    slot_dropout: ClassVar[bool] = False
+    # In released code the logistic regression takes the embedding as it is, and its classes weigh
+    # the same.
     raw_head: ClassVar[bool] = False
 
     steps_per_epoch: StepsPerEpoch = 20
@@ -186,9 +186,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         mean, scale = standardise(split.features, self.standardise)
         self.mean_, self.scale_ = mean.astype(np.float32), scale.astype(np.float32)
         self.train_labels_, self.rows_, self.kept_ = labels, data.rows, places
-        held, held_labels = split.validation or (split.features, labels[places])
-        features, held = self._scale(split.features), self._scale(held)
-        return EmbeddingData(features, labels[places], split.annotations, held, held_labels)
+        validation, validation_labels = split.validation or (split.features, labels[places])
+        features, validation = self._scale(split.features), self._scale(validation)
+        return EmbeddingData(
+            features, labels[places], split.annotations, validation, validation_labels
+        )
 
     def _train_embedding(
         self, model: Any, batches: Callable[[int], Any], data: EmbeddingData, run: Run
@@ -200,13 +202,13 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """
         watch = self._watch(model, data)
         rows = len(data.features)
-        shown = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
-        features, labels = data.features[shown], data.labels[shown]
+        sample = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
+        features, labels = data.features[sample], data.labels[sample]
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
             figures = validation_figures(
-                head.predict_proba(model.embed(data.held)), data.held_labels
+                head.predict_proba(model.embed(data.validation)), data.validation_labels
             )
             return {**figures, **watch()}
 
@@ -253,8 +255,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
     def _classify(self, model: Any, data: EmbeddingData, features: NDArray[np.float32]) -> None:
         """Fits the downstream classifier: C by the held-out instances, then on all `[N, ...]`."""
-        held = model.embed(data.held), data.held_labels
-        chosen = self._head(model.embed(data.features), data.labels, self.Cs, held)
+        validation = model.embed(data.validation), data.validation_labels
+        chosen = self._head(model.embed(data.features), data.labels, self.Cs, validation)
         embedded = model.embed(self._scale(features))
         head = self._head(embedded, self.train_labels_, (chosen.C_,))
         self.model_ = self._inference(model.encoder, head)
@@ -327,7 +329,6 @@ class TupletEstimator(RepresentationEstimator):
             eta=self.eta,
             similarity_name=self.similarity,
             weight_inside=self.weight_inside,
-            slot_dropout=self.slot_dropout,
             **further,
         )
 

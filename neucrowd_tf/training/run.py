@@ -78,7 +78,7 @@ class Run:
         folder = None if self.checkpoints is None else self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
 
-    def go_on(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises KeyboardInterrupt where another thread wants the fit to end."""
         if self.stop is not None and self.stop.is_set():
             raise KeyboardInterrupt
@@ -95,7 +95,7 @@ class Run:
         """Whether this process is the one that writes: the chief, or else the first worker."""
         return self.strategy is None or bool(self.strategy.extended.should_checkpoint)
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Waits for the other processes, which have to call this too."""
         if self.workers > 1:
             from neucrowd_tf.nn.steps import agreed
@@ -105,8 +105,8 @@ class Run:
     @property
     def verbose(self) -> int:
         """Keras' verbosity: 1 with a bar, 0 without."""
-        shown = sys.stderr.isatty() if self.progress is None else self.progress
-        return int(shown)
+        bars = sys.stderr.isatty() if self.progress is None else self.progress
+        return int(bars)
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which variables are made."""
@@ -184,7 +184,7 @@ class Run:
 
 
 def owner_of(
-    estimator: Any, features: NDArray[Any], annotations: Annotations, *held: NDArray[Any]
+    estimator: Any, features: NDArray[Any], annotations: Annotations, *validation: NDArray[Any]
 ) -> str:
     """Returns a digest of an estimator's arguments and of its data.
 
@@ -194,9 +194,9 @@ def owner_of(
         estimator: with `get_params`.
         features: `[N, ...]`, or texts `[N]`.
         annotations: of N instances.
-        held: what there is of validation data.
+        validation: its features and labels, if there are any.
     """
-    arrays = [features, annotations.class_names, annotations.vote_counts(), *held]
+    arrays = [features, annotations.class_names, annotations.vote_counts(), *validation]
     if annotations.has_identities:
         arrays += [annotations.instances, annotations.annotators, annotations.labels]
     identity = {

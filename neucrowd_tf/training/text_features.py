@@ -93,13 +93,13 @@ def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVect
 
 def _weighted(fitted: Mapping[str, Any], texts: Sequence[str]) -> csr_matrix:
     """Returns TF-IDF `[N, V + W]`, both halves of length 1, by the results of a fit."""
-    parts = []
+    blocks = []
     for kind in KINDS:
         vectoriser = _vectoriser(kind)
         vectoriser.set_params(vocabulary=fitted[f"{kind}_terms_"].tolist())
         vectoriser.idf_ = fitted[f"{kind}_weights_"]
-        parts.append(vectoriser.transform(texts))
-    return hstack(parts, format="csr")
+        blocks.append(vectoriser.transform(texts))
+    return hstack(blocks, format="csr")
 
 
 @estimator
@@ -183,6 +183,6 @@ class TextFeatures(Persistent, BaseEstimator):
         from neucrowd_tf.nn.texts import TextVectors
 
         letters = np.array([fold(code) for code in range(TABLE)], dtype=np.int32)
-        words = WORDS, self.word_terms_.tolist(), self.word_weights_
+        word_terms = WORDS, self.word_terms_.tolist(), self.word_weights_
         characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
-        return TextVectors(letters, [words, characters], self.components_)
+        return TextVectors(letters, [word_terms, characters], self.components_)

@@ -49,12 +49,12 @@ def hold_out(
     counts = np.unique(labels, return_counts=True)[1]
     enough = counts.min() >= 2 and round(fraction * len(labels)) >= len(counts)
     options = {"random_state": seed, "stratify": labels if enough else None}
-    train, held = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
+    train, validation = train_test_split(np.arange(len(labels)), test_size=fraction, **options)
     train.sort()
-    held.sort()
-    held_out = data.features[held], labels[held]
-    parts = data.features[train], data.annotations[train], held_out, data.rows[train]
-    return TrainingData(*parts, validation_kind="votes"), train
+    validation.sort()
+    held_out = data.features[validation], labels[validation]
+    arguments = data.features[train], data.annotations[train], held_out, data.rows[train]
+    return TrainingData(*arguments, validation_kind="votes"), train
 
 
 def validation_figures(

@@ -54,13 +54,13 @@ class LinearClassifier(CrowdEstimator):
             weights: `[N, C]` of the pairs; those that are 0 are left out.
         """
         rows, codes = np.nonzero(weights)
-        held = data.validation
+        validation = data.validation
         return fit_logistic(
             _flat(data.features)[rows],
             codes,
             len(self.classes_),
             self.Cs,
-            None if held is None else (_flat(held[0]), held[1]),
+            None if validation is None else (_flat(validation[0]), validation[1]),
             weights[rows, codes],
             self.seed,
             groups=rows,

@@ -33,9 +33,11 @@ class ControlledDoctorNet(WeightedDoctorNet):
         ' "after" puts it on the raw weights when they are trained, as the paper says.',
     ] = "training"
 
-    def _weights_model(self, *parts: Any) -> Any:
+    def _weights_model(self, *arguments: Any) -> Any:
         return (
-            RawWeights(*parts) if self.weight_softmax == "after" else super()._weights_model(*parts)
+            RawWeights(*arguments)
+            if self.weight_softmax == "after"
+            else super()._weights_model(*arguments)
         )
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:

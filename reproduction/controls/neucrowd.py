@@ -17,6 +17,7 @@ from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
+from reproduction.controls.slots import SlotDropout
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
 # compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
@@ -38,7 +39,7 @@ RELEASED: dict[str, Any] = {
 }
 
 
-class ReleasedModel(NeuCrowdModel):
+class ReleasedModel(SlotDropout, NeuCrowdModel):
     """The released code's sampling network, which learns the probability of the positive."""
 
     harder = -1.0
@@ -68,7 +69,6 @@ class ReleasedNeuCrowd(NeuCrowd):
     positive; the epoch is chosen by the loss of validation tuplets.
     """
 
-    slot_dropout: ClassVar[bool] = True
     raw_head: ClassVar[bool] = True
     safety_start: ClassVar[int] = 1
 
@@ -85,12 +85,13 @@ class ReleasedNeuCrowd(NeuCrowd):
         # tuplets, weighted by the votes of validation instances. Here: `neucrowd_released` does the
         # same, and the labels of validation instances count fully. Why: Their votes are not known
         # to `fit()`. Effect: Which epoch is kept.
-        full = np.ones(len(data.held), np.float32)
-        held = self._model(model.encoder, data.held, data.held_labels, full, **self._options())
+        full = np.ones(len(data.validation), np.float32)
+        instances = data.validation, data.validation_labels, full
+        judge = self._model(model.encoder, *instances, **self._options())
         return lambda: {
             "fixed_tuplet_loss": model.fixed_loss(),
             **model.figures(self.batch_size),
-            "loss": held.fixed_loss(4096, as_trained=True),
+            "loss": judge.fixed_loss(4096, as_trained=True),
         }
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:

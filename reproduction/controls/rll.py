@@ -18,6 +18,7 @@ from neucrowd_tf.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 from neucrowd_tf.training.tuplets import TupletModel
+from reproduction.controls.slots import SlotDropout
 
 # The prior of every label, positive or negative.
 ALPHA, BETA = 3.0, 2.0
@@ -74,7 +75,7 @@ def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
     return pipelines(draw)
 
 
-class TwoTowerModel(TupletModel):
+class TwoTowerModel(SlotDropout, TupletModel):
     """A tuplet model in which a second network, the query tower, embeds the anchors.
 
     Anchors are positive examples alone, so predictions take `encoder`, which learns from both.
@@ -119,7 +120,6 @@ class ReleasedRLL(RLL):
     """
 
     max_classes: ClassVar[int | None] = 2
-    slot_dropout: ClassVar[bool] = True
 
     steps_per_epoch: Annotated[
         int | None, whole(1), f"batches an epoch; by default {PASSES} passes over all pairs."
@@ -161,7 +161,7 @@ class ReleasedRLL(RLL):
         # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,
         # without the penalty, and labels that count fully, as their votes are not known to `fit()`.
         # Why: Groups without a positive say nothing. Effect: Which epoch; sources.
-        full = np.ones(len(data.held), np.float32)
-        held = self._model(model.encoder, data.held, data.held_labels, full)
-        held.query = model.query
-        return lambda: {"loss": held.fixed_loss(4096)}
+        full = np.ones(len(data.validation), np.float32)
+        judge = self._model(model.encoder, data.validation, data.validation_labels, full)
+        judge.query = model.query
+        return lambda: {"loss": judge.fixed_loss(4096)}

@@ -12,6 +12,7 @@ from neucrowd_tf.errors import DataError
 KINDS = {
     "mislabelling": lambda seed: simulation.mislabelling_annotators(6, 3, seed),
     "class_skill": lambda seed: simulation.class_skill_annotators(6, 3, seed),
+    "split": lambda seed: simulation.split_annotators(6, 3, seed),
     "confusion": lambda seed: simulation.confusion_annotators(6, 3, seed),
     "uniform": lambda seed: simulation.spammers(6, 3, seed, kind="uniform"),
     "constant": lambda seed: simulation.spammers(6, 3, seed, kind="constant"),
@@ -25,6 +26,18 @@ def test_matrices_are_distributions_and_seeded(kind: str) -> None:
     assert first.shape == (6, 3, 3) and (first >= 0).all() and np.allclose(first.sum(axis=2), 1)
     assert np.array_equal(first, again)
     assert kind == "uniform" or not np.array_equal(first, other)
+
+
+def test_split_annotators_have_the_share_of_certain_instances_of_iced_table_3() -> None:
+    """For each class five of nine with .9, four with .22; by convolution 103 of 734."""
+    matrices = simulation.split_annotators(9, 2, 0)
+    correct = np.sort(matrices.diagonal(axis1=1, axis2=2), axis=0)
+    assert np.allclose(correct, np.array([[0.22] * 4 + [0.9] * 5] * 2).T)
+    votes = np.ones(1)
+    for rate in correct[:, 0]:
+        votes = np.convolve(votes, [1 - rate, rate])
+    certain = votes[[0, 1, 2, 7, 8, 9]].sum()
+    assert certain == pytest.approx(103 / 734, abs=0.001)
 
 
 def test_from_skills_by_hand() -> None:

@@ -12,8 +12,9 @@ import threadpoolctl
 from neucrowd_tf import registration, registry
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
-from neucrowd_tf.choice.auto import Auto, with_validation
+from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
+from neucrowd_tf.choice.data import with_validation
 from neucrowd_tf.choice.evidence import weighed_consensus
 from neucrowd_tf.choice.recommendation import sentence
 from neucrowd_tf.choice.search import Task, side_by_side
@@ -73,7 +74,6 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
         return Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder)), folder
 
 
-@pytest.mark.slow
 def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
     result = fitted[0]
@@ -136,7 +136,6 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
 
 
-@pytest.mark.slow
 def test_threads_change_nothing_but_the_time() -> None:
     features, crowd, _ = _crowd(size=60)
     names = ("ds_lr", "crowd_layer")
@@ -155,7 +154,7 @@ def test_who_stops_listening_ends_the_threads() -> None:
         if task.candidate is not cheap:
             assert task.stop is not None and task.stop.wait(10)
             with pytest.raises(KeyboardInterrupt):
-                Run(stop=task.stop).stage("round-1").go_on()
+                Run(stop=task.stop).stage("round-1").raise_if_stopped()
         ended.append(task.candidate.name)
         return task.candidate.name
 
@@ -231,9 +230,11 @@ def test_validation_instances_are_trained_on() -> None:
     assert model.recommendation_["gold_labels"] == 60
     assert model.confusion_matrices_.shape == (9, 2, 2)
     # Refitting what it was made from gives the same model: validation instances are in it.
-    both = with_validation(
-        TrainingData(features[60:], rest, None, np.arange(100)), (features[:60], truth[:60])
+    held = features[:60], truth[:60]
+    both, gold = with_validation(
+        TrainingData(features[60:], rest, held, np.arange(100)), np.full(100, -1)
     )
+    assert (gold[:100] == -1).all() and (gold[100:] == truth[:60]).all()
     alone = registry.method("ds_lr").make(seed=1, Cs=STRENGTHS)
     alone.fit(both.features, both.annotations)
     expected = alone.predict_proba(features).argmax(axis=1)
@@ -254,8 +255,9 @@ def test_validation_votes_are_no_gold_labels() -> None:
 def test_validation_votes_follow_those_of_the_crowd() -> None:
     features, crowd, truth = _crowd()
     votes = Annotations.from_votes(crowd.vote_counts(), class_names=["no", "yes"])
-    data = TrainingData(features[:100], votes[:100], None, np.arange(100))
-    both = with_validation(data, (features[100:], truth[100:]))
+    held = features[100:], truth[100:]
+    data = TrainingData(features[:100], votes[:100], held, np.arange(100))
+    both, _ = with_validation(data, np.full(100, -1))
     assert both.features.shape == (160, 2) and not both.annotations.has_identities
     assert (both.annotations.vote_counts()[:100] == crowd.vote_counts()[:100]).all()
     assert (both.annotations.vote_counts()[100:] == np.eye(2)[truth[100:]]).all()
@@ -263,8 +265,9 @@ def test_validation_votes_follow_those_of_the_crowd() -> None:
 
 def test_a_validation_label_is_that_of_one_more_annotator() -> None:
     features, crowd, truth = _crowd()
-    data = TrainingData(features[:100], crowd[:100], None, np.arange(100))
-    dense = with_validation(data, (features[100:], truth[100:])).annotations.to_dense()
+    held = features[100:], truth[100:]
+    data = TrainingData(features[:100], crowd[:100], held, np.arange(100))
+    dense = with_validation(data, np.full(100, -1))[0].annotations.to_dense()
     assert dense.shape == (160, 10)
     assert (dense[:100, :9] == crowd[:100].to_dense()).all() and (dense[100:, :9] == -1).all()
     assert (dense[:100, 9] == -1).all() and (dense[100:, 9] == truth[100:]).all()

@@ -40,6 +40,9 @@ def test_rounds(fitted, crowd):
     assert len(fitted.round_accuracy_) == 4
     cells = np.concatenate(fitted.selections_)[:, :2]
     assert len(np.unique(cells, axis=0)) == 180, "without replacement"
+    shares = [np.bincount(chosen[:, 1]) / 60 for chosen in fitted.selections_]
+    expected = [*((share**2).sum() for share in shares), 0.0]
+    assert fitted.history_["concentration"] == pytest.approx(expected)
     observed = set(
         zip(annotations.instances.tolist(), annotations.annotators.tolist(), strict=True)
     )
@@ -47,7 +50,6 @@ def test_rounds(fitted, crowd):
     assert (fitted.predict(features) == truth).mean() > 0.9
 
 
-@pytest.mark.ci
 def test_rounds_are_what_separate_fits_give(fitted, crowd):
     features, _, annotations = crowd
     first, second = [
@@ -88,6 +90,11 @@ def test_exhaustion(crowd, centroids):
     features, _, annotations = crowd
     model = DASC(centroids, quota=10_000, rounds=5, pick="last").fit(features, annotations)
     assert model.history_["round"] == [0, 1] and model.history_["annotations"][1] == 90 * 8
+    assert model.history_["exhausted"] == [[0, 1, 2], []]
+    fewer = DASC(centroids, quota=200, rounds=3, hand_on=False, pick="last")
+    history = fewer.fit(features, annotations).history_
+    # An exhausted class hands nothing on, so a round takes fewer than the 200 that it wants.
+    assert history["selected"][0] < 200 and 2 in history["exhausted"][0]
     whole = annotations.with_generated(*model.selections_[0].T).to_dense()
     full = DASC(centroids, rounds=5, pick="last").fit(features, whole)
     assert full.selections_ == [] and full.history_["round"] == [0]

@@ -26,6 +26,7 @@ def test_by_hand():
     (result,) = selection_quality([chosen], truth, [10, 2])
     assert result["precision_majority"] == pytest.approx(2 / 3)
     assert result["recall_minority"] == pytest.approx(1 / 2)
+    assert result["pseudo_accuracy"] == pytest.approx(3 / 4)
 
 
 def test_unknown_truth_does_not_count():
@@ -48,7 +49,13 @@ def test_rounds_are_scored_after_the_fit():
     fitted = SimpleNamespace(
         selections_=[np.array([[1, 1, 0], [2, 1, 1]])],
         rows_=np.array([0, 2, 3]),
-        history_={"round": [0, 1], "annotations": [4, 6], "imbalance_ratio": [3.0, 2.0]},
+        history_={
+            "round": [0, 1],
+            "annotations": [4, 6],
+            "imbalance_ratio": [3.0, 2.0],
+            "concentration": [0.5, 0.0],
+            "exhausted": [[1], []],
+        },
         round_accuracy_=[0.5, 0.6],
         best_round_=0,
         staged_predict_proba=lambda x: iter([np.eye(2)[[0, 1, 1]], np.eye(2)[[0, 0, 1]]]),
@@ -59,7 +66,9 @@ def test_rounds_are_scored_after_the_fit():
     assert result["rounds"]["precision_majority"] == [None, 0.0]
     assert result["rounds"]["recall_minority"] == [None, 0.5]
     assert result["rounds"]["val_accuracy"] == [0.5, 0.6]
-    assert result["best_round"] == 0
+    assert result["rounds"]["concentration"] == [None, 0.5]
+    assert result["rounds"]["exhausted"] == [None, 1] and result["exhausted"] == 1
+    assert result["rounds"]["pseudo_accuracy"] == [None, 0.5] and result["best_round"] == 0
     assert result["rounds"]["annotations"] == [4, 6]
     blind = DASC.evaluation(fitted, dataset.replace(truth=None))
     assert np.isnan(blind["rounds"]["precision_majority"][1])

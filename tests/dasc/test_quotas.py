@@ -38,6 +38,8 @@ def test_allocate_by_hand():
     assert allocate([1.0, 0.0, 0.0], [2, 30, 10], 10).tolist() == [2, 6, 2]
     assert allocate([0.5, 0.5], [3, 4], 100).tolist() == [3, 4], "a quota larger than what is left"
     assert allocate([0.0, 0.0], [0, 0], 5).tolist() == [0, 0]
+    # The first class is exhausted and asks for nothing of the second.
+    assert allocate([0.5, 0.5], [3, 100], 16, hand_on=False).tolist() == [3, 8]
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=10).filter(lambda n: sum(n) > 0))

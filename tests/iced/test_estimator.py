@@ -5,9 +5,14 @@ crowds and awkward data.
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import neucrowd_tf
@@ -50,7 +55,6 @@ def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
     return ICED(**SMALL).fit(x, crowd), x, crowd, truth
 
 
-@pytest.mark.ci
 def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     model, x, _, truth = fitted
     right = model.predict(x) == truth
@@ -80,7 +84,6 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
-@pytest.mark.ci
 def test_images_and_a_user_network() -> None:
     import keras
 
@@ -153,3 +156,29 @@ def test_registered_methods() -> None:
     uniform = registry.method("iced_printed").make(rounds=2).get_params()
     assert uniform == literal | {"prior": "uniform"}
     assert neucrowd_tf.iced.ICED is ICED
+
+
+FIT = """
+import numpy as np, tensorflow as tf
+tf.config.experimental.enable_op_determinism()
+from neucrowd_tf import ICED
+from neucrowd_tf.datasets.bundled import load_cancer
+crowd = load_cancer(seed=0)
+model = ICED(rounds=1, autoencoder_epochs=1, warm_up_epochs=1, seed=0)
+model.fit(crowd.features, crowd.annotations, validation=crowd.validation_pair())
+np.save("fitted.npy", model.predict_proba(crowd.test.features))
+"""
+
+
+def test_fit_has_the_predictions_of_the_command(tmp_path: Path) -> None:
+    """As the docstring says, with deterministic operations, to the digits of predictions.csv."""
+    root = Path(neucrowd_tf.__file__).parents[1]
+    flags = "--dataset=breast_cancer --method=iced --seed=0 --output_dir=out"
+    few = "--hparam rounds=1 --hparam autoencoder_epochs=1 --hparam warm_up_epochs=1"
+    program = [str(root / "run_experiment.py"), *flags.split(), *few.split()]
+    for command in (["-c", FIT], program):
+        environment = {**os.environ, "PYTHONPATH": str(root)}
+        subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=True)
+    (path,) = tmp_path.glob("out/**/predictions.csv")
+    written = pd.read_csv(path).filter(like="p_").to_numpy()
+    np.testing.assert_allclose(np.load(tmp_path / "fitted.npy"), written, rtol=0, atol=2e-9)

@@ -45,7 +45,7 @@ def test_certainty_by_hand() -> None:
         (30.0, 10.0, 0.05, False, 0.3),  # near the certain candidate: a quarter of the way
         (30.0, 10.0, 0.05, True, 0.8),  # as published three quarters
         (1.0, 100.0, 0.1, False, 1.0),  # clipped: 100 / 101 + .1
-        (100.0, 1.0, 0.1, True, 100 / 101 + 0.1),
+        (100.0, 1.0, 0.1, True, 1.0),  # clipped too: equation 2.3 has delta within [0, 1]
     ],
 )
 def test_interpolation_by_hand(

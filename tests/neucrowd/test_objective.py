@@ -12,7 +12,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.training.representation import EmbeddingData
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 
 
@@ -33,7 +32,7 @@ def new(
         "encoder": {"hidden_units": (8, 4), "dropout": 0.0, "l2": 0.0},
     }
     method = kind(**{**sizes, "eta": 3.0, "seed": 1, **options})
-    data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None, Run())
+    data = method._check(x, Annotations.from_dense(dense, num_classes=classes), None)
     labels = consensus_labels(data.annotations, method.seed)
     prepared = EmbeddingData(x, labels, data.annotations, x, labels)
     method.assurance_ = label_assurance(data.annotations.vote_counts())

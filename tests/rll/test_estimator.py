@@ -14,7 +14,6 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.rll import RLL
 from neucrowd_tf.training.representation import EmbeddingData
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import ReleasedRLL
 from tests.crowds import blobs
@@ -51,12 +50,18 @@ def test_learns(name: str, classes: int) -> None:
     assert (fitted.confidence_ > 0).all()
     assert (fitted.confidence_ <= 1).all()
     assert (fitted.confidence_ == 1).all() == (name == "rll")
+    figures = fitted.evaluation(SimpleNamespace(truth=truth))
+    right = fitted.train_labels_[fitted.kept_] == truth[fitted.rows_[fitted.kept_]]
+    assert figures["confidence"] == pytest.approx(fitted.confidence_.mean())
+    assert figures["confidence_right"] == pytest.approx(fitted.confidence_[right].mean())
+    blind = fitted.evaluation(SimpleNamespace(truth=None))
+    assert blind == {"confidence": figures["confidence"]}
 
 
 def test_objective_is_equation_3() -> None:
     x, crowd, _ = crowd_data(2)
     method = RLL(seed=1, k=2, **{**QUICK, "encoder": {**QUICK["encoder"], "dropout": 0.0}})
-    data = method._check(x, crowd, None, Run())
+    data = method._check(x, crowd, None)
     labels = consensus_labels(data.annotations, method.seed)
     method.confidence_ = method._confidence(data.annotations.vote_counts(), labels)
     model, make = method._network(EmbeddingData(x, labels, data.annotations, x, labels))
@@ -79,7 +84,6 @@ def test_objective_is_equation_3() -> None:
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)
@@ -113,7 +117,6 @@ def test_the_released_code_by_hand() -> None:
     assert ReleasedRLL(steps_per_epoch=7)._steps(data) == 7
 
 
-@pytest.mark.ci
 def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
     x, crowd, _ = crowd_data(2)
     model = ReleasedRLL(**{**QUICK, "epochs": 4}, seed=1).fit(x, crowd)

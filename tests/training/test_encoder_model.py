@@ -9,8 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.training.encoder_model import EncoderModel
 from neucrowd_tf.training.networks import DenseEncoder
-from neucrowd_tf.training.tuplets import EncoderModel
 
 
 class Pull(EncoderModel):

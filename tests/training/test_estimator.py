@@ -184,7 +184,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     dense = annotations.to_dense()
     dense[:10] = -1
     with pytest.warns(UserWarning, match="10 instances"):
-        data = Centroids()._check(x, dense, None, Run())
+        data = Centroids()._check(x, dense, None)
     votes = data.annotations.vote_counts().argmax(axis=1)
     piece, remaining = hold_out(data, votes, 0.3, seed=1)
     held = np.setdiff1d(np.arange(50), remaining)
@@ -197,7 +197,7 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:
-    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None, Run())
+    data = Centroids()._check([[0.0, 1.0]], np.array([[0, 1]]), None)
     with pytest.raises(
         DataError,
         match=(

@@ -17,7 +17,6 @@ from neucrowd_tf import iced, registry, rll  # noqa: F401  (they register method
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods import crowd_layer  # noqa: F401
-from neucrowd_tf.training.run import Run
 from neucrowd_tf.two_stage import TwoStageClassifier
 
 ROWS = 60
@@ -182,7 +181,7 @@ def test_labels_in_memory_are_read_as_files_are() -> None:
     ],
 )
 def test_codes_of_any_type(wide: Any) -> None:
-    crowd = model()._check(X.loc[WIDE.index], wide, None, Run()).annotations
+    crowd = model()._check(X.loc[WIDE.index], wide, None).annotations
     assert crowd.class_names.tolist() == [0, 1]
     expected = WIDE.to_numpy()
     if isinstance(wide, pd.DataFrame) and wide.isna().any(axis=None):
@@ -231,7 +230,6 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
 QUICK = {"mv_lr": {}, "iced": {"rounds": 1, "warm_up_epochs": 2, "autoencoder_epochs": 2}}
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", ["mv_lr", "crowd_layer", "rll", "iced"])
 @pytest.mark.parametrize("scale", [1e-12, 1e20, 1e60])
 def test_exported_graphs_take_any_scale(name: str, scale: float) -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.batches import step_numbers, uniform_batches
-from neucrowd_tf.training.tuplets import TupletIndex
+from neucrowd_tf.training.tuplet_index import TupletIndex
 from reproduction.controls.rll import all_pairs
 from tests.crowds import graphs
 

@@ -1,0 +1,104 @@
+"""The Keras model of an encoder that is trained on instances drawn by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.nn.steps import replicas, summed, take_step
+from neucrowd_tf.training.features import in_blocks
+
+
+class EncoderModel(keras.Model):
+    """An encoder, its training instances, and a training step.
+
+    A subclass defines the step in `batch_losses`.
+
+    A batch of the pipeline says which instances to take (or holds the random numbers that say so);
+    features stay where they are. The trained variables are those of the encoder and whatever else
+    the subclass holds.
+    """
+
+    def __init__(self, encoder: keras.Model, features: NDArray[np.float32]) -> None:
+        """Sets up training.
+
+        Args:
+            encoder: `[None, d] -> [None, h]`.
+            features: `[N, d]` as the encoder takes them.
+        """
+        super().__init__()
+        self.encoder = encoder
+        self.instances = tf.constant(features)
+        self.loss_tracker = keras.metrics.Mean(name="loss")
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns embeddings."""
+        return self.encoder(features, training=training)
+
+    def distinct(self, rows: Any) -> tuple[Any, Any]:
+        """Returns the features of the distinct instances among `[...]` positions.
+
+        The second value has the place `[...]` of each position there. All instances are returned if
+        that is less work.
+        """
+        count = rows.shape.num_elements()
+        if count is not None and len(self.instances) <= count:
+            return self.instances, rows
+        flat, places = tf.unique(tf.reshape(rows, [-1]))
+        return tf.gather(self.instances, flat), tf.reshape(places, tf.shape(rows))
+
+    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+        """Returns float32 embeddings `[..., h]` of instances `[...]`, by default the encoder's.
+
+        Each distinct instance is embedded once.
+        """
+        network = network or self.encoder
+        features, places = self.distinct(rows)
+        return tf.cast(tf.gather(network(features, training=training), places), tf.float32)
+
+    def batch_losses(self, data: Any) -> Any:
+        """Returns the losses `[B]` of one batch of the pipeline, in float32.
+
+        Their mean is minimised. Of replicas, each returns those of its part of the batch; if losses
+        depend on the whole batch, each returns all of them.
+        """
+        raise NotImplementedError
+
+    def global_mean(self, values: Any) -> Any:
+        """Returns this replica's share of the mean over the batch of all replicas.
+
+        Replicas' gradients are summed; the parts of a batch may be of different sizes.
+        """
+        if replicas() == 1:
+            return tf.reduce_mean(values)
+        return tf.reduce_sum(values) / summed(tf.cast(tf.size(values), values.dtype))
+
+    def logged(self, values: Any) -> Any:
+        """Returns what a metric of the values is given: their mean over all replicas' parts."""
+        return values if replicas() == 1 else summed(self.global_mean(values))
+
+    def penalty(self, network: keras.Model) -> Any:
+        """Returns the network's weight penalties, this replica's share of them."""
+        return tf.add_n(network.losses) / replicas() if network.losses else 0.0
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        with tf.GradientTape() as tape:
+            losses = self.batch_losses(data)
+            loss = self.global_mean(losses) + self.penalty(self.encoder)
+            loss = self.optimizer.scale_loss(loss)
+        variables = self.trainable_variables
+        take_step(self.optimizer, tape.gradient(loss, variables), variables)
+        self.loss_tracker.update_state(self.logged(losses))
+        return {"loss": self.loss_tracker.result()}
+
+    def embed(self, features: Any) -> NDArray[np.float32]:
+        """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
+        return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _embed(self, features: Any) -> Any:
+        return tf.cast(self.encoder(features, training=False), tf.float32)

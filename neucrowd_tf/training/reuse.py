@@ -1,0 +1,51 @@
+"""Networks that several fits share: compiling one often takes longer than training it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, TypeVar
+
+Network = TypeVar("Network")
+UNSET: Any = None  # of an attribute that every class of networks has, without a base class for it
+
+
+class NetworkCache:
+    """The latest thing that was built, by its specification.
+
+    A specification names all that a network depends on (shapes, widths, rates, a strategy's
+    identity); what is not in it may change between fits without a new network.
+    """
+
+    def __init__(self) -> None:
+        self._spec: Hashable = None
+        self._network: Any = None
+
+    def get(self, spec: Hashable, build: Callable[[], Network]) -> Network:
+        """Returns what was built for an equal `spec`, or builds it."""
+        if self._network is None or spec != self._spec:
+            self.clear()  # room first: two large networks at a time are one too many
+            self._network, self._spec = build(), spec
+        return self._network  # type: ignore[no-any-return]
+
+    def clear(self) -> None:
+        """Forgets everything, and with it frees the memory."""
+        self._spec = self._network = None
+
+
+@contextlib.contextmanager
+def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
+    """Lets fits on data of one shape share one compiled network within this context.
+
+    Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
+
+    Args:
+        self: an estimator with `_networks`, what is shared, and `_network`, the latest fit's there.
+        cache: one of the caller's own, which keeps networks beyond the context.
+    """
+    before = self._networks
+    self._networks = NetworkCache() if cache is None else cache
+    try:
+        yield
+    finally:
+        self._networks, self._network = before, None

@@ -1,0 +1,42 @@
+"""A dropout mask for each slot of a batch, as released code has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class SlotDropout:
+    """Lets an `EncoderModel` embed an instance in several slots of a batch with several masks."""
+
+    encoder: keras.Model
+    distinct: Any
+
+    def embed_rows(self, rows: Any, training: bool, network: keras.Model | None = None) -> Any:
+        """Returns float32 embeddings `[..., h]` of instances `[...]`, by default the encoder's."""
+        if training:
+            return self.embed_slots(network or self.encoder, rows)
+        return super().embed_rows(rows, training, network)  # type: ignore[misc]
+
+    def embed_slots(self, network: keras.Model, rows: Any) -> Any:
+        """Returns embeddings `[..., h]` of instances `[...]`, each with a dropout mask of its own.
+
+        Of a chain of layers, those before the first dropout see each distinct instance once.
+        """
+        layers = [x for x in network.layers if not isinstance(x, keras.layers.InputLayer)]
+        masks = [isinstance(layer, keras.layers.Dropout) for layer in layers]
+        first = 0
+        if all(isinstance(layer, keras.layers.Dense | keras.layers.Dropout) for layer in layers):
+            first = masks.index(True) if any(masks) else len(layers)
+        features, places = self.distinct(rows)
+        for layer in layers[:first]:
+            features = layer(features)
+        embedded = tf.gather(features, tf.reshape(places, [-1]))
+        if first:
+            for layer, mask in zip(layers[first:], masks[first:], strict=True):
+                embedded = layer(embedded, training=True) if mask else layer(embedded)
+        else:
+            embedded = network(embedded, training=True)
+        return tf.reshape(tf.cast(embedded, tf.float32), [*rows.shape, embedded.shape[-1]])
