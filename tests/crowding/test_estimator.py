@@ -28,7 +28,7 @@ LOGGED = {
     "discriminator_loss",
     "generator_loss",
     "classifier_loss",
-    "discriminator_auc",
+    "discriminator_training_auc",
     "generator_entropy",
     "classifier_entropy",
     "val_accuracy",
@@ -68,7 +68,7 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     assert all(len(values) == estimator.n_iter_ == 3 for values in estimator.history_.values())
     assert estimator.score(crowd[0], crowd[2]) > 0.7
     assert estimator.start_ is not None and not estimator.collapsed_
-    assert all(0 <= value <= 1 for value in estimator.history_["discriminator_auc"])
+    assert all(0 <= value <= 1 for value in estimator.history_["discriminator_training_auc"])
     np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 
@@ -77,12 +77,12 @@ def test_a_refit_of_one_shape_equals_a_fresh_fit_without_tracing_again(
 ) -> None:
     first = results(fitted(estimator, crowd), crowd)
     game = game_of(estimator)
-    count = game.generator_passes.experimental_get_tracing_count()
+    count = game.passes["generator",].experimental_get_tracing_count()
     other = results(fitted(estimator, crowd, seed=1), crowd)
     assert other[0] != first[0] and other[2] != first[2]
     assert results(fitted(estimator, crowd), crowd) == first
     assert game_of(estimator) is game
-    assert game.generator_passes.experimental_get_tracing_count() == count == 1
+    assert game.passes["generator",].experimental_get_tracing_count() == count == 1
 
 
 @pytest.mark.parametrize("kill_at", [pytest.param(1, marks=pytest.mark.slow), 2])
@@ -149,6 +149,7 @@ def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(
     ):
         logs = {"val_accuracy": accuracies, "predicted_class_entropy": entropies}
         assert module.collapsed(logs, {"accuracy": 0.8}, 0.1) == expected
+        assert module.collapsed(logs, {"accuracy": 0.8}, 1.0) == np.isnan(entropies[-1])
     with pytest.warns(UserWarning, match="collapsed"):
         fitted(estimator, crowd, classifier_learning_rate=1.0, epochs=8, collapse_drop=0.05)
     assert estimator.collapsed_ and estimator.n_iter_ < 8
