@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.crowd.losses import cross_entropies
-from neucrowd_tf.crowding.game import Crowd, batches_in, gathered, positions_of, repeated, shuffled
 from neucrowd_tf.crowding.networks import Discriminator, draw_labels, fold
 from neucrowd_tf.crowding.objectives import (
     discriminator_losses,
@@ -18,6 +17,8 @@ from neucrowd_tf.crowding.objectives import (
     select_annotations,
     selection_counts,
 )
+from neucrowd_tf.crowding.records import Crowd
+from neucrowd_tf.crowding.turns import batches_in, gathered, positions_of, shuffled
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData
@@ -59,7 +60,9 @@ def passes_over(passes: int, count: Any, step: Callable[[Any, Any], Any]) -> Any
         turn, index = number // count, number % count
         return number + 1, tf.where(index == 0, 0.0, total) + step(turn, index)
 
-    return repeated(passes * count, body, 0.0)
+    times = passes * count
+    loop = tf.while_loop(lambda number, _: number < times, body, (0, 0.0), parallel_iterations=1)
+    return loop[1]
 
 
 class CrowdGANModel(keras.Model):
@@ -151,7 +154,7 @@ class CrowdGANModel(keras.Model):
             distinct, places = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
                 encoded = self.discriminator.encode(
-                    tf.gather(crowd.features, distinct), crowd.annotators
+                    tf.gather(crowd.features, distinct), crowd.identities
                 )
                 v = tf.gather(encoded[0], places)
                 logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
@@ -176,7 +179,7 @@ class CrowdGANModel(keras.Model):
                 logits = self.logits(rows)
                 labels = draw_labels(logits, seed)
                 features = tf.gather(crowd.features, rows)
-                encoded = self.discriminator.encode(features, crowd.annotators)
+                encoded = self.discriminator.encode(features, crowd.identities)
                 scores = self.discriminator.all_pairs(*encoded)
                 # log(1 + exp(f)), the reward with which IRGAN replaces log(1 - D) for steadier
                 # gradients.

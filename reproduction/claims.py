@@ -140,16 +140,19 @@ class Claim:
 
     @property
     def made_by(self) -> str:
-        """The command that makes the figure."""
+        """The command that makes the figure, and that of a control in another suite."""
         if self.command or not self.suite:
             return self.command
-        command = f"python run_experiment.py --suite={self.suite}"
-        if not self.panel:
-            rows = [*self.rows, *([] if self.control_suite else self.controls)]
+        suites: dict[str, list[str]] = {self.suite: self.rows}
+        other = self.control_suite or self.suite
+        suites[other] = [*suites.get(other, []), *self.controls]
+        commands = []
+        for suite, rows in suites.items():
             # A comma parts patterns, so one in a row's name is any sign.
             named = [f"{self.data}/{row}".replace(",", "?") for row in dict.fromkeys(rows)]
-            command += f" --rows='{','.join(named)}'"
-        return f"{command} --data_dir=DATA --output_dir=OUT"
+            flags = f"--rows='{','.join(named)}' --data_dir=DATA --output_dir=OUT"
+            commands.append(f"python run_experiment.py --suite={suite} {flags}")
+        return " && ".join(commands)
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:

@@ -28,9 +28,18 @@ LONGEST = tuple(
 )
 
 
+# Functions that take more than .8 s are `ci`, of more than 10 s `slow`: a mark and a name per line.
+LINES = (ROOT / "tests" / "marks.txt").read_text(encoding="utf-8").splitlines()
+MARKS = {name: mark for mark, name in map(str.split, LINES)}
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {ROOT / name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
+    for item in items:
+        if mark := MARKS.get(item.nodeid.partition("[")[0]):
+            item.add_marker(mark)
 
 
 def pytest_collection_finish() -> None:

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations import Annotations
-
 
 def graphs() -> int:
     """Returns how many graphs of TensorFlow's functions this process keeps."""
@@ -55,22 +53,3 @@ def randomised(layer: Any, seed: int = 1) -> Any:
     for weight in layer.weights:
         weight.assign(rng.normal(size=weight.shape))
     return layer
-
-
-def simulated(
-    size: int, width: int, annotators: int, each: int = 4, classes: int = 4, seed: int = 0
-) -> tuple[Any, Any, Any]:
-    """Returns features of linearly separable classes, true classes, and labels of each instance.
-
-    The annotators are right for 40 to 95% of the instances.
-    """
-    rng = np.random.default_rng(seed)
-    rule, features = rng.normal(size=(width, classes)), rng.normal(size=(size, width))
-    truth = (features @ rule).argmax(axis=1)
-    skill = rng.uniform(0.4, 0.95, annotators)
-    instances = np.repeat(np.arange(size), each)
-    who = np.concatenate([rng.choice(annotators, each, replace=False) for _ in range(size)])
-    right = rng.random(len(who)) < skill[who]
-    labels = np.where(right, truth[instances], rng.integers(0, classes, len(who)))
-    crowd = Annotations(instances, who, labels, num_classes=classes)
-    return features.astype(np.float32), truth, crowd

@@ -99,7 +99,6 @@ def test_pairs_of_classes_with_one_header_have_a_column_each() -> None:
     assert lines[0].split(",").count("c_a_b_c") == 2
 
 
-@pytest.mark.ci
 def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=120)

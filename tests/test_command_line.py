@@ -101,7 +101,6 @@ def test_a_full_disk_behind_stdout_is_named(
         assert capsys.readouterr().err == FULL_DISK
 
 
-@pytest.mark.ci
 def test_closed_streams(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "a.csv").write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n")
     command = f"{sys.executable} -m neucrowd_tf aggregate --annotations={tmp_path}/a.csv"

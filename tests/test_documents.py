@@ -3,8 +3,8 @@
 A fence's info string may have marks: `ci` and `slow` (runs with the tests of that mark),
 `file=NAME` (the block is a file), `near=0.02` (decimal numbers of the output may differ by this
 much) and, last, `no-test: REASON`. A `text` block right after a block is its output: each of its
-lines is printed, with any text for `...`. Python runs in this process (importing TensorFlow takes
-four seconds per block), commands in processes of their own.
+lines is printed, with any text for `...`. Python and the library's commands run in this process
+(importing TensorFlow takes five seconds), other lines and slow blocks in a shell.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.__main__ import console_main
+from neucrowd_tf.__main__ import main
+from neucrowd_tf.harness import cli, process
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
@@ -31,7 +33,12 @@ BLOCK = re.compile(
 )
 SHELL, PYTHON = ("bash", "sh"), ("python",)
 DECIMAL = re.compile(r"-?\d+\.\d+")
-LIGHT = re.compile(r"neucrowd (report|aggregate|relabel|convert|gold|merge) [^|&;<>\\$`]*")
+# A command of the library, and the exit code that it is said to have.
+COMMAND = re.compile(
+    r"(?:neucrowd (?P<command>(?:report|aggregate|relabel|convert|gold|merge|predict|--dataset=)"
+    r"[^|&;<>\\$`]*?)|python run_experiment\.py (?P<run>[^|&;<>\\$`]*?))"
+    r"(?: \|\| test \$\? = (?P<code>\d))?"
+)
 
 
 class Block(NamedTuple):
@@ -148,9 +155,21 @@ def test_block(
         compare(block, "".join(capfd.readouterr()))
         return
     # Fewer candidates than a user's run tries: a quarter of a minute for a whole one.
-    body = in_process(body, monkeypatch).replace(
-        "--method=auto ", "--method=auto --hparam budget=10 "
-    )
+    body = body.replace("--method=auto ", "--method=auto --hparam budget=10 ")
+    printed = ""
+    quick = "slow" not in block.marks
+    for here, lines in groupby(body.splitlines(), lambda line: bool(COMMAND.fullmatch(line))):
+        if here and quick:
+            for line in lines:
+                in_process(line, monkeypatch)
+            printed += "".join(capfd.readouterr())
+        else:
+            printed += in_shell("\n".join(lines), folder)
+    compare(block, printed)
+
+
+def in_shell(body: str, folder: Path) -> str:
+    """Runs lines in a shell and returns what they print."""
     environment = {
         **os.environ,
         "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -167,7 +186,7 @@ def test_block(
         check=False,
     )
     assert done.returncode == 0, f"{body}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    compare(block, "".join(capfd.readouterr()) + done.stdout + done.stderr)
+    return done.stdout + done.stderr
 
 
 def compare(block: Block, output: str) -> None:
@@ -199,17 +218,19 @@ def small_encoder(folder: Path) -> None:
     make_encoder(folder / "ENCODER", table, vocabulary)
 
 
-def in_process(body: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Runs the first lines, as far as they are commands of the library, here, and returns the rest:
-    a process would import as much anew as this one has.
+def in_process(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a command of the library here: a process would import as much anew as this one has.
+
+    TensorFlow's threads, which cannot change any more, are one as those of a run.
     """
-    lines = body.splitlines(keepends=True)
-    while lines and LIGHT.fullmatch(lines[0].strip()):
-        monkeypatch.setattr(sys, "argv", shlex.split(lines.pop(0)))
-        with pytest.raises(SystemExit) as ended:
-            console_main()
-        assert not ended.value.code
-    return "".join(lines)
+    monkeypatch.setattr(process, "start", lambda options: None)
+    match = COMMAND.fullmatch(line)
+    assert match is not None
+    if match["run"] is not None:
+        code = cli.main(shlex.split(match["run"]), ("baselines", "data", "reproduction"))
+    else:
+        code = main(shlex.split(match["command"]))
+    assert code == int(match["code"] or 0), line
 
 
 def test_readme_has_its_commands() -> None:
@@ -225,7 +246,6 @@ def test_blocks_that_do_not_run_have_a_reason(path: Path) -> None:
     assert all(re.search(r"no-test: \w+ \w+", info) for info in untested), untested
 
 
-@pytest.mark.slow
 @pytest.mark.xdist_group("documents docs/tutorials/compare.md")
 def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path]) -> None:
     """After the block that makes the run."""
@@ -249,7 +269,6 @@ def test_the_comparison_has_the_figures_of_its_command(folders: dict[str, Path])
         ), name
 
 
-@pytest.mark.ci
 def test_make_run_works_a_second_time(folders: dict[str, Path]) -> None:
     """In an environment of its own: the table comes from finished runs, and nothing is trained."""
     if shutil.which("make") is None:

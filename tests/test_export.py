@@ -40,7 +40,6 @@ def fitted() -> TwoStageClassifier:
     return TwoStageClassifier().fit(x, Annotations.from_dense(np.repeat(truth[:, None], 3, axis=1)))
 
 
-@pytest.mark.ci
 def test_another_process_gets_the_same_numbers(fitted: TwoStageClassifier, tmp_path: Path) -> None:
     path = export_saved_model(fitted, tmp_path / "deep" / "saved_model")
     new = (np.random.default_rng(1).normal(size=(1000, 2, 4)) * 300).astype(np.float32)

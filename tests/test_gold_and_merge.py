@@ -30,7 +30,6 @@ def drawn(path: Path, *flags: str, tmp_path: Path) -> pd.DataFrame:
     return pd.read_csv(output)
 
 
-@pytest.mark.ci
 def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path) -> None:
     path, _ = crowd_csv
     first, again, other = (
@@ -42,7 +41,6 @@ def test_random_items_by_seed(crowd_csv: tuple[Path, np.ndarray], tmp_path: Path
     assert set(first["task"]) != set(other["task"])
 
 
-@pytest.mark.ci
 def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +61,6 @@ def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     assert len(rest) == 180 and not set(rest["task"]) & set(doubtful["task"])
 
 
-@pytest.mark.ci
 def test_filled_in_they_are_gold_labels(
     crowd_csv: tuple[Path, np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,7 +37,6 @@ CASES = {
 }
 
 
-@pytest.mark.ci
 def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path) -> None:
     code = "import os, sys; from neucrowd_tf.harness.cli import main; os.chdir(sys.argv[1])\n"
     for case in CASES.values():
@@ -51,7 +50,6 @@ def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path
     assert "Did you mean neucrowd" in done.stderr and "  dasc_conal " in done.stdout
 
 
-@pytest.mark.ci
 def test_a_method_costs_the_import_of_its_module(repository: Path) -> None:
     code = (
         "import sys, baselines; from neucrowd_tf import registry\n"

@@ -201,7 +201,6 @@ STATEMENTS = (
 )
 
 
-@pytest.mark.ci
 def test_imports_without_tensorflow(repository: Path) -> None:
     """One after the other in one process: what an earlier one loaded had not brought TensorFlow."""
     code = (
@@ -235,3 +234,9 @@ def test_public_names() -> None:
         assert getattr(neucrowd_tf, name).__name__ == name
     with pytest.raises(AttributeError, match="NeuCrowds"):
         neucrowd_tf.NeuCrowds  # noqa: B018
+
+
+def test_every_marked_test_exists(repository: Path) -> None:
+    for line in (repository / "tests" / "marks.txt").read_text(encoding="utf-8").splitlines():
+        path, *_, name = line.partition(" ")[2].split("::")
+        assert f"def {name}(" in (repository / path).read_text(encoding="utf-8"), line

@@ -10,7 +10,6 @@ import pytest
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "docs" / "notebooks"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["labels_only", "people_and_models", "compare_on_your_data", "compare_on_music"]
 )

@@ -64,7 +64,6 @@ def makers(name: str) -> dict[Path, Callable[[str], str]]:
     return dict.fromkeys(module.PAGES if name == "data_formats" else (module.PAGE,), module.page)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", ["index", "flags", "data_formats", "parameters", "equations", "deviations"]
 )
@@ -86,7 +85,6 @@ def test_comments_on_deviations_have_their_parts() -> None:
         )
 
 
-@pytest.mark.ci
 def test_every_equation_has_its_function_and_its_example() -> None:
     module = script("equations")
     places = module.index()
@@ -125,7 +123,6 @@ def test_a_method_page_has_its_parts() -> None:
             assert path.stem == "baselines" or "## Equation" in text, path
 
 
-@pytest.mark.ci
 def test_every_crowd_layer_with_arguments_has_a_list() -> None:
     from neucrowd_tf.crowd.estimator import CrowdLayerBase
 

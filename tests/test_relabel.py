@@ -256,7 +256,6 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.ci
 def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "relabel.csv"
     assert main([f"--annotations={labels_csv}", "--budget=20", f"--output={output}"]) == 0
@@ -275,7 +274,6 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.encode() == first
 
 
-@pytest.mark.ci
 def test_the_labels_are_those_of_aggregate(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,7 +295,6 @@ def test_the_labels_are_those_of_aggregate(
     assert "corrected per 100 labels: " in captured.err and "by the last 4." in captured.err
 
 
-@pytest.mark.ci
 def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = sorted(set(pd.read_csv(labels_csv)["worker"]))
     costs = tmp_path / "costs.csv"
@@ -321,7 +318,6 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.ci
 def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certain = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
     flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
@@ -338,7 +334,6 @@ def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no annotator is named 'eve'" in capsys.readouterr().err
 
 
-@pytest.mark.ci
 def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels, model = tmp_path / "a.csv", tmp_path / "p.csv"
     rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
@@ -388,7 +383,6 @@ def test_evidence_is_bayes_rule() -> None:
     np.testing.assert_allclose(result, np.array(expected) / np.sum(expected, 1, keepdims=True))
 
 
-@pytest.mark.ci
 def test_a_runs_out_of_fold_predictions_are_used(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -416,7 +410,6 @@ def test_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "for an item; --ask names other ones." in capsys.readouterr().err
 
 
-@pytest.mark.ci
 def test_a_run_names_its_annotations(
     labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from tests.processes import python
 
@@ -78,7 +77,6 @@ def flags(out: Path, method: str, *more: str) -> list[str]:
     return ["--dataset=breast_cancer", f"--method={method}", f"--output_dir={out}", *SMALL, *more]
 
 
-@pytest.mark.slow
 def test_killed_before_a_file_and_resumed(repository: Path, tmp_path: Path) -> None:
     more = ("--export", "--noreport")
     (code,) = drive(repository, [("", 0)], *flags(tmp_path / "whole", "neucrowd", *more))
@@ -96,7 +94,6 @@ def test_killed_before_a_file_and_resumed(repository: Path, tmp_path: Path) -> N
     assert not [item for item in broken.iterdir() if item.name.startswith(".")]
 
 
-@pytest.mark.slow
 def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Path) -> None:
     """In its cross-validation (of a crowd layer and of self-training's rounds), in the last fits
     and when it writes.
@@ -122,7 +119,6 @@ def test_auto_with_networks_is_killed_and_resumed(repository: Path, tmp_path: Pa
     assert outcome(whole) == outcome(broken)
 
 
-@pytest.mark.slow
 def test_a_missing_export_is_made_from_the_checkpoints(repository: Path, tmp_path: Path) -> None:
     assert drive(repository, [("", 0)], *flags(tmp_path, "neucrowd")) == [0]
     run = tmp_path / "breast_cancer" / "neucrowd" / "seed-0"

@@ -28,7 +28,6 @@ def command(repository: Path, *flags: str, timeout: int = 300) -> subprocess.Com
     return python(repository, "run_experiment.py", *flags, timeout=timeout)
 
 
-@pytest.mark.slow
 def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "flags").write_text(
         f"--dataset=breast_cancer\n--method=mv_lr\n--output_dir={tmp_path / 'out'}\n"
@@ -45,7 +44,6 @@ def test_a_flagfile_and_what_is_on_stderr(repository: Path, tmp_path: Path) -> N
     assert again.returncode == 2 and "contains a finished run" in again.stderr
 
 
-@pytest.mark.slow
 def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
     base = ["--dataset=breast_cancer", "--method=neucrowd", *SMALL, "--device=cpu"]
     done = command(
@@ -72,7 +70,6 @@ def test_mirrored_and_mixed_precision(repository: Path, tmp_path: Path) -> None:
         assert (run / "saved_model" / "saved_model.pb").exists()
 
 
-@pytest.mark.slow
 def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: Path) -> None:
     """TensorFlow orders sums by names of a graph's nodes, which Keras numbers; CrowdInG's game is
     where that showed.
@@ -89,7 +86,6 @@ def test_what_a_process_made_before_changes_no_byte(repository: Path, tmp_path: 
         assert (first / file).read_bytes() == (second / file).read_bytes(), file
 
 
-@pytest.mark.slow
 def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir: Path) -> None:
     flags = [
         "--dataset=hotel",
@@ -105,7 +101,6 @@ def test_hotel_as_the_paper_splits_it(repository: Path, tmp_path: Path, data_dir
     assert summary.loc["neucrowd", "auc_mean"] >= 0.91
 
 
-@pytest.mark.ci
 def test_the_installed_command_knows_the_library(repository: Path, tmp_path: Path) -> None:
     done = python(repository, "-m", "neucrowd_tf", "--list", cwd=tmp_path, env=_library_path())
     assert done.returncode == 0 and "  neucrowd " in done.stdout and "Suites:" not in done.stdout

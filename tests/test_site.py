@@ -20,7 +20,6 @@ def inventory(path: Path) -> set[str]:
     return {line.split()[0] for line in zlib.decompress(packed).decode().splitlines() if line}
 
 
-@pytest.mark.slow
 def test_every_public_name_has_an_entry(tmp_path: Path) -> None:
     pytest.importorskip("mkdocstrings")
     spec = importlib.util.spec_from_file_location("site_hooks", ROOT / "docs" / "site.py")

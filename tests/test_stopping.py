@@ -68,7 +68,6 @@ def test_a_command_that_is_stopped_while_it_loads(
     assert (done.returncode, done.stderr) == (128 + number, message)
 
 
-@pytest.mark.ci
 def test_a_command_that_is_stopped_at_work(labels: Path, repository: Path) -> None:
     folder = labels.parent
     text = AT_IMPORT.format(module="neucrowd_tf.aggregation.engine.shards", number=15)
@@ -86,7 +85,6 @@ def test_a_command_that_is_stopped_at_work(labels: Path, repository: Path) -> No
     assert not (folder / "output").exists() and not list(folder.rglob("*.part*"))
 
 
-@pytest.mark.ci
 def test_dask_is_stopped_with_its_workers(labels: Path, repository: Path) -> None:
     pytest.importorskip("distributed")
     flags = [f"--annotations={labels}", f"--output={labels.parent / 'out'}", "--engine=dask"]

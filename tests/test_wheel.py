@@ -12,8 +12,6 @@ import sysconfig
 import venv
 from pathlib import Path
 
-import pytest
-
 from tests.test_documents import tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,7 +33,6 @@ def _run(command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_a_practitioner_needs_the_wheel_alone(tmp_path: Path) -> None:
     """Built from a copy, installed into an empty environment that borrows the dependencies of this
     one.

@@ -36,8 +36,8 @@ METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
 FEWEST_GOLD = 20  # gold labels for estimates from them
 LEFT_OUT = (
-    "Items with gold labels have {:,} labels that other items lack. What follows from gold labels"
-    " is about labels inferred without these."
+    "Items with gold labels have {:,} labels that other items lack. Estimates from gold labels"
+    " leave these labels out."
 )
 MORE_VOTES = (
     "Items with gold labels have more votes than the others, so they do not show how often the"

@@ -40,7 +40,7 @@ from neucrowd_tf.training.validation import consensus_labels, hold_out, validati
 HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
-REMEMBERED = 1 << 18
+PRECOMPUTED = 1 << 18
 _CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
 _rate = number(above=0)
 
@@ -138,7 +138,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         float,
         number(above=0),
         "training stops if validation accuracy falls this far below the best one. It also stops"
-        " if the entropy of the predicted classes falls below half of its first value.",
+        " if the entropy of the predicted classes falls below half of its first value. 1 switches"
+        " both rules off.",
     ] = 0.1
     refit: Annotated[
         bool,
@@ -291,7 +292,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
 
     def _game(self, network: Any, data: TrainingData) -> Any:
         """Returns the game of this fit, which starts from DL-CL's network."""
-        remember = data.annotations.shape[0] * data.annotations.shape[1] <= REMEMBERED
+        precompute = data.annotations.shape[0] * data.annotations.shape[1] <= PRECOMPUTED
 
         def build() -> tuple[Any, Any, keras.Model]:
             """Returns the game, the layer that standardises, and what predicts as a model."""
@@ -303,14 +304,16 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             )
             model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
             sizes = self.feature_shape_, len(self.annotator_names_)
-            game = self._game_class()(self, network.base, averaged, *sizes, remember)
+            game = self._game_class()(self, network.base, averaged, *sizes, precompute)
             return game, standardise, model
 
-        game, standardise, self.model_ = self._caches["game"].get((*self._spec(), remember), build)
+        game, standardise, self.model_ = self._caches["game"].get(
+            (*self._spec(), precompute), build
+        )
         write_variables(standardise.variables, read_variables(network.standardise.variables))
-        settings = type(self)(**self.get_params(deep=False))
+        hparams = type(self)(**self.get_params(deep=False))
         features = in_blocks(network.standardise, data.features)
-        game.restart(settings, network.base, features, data.annotations)
+        game.restart(hparams, network.base, features, data.annotations)
         return game
 
     def _generator(self) -> Any:
@@ -435,12 +438,15 @@ def collapsed(
         logs: of the game so far.
         start: validation figures before it, or None.
         drop: largest fall of accuracy below the best one; the entropy of predicted classes may
-            fall to half of its first value.
+            fall to half of its first value. From 1 on both may fall; weights that are no numbers
+            still count.
     """
+    spread = logs.get("predicted_class_entropy", [])
+    if drop >= 1:
+        return bool(spread) and not np.isfinite(spread[-1])
     accuracies = logs.get("val_accuracy", [])
     if start is not None and accuracies:
         best = max(start["accuracy"], *accuracies)
         if accuracies[-1] < best - drop:
             return True
-    spread = logs.get("predicted_class_entropy", [])
     return bool(spread) and not spread[-1] >= 0.5 * spread[0]

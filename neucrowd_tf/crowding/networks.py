@@ -110,7 +110,11 @@ class Generator(keras.layers.Layer):
     ) -> None:
         super().__init__(name="generator", dtype="float32")
         self.noise_size, self.hidden_units = noise_size, hidden_units
+        self.least_probability = 0.0  # of those that `Drawn.entropies` are of
         self.use_instances, self.use_annotators = use_instances, use_annotators
+        # Deviation: CrowdInG eq. 1. Paper: A layer over the concatenated inputs, in P_Q too. Here:
+        # A sum of dense layers, each with its own fan-in. Why: No array of pairs x features is
+        # made. Effect: Kernels start larger; not measured alone.
         first = seed * 1039
         self.instance_embedding = _dense(feature_size, embedding_size, first, use_bias=True)
         self.annotator_embedding = _dense(annotator_size, embedding_size, first + 1, use_bias=True)
@@ -182,8 +186,10 @@ class Generator(keras.layers.Layer):
         hidden = self.hidden(features, annotators, pair_noise(seed, shape))
         logits = self.logits(hidden, latent[:, None, :])
         labels = draw_labels(logits, fold(seed, 1))
-        probabilities = label_probabilities(logits, labels)
-        return Drawn(labels, probabilities, entropy(tf.nn.softmax(logits)))
+        every, least = tf.nn.softmax(logits), self.least_probability
+        if least:
+            every = tf.clip_by_value(every, least, 1.0 - least)
+        return Drawn(labels, label_probabilities(logits, labels), entropy(every))
 
     def answers(self, features: Any, latent: Any, annotators: Any) -> Any:
         """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.

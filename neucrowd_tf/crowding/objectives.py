@@ -26,6 +26,21 @@ def entropy(probabilities: Any) -> Any:
 # ----------------------------------------------------------------- discriminator (eq. 4)
 
 
+def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
+    """Returns eq. 4 as published: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
+
+    Args:
+        logits: `[P, C]` of D.
+        labels: `[P]` class codes.
+        authentic: `[P]` bool, False for generated annotations.
+
+    References:
+        CrowdInG, eq. 4 (V).
+    """
+    chosen = at_labels(logits, labels)
+    return tf.where(authentic, tf.nn.softplus(-chosen), tf.nn.softplus(chosen))
+
+
 def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
     """Returns the discriminator's loss of each annotation, `[P]`.
 
@@ -49,21 +64,6 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
     every = tf.nn.softplus(logits) - tf.one_hot(labels, tf.shape(logits)[1]) * logits
     generated = tf.nn.softplus(at_labels(logits, labels))
     return tf.where(authentic, tf.reduce_sum(every, axis=1), generated)
-
-
-def printed_discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
-    """Returns eq. 4 as published: -log D(y) if authentic and -log(1 - D(y)) if generated, `[P]`.
-
-    Args:
-        logits: `[P, C]` of D.
-        labels: `[P]` class codes.
-        authentic: `[P]` bool, False for generated annotations.
-
-    References:
-        CrowdInG, eq. 4 (V).
-    """
-    chosen = at_labels(logits, labels)
-    return tf.where(authentic, tf.nn.softplus(-chosen), tf.nn.softplus(chosen))
 
 
 def output_penalty(logits: Any) -> Any:
@@ -90,24 +90,6 @@ def latent_log_likelihood(latent: Any, log_q: Any) -> Any:
     """
     # The expectation over z is a sum of C terms, so it is taken exactly rather than by drawing z.
     return tf.reduce_sum(latent * log_q, axis=-1)
-
-
-def information_loss(latent: Any, log_q: Any) -> Any:
-    """Returns L_I, a lower bound of the information between z-hat and annotations, in nats.
-
-    Args:
-        latent: `[P, C]` z-hat of each generated annotation's instance.
-        log_q: `[P, C]`, see `latent_log_likelihood`.
-
-    Returns:
-        A scalar: the mean of log Q(z | y), plus H(z), the entropy of the mean of z-hat. H(z) is a
-        constant while the classifier is fixed, so training leaves it out.
-
-    References:
-        CrowdInG, eq. 3.
-    """
-    likelihood = tf.reduce_mean(latent_log_likelihood(latent, log_q))
-    return likelihood + entropy(tf.reduce_mean(latent, axis=0))
 
 
 # ----------------------------------------------------------------- generator, classifier (5, 6)

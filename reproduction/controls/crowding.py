@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Annotated, Any
+
+import numpy as np
 
 from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.variants import register
-from neucrowd_tf.declare import estimator, many, one_of
+from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import estimator, many, number, one_of
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from reproduction.controls import crowding_released
+from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 
-# Each is a class of `crowding_released`, in the order in which they override each other.
+# Classes of `crowding_released` and `crowding_controls`; an earlier one overrides a later one.
 FACTORS = (
     "printed_loss",
     # Points of the authors' code.
     *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
     *("informed_by_both", "unpretrained", "uncapped", "nats", "same_draws", "dropout", "batches"),
+    *("entropy_floor", "separate_norm"),
+    # Controls.
+    *("shuffled_rewards", "no_negatives", "random_negatives", "authentic_classifier"),
     "released_start",
 )
 # The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
@@ -29,7 +36,7 @@ RELEASED: dict[str, Any] = {
     "factors": (
         *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
         *("informed_by_both", "unpretrained", "nats", "same_draws", "dropout", "batches"),
-        "released_start",
+        *("entropy_floor", "separate_norm", "released_start"),
     ),
     "embedding_size": 60,
     "batch_size": 1024,
@@ -56,8 +63,8 @@ PRINTED: dict[str, Any] = {
 
 def _changed(factor: str) -> type[Any]:
     """Returns the class of a factor: that of "same_draws" is `SameDraws`."""
-    changed: type[Any] = getattr(crowding_released, factor.title().replace("_", ""))
-    return changed
+    games: dict[str, type[Any]] = {**vars(crowding_released), **vars(crowding_controls)}
+    return games[factor.title().replace("_", "")]
 
 
 def _meaning(factor: str) -> str:
@@ -72,19 +79,50 @@ class ControlledCrowdInG(CrowdInG):
     factors: Annotated[
         Sequence[str], many(one_of(*FACTORS), "factors", 0), "; ".join(map(_meaning, FACTORS)) + "."
     ] = ()
+    held_out: Annotated[
+        float, number(least=0, below=1), "share of annotations withheld from the fit, to measure D."
+    ] = 0.0
 
     def _game_class(self) -> type[Game]:
         games = [_changed(name) for name in FACTORS[:-1] if name in self.factors]
+        games += [crowding_controls.HeldOut] * (self.held_out > 0)
         return type("ControlledGame", (*games, Game), {})
 
+    def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
+        if self.held_out:
+            annotations, self._withheld = crowding_controls.split_annotations(
+                data.annotations, self.held_out, self.seed
+            )
+            data = dataclasses.replace(data, annotations=annotations)
+        super()._train(data, run, epochs)
+
+    def _game(self, network: Any, data: TrainingData) -> Any:
+        game = super()._game(network, data)
+        if self.held_out:
+            game.withhold(self._withheld, self.seed)
+        return game
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns the measures of the last epoch, and the accuracy of generated labels."""
+        if not self.generator_weights_:
+            return {}
+        names = ("held_out_auc", "cell_auc", "repeated_negatives", "discriminator_training_auc")
+        figures = {name: self.history_[name][-1] for name in names if name in self.history_}
+        if dataset.truth is not None:
+            rows = np.flatnonzero(dataset.truth >= 0)
+            drawn = self.generate(dataset.features[rows])
+            right = drawn.labels == dataset.truth[rows][drawn.instances]
+            figures["generated_accuracy"] = float(right.mean())
+        return figures
+
     def _pretrain(self, data: TrainingData, run: Run) -> Any:
-        held = data.validation
-        self._judged = None if held is None else (held[0], self.classes_[held[1]])
+        x, codes = data.validation or (None, None)
+        self._validation = None if codes is None else (x, self.classes_[codes])
         return super()._pretrain(data, run)
 
     def _dl_cl(self) -> CrowdLayer:
         if "released_start" in self.factors:
-            return released_start(self, self._judged)
+            return released_start(self, self._validation)
         return super()._dl_cl()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -18,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.losses import at_labels
-from neucrowd_tf.crowding.game import _CLASSIFIER, _ORDER, _UNSURE, Crowd, Game, Logged
+from neucrowd_tf.crowding.game import PRETRAINING, Game
 from neucrowd_tf.crowding.networks import (
     Auxiliary,
     Discriminator,
@@ -32,6 +31,8 @@ from neucrowd_tf.crowding.objectives import (
     printed_discriminator_losses,
     selection_counts,
 )
+from neucrowd_tf.crowding.records import Crowd, Logged, Pairs, Purpose
+from neucrowd_tf.crowding.turns import PURPOSES
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -42,6 +43,7 @@ REWARD_SHIFT = 1e-3  # in log((D + .001) / 1.001)
 DECAY = 1e-2  # PyTorch's weight decay of the discriminative module, l2 / 2 times the squares
 PRETRAIN_RATE = 1e-4  # of the discriminative module before the game
 DROPOUT = 0.5
+LEAST_PROBABILITY = 1e-4  # of those that the entropy is of: for 8 classes H is at least .0066
 _EPSILON = 1e-5  # of PyTorch's batch normalisation
 
 
@@ -91,18 +93,43 @@ class WeightDecay(Game):
         if stage == "discriminator":
             self.optimizer.learning_rate.assign(PRETRAIN_RATE)
 
-    def judges_penalty(self) -> Any:
+    def weight_penalty(self) -> Any:
         """Returns half the decay times the sum of all squared weights."""
-        squares = [tf.reduce_sum(tf.square(variable)) for variable in self.judges]
+        squares = [tf.reduce_sum(tf.square(variable)) for variable in self.discriminative_variables]
         return self._decay / 2 * tf.add_n(squares)
 
 
 class InformedByBoth(Game):
     """The auxiliary network is trained on authentic and on generated annotations."""
 
-    def auxiliary_loss(self, unlikely: Any, generated: Any) -> Any:
+    def auxiliary_loss(self, unlikely: Any, authentic: Any) -> Any:
         """Returns the weighted mean over all annotations."""
-        return tf.reduce_mean(_weights(generated < 0.5) * unlikely)
+        return tf.reduce_mean(_weights(authentic) * unlikely)
+
+
+class EntropyFloor(Game):
+    """The entropy of the generator's distributions has the released code's floor."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.generator.least_probability = LEAST_PROBABILITY
+
+
+class SeparateNorm(Game):
+    """The auxiliary network normalises authentic and generated pairs apart, as two batches."""
+
+    def latent_answers(self, encoded: Any, batch: Pairs) -> Any:
+        """Returns log Q of each annotation, `[P, C]`."""
+        v, u, matrices = encoded
+        sides = [tf.where(side)[:, 0] for side in (batch.authentic, ~batch.authentic)]
+        answers = [
+            self.auxiliary.some_pairs(
+                *(tf.gather(v, side), u, matrices),
+                *(tf.gather(batch.annotators, side), tf.gather(batch.labels, side)),
+            )
+            for side in sides
+        ]
+        return tf.dynamic_stitch([tf.cast(side, tf.int32) for side in sides], answers)
 
 
 class Unpretrained(Game):
@@ -125,13 +152,13 @@ class ReleasedReward(Game):
 
     def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
         """Returns -log D, and it minus lambda (log Q + mu), both `[B, R]`."""
-        encoded, settings = self.discriminator.encode(*inputs), self.settings
+        encoded, hparams = self.discriminator.encode(*inputs), self.hparams
         d = tf.sigmoid(at_labels(self.discriminator.all_pairs(*encoded), labels))
         loss = -tf.math.log((d + REWARD_SHIFT) / (1.0 + REWARD_SHIFT))
         log_q = self.auxiliary.all_pairs(*encoded, labels)
         likelihood = latent_log_likelihood(latent[:, None, :], log_q)
-        constant = 0.0 if isinstance(settings.multiplier, str) else float(settings.multiplier)
-        return loss, loss - settings.information * (likelihood + constant)
+        constant = 0.0 if isinstance(hparams.multiplier, str) else float(hparams.multiplier)
+        return loss, loss - hparams.information * (likelihood + constant)
 
 
 class Uncapped(Game):
@@ -147,7 +174,7 @@ class Nats(Game):
         """Returns the instances up to the threshold and the others, each at least one."""
         entropies = entropy(latent)
         order = tf.argsort(entropies, stable=True)
-        size = tf.reduce_sum(tf.cast(entropies <= self.settings.threshold, tf.int32))
+        size = tf.reduce_sum(tf.cast(entropies <= self.hparams.threshold, tf.int32))
         size = tf.clip_by_value(size, 1, tf.size(order) - 1)
         return order[:size], order[size:]
 
@@ -155,9 +182,9 @@ class Nats(Game):
 class SameDraws(Game):
     """Eqs. 5 and 6 have the same draws, of the module before the generator's turn."""
 
-    def early_draws(self, epoch: Any, rows: Any, latent: Any) -> tuple[Logged, Any] | None:
+    def early_draws(self, epoch: Any, instances: Any, latent: Any) -> tuple[Logged, Any] | None:
         """Returns the draws of the classifier's turn."""
-        return self.log_annotations(epoch, rows, latent, (_UNSURE, _CLASSIFIER))
+        return self.log_annotations(epoch, instances, latent, PURPOSES["classifier",])
 
 
 class Dropout(Game):
@@ -177,20 +204,20 @@ class Batches(Game):
 
     pair_batch = 1 << 20
 
-    def pretrain_judges(self, epoch: Any) -> dict[str, Any]:
+    def pretrain_discriminator(self, epoch: Any) -> dict[str, Any]:
         """Trains discriminator and auxiliary network for a turn, against the generator as it is."""
         logs = self.discriminator_turn(
-            epoch + (1 << 20), self.classify_all(), passes=self.settings.passes
+            epoch + PRETRAINING, self.classify_all(), passes=self.hparams.passes
         )
         return {"loss": logs["discriminator_loss"], **logs}
 
     def play_epoch(self, epoch: Any) -> dict[str, Any]:
         """Plays an epoch; the logs are those of its last batch."""
         everything, counts = self.crowd, self.counts
-        size, batch = len(everything.observed), self.settings.batch_size
+        size, batch = len(everything.observed), self.hparams.batch_size
         if size <= batch:
             return super().play_epoch(epoch)
-        seed = np.asarray(everything.draw(epoch, _ORDER))
+        seed = np.asarray(everything.draw(epoch, Purpose.ORDER))
         order = np.random.default_rng(seed).permutation(size)
         parts = np.array_split(order, -(-size // batch))
         for index, rows in enumerate(parts):
@@ -211,7 +238,7 @@ def part_of(crowd: Crowd, rows: Any) -> Crowd:
         crowd,
         features=tf.gather(crowd.features, rows),
         instances=tf.constant(instances[inside]),
-        codes=tf.gather(crowd.codes, inside),
+        annotators=tf.gather(crowd.annotators, inside),
         labels=tf.gather(crowd.labels, inside),
         observed=crowd.observed[rows],
     )
@@ -355,16 +382,13 @@ class ReleasedNetworks(Game):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.generator.playing = True
+        self.precompute = False  # a pass has dropout of its own
 
     def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
         """Returns the row-normalised co-occurrence with loops."""
         counts = label_cooccurrence(annotations)
         graph = counts / max(counts.sum(axis=1).max(), 1.0) + np.eye(len(counts))
         return (graph / graph.sum(axis=1, keepdims=True)).astype(np.float32)
-
-    def _remembered(self, logged: Logged, compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        # A pass has dropout of its own.
-        return compute
 
 
 class ReleasedStart(CrowdLayer):

@@ -57,7 +57,6 @@ def members(crowd: Annotations) -> np.ndarray:
     ("kind", "correlation", "classes", "each", "gain"),
     [("copies", 0.8, 2, 2, 0.02), ("difficulty", 0.8, 4, 2, 0.02), ("copies", 0.8, 4, 1, -0.02)],
 )
-@pytest.mark.ci
 def test_models_that_err_together_help_and_never_outvote_people(
     kind: str, correlation: float, classes: int, each: int, gain: float
 ) -> None:
@@ -130,7 +129,6 @@ def prompts(correlation: float, people: int, seed: int = 0) -> tuple[Annotations
     ), truth
 
 
-@pytest.mark.ci
 def test_related_annotators_are_named_and_families_count_once() -> None:
     crowd, truth = prompts(0.9, people=3)
     plain = infer(crowd, "dawid_skene")

@@ -11,7 +11,6 @@ from neucrowd_tf.errors import UsageError
 from tests.crowds import blobs
 
 
-@pytest.mark.ci
 def test_a_fit_learns_the_classes_and_who_errs() -> None:
     # The last annotator guesses.
     x, dense, truth = blobs(90, 3, annotators=4, right=[0.85, 0.85, 0.85, 0.0])

@@ -42,7 +42,6 @@ def test_completed_by_hand() -> None:
     np.testing.assert_array_equal(created.observed().to_dense(), crowd.to_dense())
 
 
-@pytest.mark.slow
 def test_self_completion_is_what_the_first_model_predicts() -> None:
     estimator = DLCLSelf(**SMALL).fit(X, CROWD)
     check_completed(estimator)
@@ -95,7 +94,6 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
     )
 
 
-@pytest.mark.ci
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
     from neucrowd_tf.crowding import CrowdInG
 
@@ -114,7 +112,6 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_array_equal(estimator.completed_.to_dense(), filled)
 
 
-@pytest.mark.slow
 def test_doctors_vote_with_their_weights() -> None:
     estimator = DoctorNet(
         base={"hidden_units": (16,), "dropout": 0.0},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
@@ -56,7 +55,6 @@ def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
     return x, Annotations.from_dense(dense, num_classes=3), truth
 
 
-@pytest.mark.ci
 def test_both_networks_learn_the_classes() -> None:
     x, annotations, truth = make_crowd()
     model = MaxMIG(

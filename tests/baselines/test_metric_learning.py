@@ -52,7 +52,6 @@ def test_every_objective_takes_every_source_of_labels() -> None:
             )
 
 
-@pytest.mark.slow
 def test_labels_are_the_aggregators() -> None:
     x, crowd, truth = crowd_data(3)
     fitted = registry.method("triplet_ds").make(**QUICK).fit(x, crowd)
@@ -104,7 +103,6 @@ def test_relation_scores_by_hand() -> None:
     )
 
 
-@pytest.mark.ci
 def test_unit_length_and_saving(tmp_path: Any) -> None:
     x, crowd, _ = crowd_data(2)
     fitted = MetricLearning("lifted", normalise=True, **QUICK).fit(x, crowd)
@@ -115,7 +113,6 @@ def test_unit_length_and_saving(tmp_path: Any) -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_class_with_one_instance() -> None:
     x, crowd, truth = crowd_data(2, 30)
     dense = crowd.to_dense()

@@ -44,7 +44,6 @@ def test_classes_are_filled_up_within_their_own_range() -> None:
 FAST = {"hidden_units": (16,), "epochs": 8, "learning_rate": 5e-3}
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", ["mv_smote", "ds_smote"])
 def test_network_and_resampling_reach_rare_classes(name: str) -> None:
     x, crowd, truth = task()

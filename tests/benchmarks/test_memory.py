@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.timing import simulated
 from neucrowd_tf import Annotations, registry
 from neucrowd_tf.harness import plugins
 from reproduction.smoke import tiny_arguments
-from tests.crowds import graphs, simulated
+from tests.crowds import graphs
 
 PARTS = 6
 
@@ -38,7 +39,6 @@ def graphs_after_fits(name: str) -> list[int]:
     return counts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("piece", range(PARTS))
 def test_fits_keep_no_graphs(piece: int) -> None:
     plugins.register(("baselines", "data"))

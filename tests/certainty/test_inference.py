@@ -82,7 +82,6 @@ def test_ties_are_decided_once() -> None:
     assert (result.probas.argmax(axis=1) == result.labels).all()
 
 
-@pytest.mark.ci
 def test_estimates_from_random_gold_labels() -> None:
     labels, truth = crowd(2)
     chosen = np.random.default_rng(0).permutation(300)[:40]

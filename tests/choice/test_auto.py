@@ -74,7 +74,6 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Auto, Path]:
         return Auto(FAST, seed=1).fit(features, crowd, run=Run(checkpoints=folder)), folder
 
 
-@pytest.mark.slow
 def test_a_real_difference_is_told(fitted: tuple[Auto, Path]) -> None:
     features, crowd, truth = _crowd()
     result = fitted[0]
@@ -137,7 +136,6 @@ def test_held_out_predictions_are_kept_and_a_resumed_fit_is_the_same(
     assert np.array_equal(first.predict_proba(features), second.predict_proba(features))
 
 
-@pytest.mark.slow
 def test_threads_change_nothing_but_the_time() -> None:
     features, crowd, _ = _crowd(size=60)
     names = ("ds_lr", "crowd_layer")

@@ -34,7 +34,6 @@ def test_heads_of_this_project(name):
     check_head(HEADS[name](), FORMULAS.get(name))
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("estimator", [CrowdLayer, AnnoReg])
 def test_layers_of_this_project(estimator):
     check_finds_random_annotator(estimator, annotator_learning_rate=0.05)
@@ -100,7 +99,6 @@ class OverInstances(CrowdLayerBase):
         return Sharpness(num_annotators)
 
 
-@pytest.mark.ci
 def test_corners_that_say_nothing_are_found():
     check_head(Sharpness(3))
     with pytest.raises(AssertionError, match=r"and 0\.33 in its labels.*sees_instances"):

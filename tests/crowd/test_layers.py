@@ -21,7 +21,6 @@ def parts():
 OFTEN = ("MW", "geocrowdnet_w")
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.slow) for name in HEADS]
 )
@@ -87,7 +86,6 @@ def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
     assert float(parts.AnnotationLoss(reduction="sum")(labels, logits)) == pytest.approx(6 * alone)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "name", ["anno_reg", "trace_reg", "doctors", "geocrowdnet_f", "geocrowdnet_w", "conal"]
 )

@@ -111,7 +111,6 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
-@pytest.mark.ci
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
     from neucrowd_tf.crowd.model import AnnotationModel
 
@@ -160,7 +159,6 @@ def images():
     return pixels, truth, Annotations.from_dense(dense, num_classes=2)
 
 
-@pytest.mark.ci
 def test_small_cnn(images):
     pixels, truth, annotations = images
     base = {"name": "small_cnn", "dropout": 0.0}
@@ -173,7 +171,6 @@ def test_small_cnn(images):
     np.testing.assert_array_equal(again.predict_proba(pixels), model.predict_proba(pixels))
 
 
-@pytest.mark.ci
 def test_resnet18_has_its_sizes():
     from neucrowd_tf.crowd.bases import build_base
     from neucrowd_tf.training.networks import ResNet18
@@ -214,7 +211,6 @@ print("mirrored works")
 """
 
 
-@pytest.mark.slow
 def test_two_replicas_do_what_one_does(repository):
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
     done = python(repository, "-c", code)

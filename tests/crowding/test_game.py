@@ -10,18 +10,11 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.game import (
-    _CLASSIFIER,
-    _GENERATOR,
-    _SURE,
-    _SURVEY,
-    _UNSURE,
-    Game,
-    Logged,
-    Pairs,
-)
+from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.networks import Drawn, draw_labels, fold, pair_noise
 from neucrowd_tf.crowding.objectives import CANDIDATES, entropy, selection_counts, split_by_entropy
+from neucrowd_tf.crowding.records import Logged, Pairs, Purpose
+from neucrowd_tf.crowding.turns import PURPOSES
 from tests.crowding.conftest import C, D, N, R, make_crowd
 
 LAMBDA, PENALTY, BATCH = 0.4, 0.3, 20  # three batches of instances, the last one smaller
@@ -38,7 +31,7 @@ def softmax(logits: Any) -> np.ndarray:
 
 
 def make_game(
-    remember: bool = True, kind: type[SmallGame] = SmallGame, **arguments: Any
+    precompute: bool = True, kind: type[SmallGame] = SmallGame, **arguments: Any
 ) -> SmallGame:
     """The networks over the small crowd, without any training."""
     settings = {"embedding_size": 4, "noise_size": 2, "information": LAMBDA, "passes": 1}
@@ -61,7 +54,7 @@ def make_game(
         )
         for _ in range(2)
     )
-    game = kind(estimator, base, averaged, (D,), R, remember)
+    game = kind(estimator, base, averaged, (D,), R, precompute)
     game.restart(estimator, base, features, annotations)
     game.begin("game")
     return game
@@ -95,7 +88,7 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
     authentic = np.array([True, False, False, True, False])
     latent = np.random.default_rng(1).dirichlet(np.ones(C), size=5).astype(np.float32)
     columns = (tf.constant(x, tf.int32) for x in (rows, codes, labels))
-    encoded = game.discriminator.encode(tf.gather(game.crowd.features, rows), game.crowd.annotators)
+    encoded = game.discriminator.encode(tf.gather(game.crowd.features, rows), game.crowd.identities)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.some_pairs(*encoded, codes), np.float64)))
     log_q = np.asarray(game.auxiliary.some_pairs(*encoded, codes, labels), np.float64)
     losses, unlikely = [], []
@@ -106,12 +99,11 @@ def test_the_discriminative_loss_equals_a_naive_loop() -> None:
         unlikely.append(-(latent[p] * log_q[p]).sum())
     game.optimizer.learning_rate.assign(0.0)  # without an update
     pairs = Pairs(*columns, tf.constant(authentic), tf.constant(latent))
-    loss = game.discriminator_passes(game.crowd.inputs, pairs, tf.constant([1, 2]), tf.constant(1))
+    loss = game.discriminative_passes(game.crowd.inputs, pairs, tf.constant([1, 2]), tf.constant(1))
     assert float(loss) == pytest.approx(np.mean(losses), rel=1e-4)
     logits = tf.constant(np.log(d / (1 - d)), tf.float32)
     assert float(game.penalty(logits, authentic)) == pytest.approx(np.mean(d**2), rel=1e-4)
-    generated = tf.cast(~authentic, tf.float32)
-    auxiliary = game.auxiliary_loss(tf.constant(unlikely, tf.float32), generated)
+    auxiliary = game.auxiliary_loss(tf.constant(unlikely, tf.float32), tf.constant(authentic))
     assert float(auxiliary) == pytest.approx(np.array(unlikely)[~authentic].mean(), rel=1e-4)
 
 
@@ -119,7 +111,7 @@ def test_rewards_equal_a_naive_loop() -> None:
     game, rng = make_game(), np.random.default_rng(2)
     rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
-    features, annotators = tf.gather(game.crowd.features, rows), game.crowd.annotators
+    features, annotators = tf.gather(game.crowd.features, rows), game.crowd.identities
     encoded = game.discriminator.encode(features, annotators)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
     log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
@@ -130,7 +122,7 @@ def test_rewards_equal_a_naive_loop() -> None:
             assert float(authenticity[n, r]) == pytest.approx(loss, rel=1e-4)
             expected = loss - LAMBDA * (latent[n] * log_q[n, r]).sum()
             assert float(delta[n, r]) == pytest.approx(expected, rel=1e-4)
-    game.settings.information = 0.0
+    game.hparams.information = 0.0
     alone = game.reward((features, annotators), latent, labels)
     np.testing.assert_array_equal(alone[1], authenticity)
 
@@ -141,17 +133,17 @@ def test_the_discriminator_gets_all_authentic_and_as_many_generated_annotations(
     latent = game.classify_all()
     pairs, mean_entropy = game.select_pairs(tf.constant(2), latent)
     size = len(annotations.labels)
-    np.testing.assert_array_equal(pairs.authentic, np.arange(len(pairs.rows)) < size)
+    np.testing.assert_array_equal(pairs.authentic, np.arange(len(pairs.instances)) < size)
     for column, expected in zip(
         pairs[:3], (annotations.instances, annotations.annotators, annotations.labels), strict=True
     ):
         np.testing.assert_array_equal(column[:size], expected)
-    np.testing.assert_array_equal(pairs.latent, tf.gather(latent, pairs.rows))
+    np.testing.assert_array_equal(pairs.latent, tf.gather(latent, pairs.instances))
     rows, codes, labels = (np.asarray(column)[size:] for column in pairs[:3])
     observed = annotations.to_dense() >= 0
     assert not observed[rows, codes].any() and len(set(zip(rows, codes, strict=True))) == len(rows)
     np.testing.assert_array_equal(np.bincount(codes, minlength=R), selection_counts(observed))
-    drawn = draw_all(game, latent, game.crowd.draw(2, _SURVEY))
+    drawn = draw_all(game, latent, game.crowd.draw(2, Purpose.SURVEY))
     np.testing.assert_array_equal(labels, np.asarray(drawn.labels)[rows, codes])
     assert float(mean_entropy) == pytest.approx(float(tf.reduce_mean(drawn.entropies)))
 
@@ -162,14 +154,14 @@ def draw_all(game: Game, latent: Any, seed: Any) -> Drawn:
 
 def test_a_survey_covers_every_pair_batch_by_batch() -> None:
     game = make_game()
-    seed, latent = game.crowd.draw(4, _SURVEY), game.classify_all()
+    seed, latent = game.crowd.draw(4, Purpose.SURVEY), game.classify_all()
     np.testing.assert_allclose(latent, game.classifier(game.crowd.features), rtol=1e-5)
     drawn = draw_all(game, latent, seed)
     for index, first in enumerate(range(0, N, BATCH)):
         rows = np.arange(first, min(first + BATCH, N))
         noise = pair_noise(fold(seed, index), [len(rows), R, 2])
         features = tf.gather(game.crowd.features, rows)
-        hidden = game.generator.hidden(features, game.crowd.annotators, noise)
+        hidden = game.generator.hidden(features, game.crowd.identities, noise)
         logits = game.generator.logits(hidden, tf.gather(latent, rows)[:, None])
         p = softmax(logits)
         np.testing.assert_allclose(
@@ -185,26 +177,26 @@ def test_a_survey_covers_every_pair_batch_by_batch() -> None:
 def ratios_of(game: Game, logged: Logged, seed: Any) -> np.ndarray:
     """Importance ratios of logged labels under the present module, instance by instance."""
     latent, ratios = game.classify_all(), []
-    for index, first in enumerate(range(0, len(logged.rows), BATCH)):
+    for index, first in enumerate(range(0, len(logged.instances), BATCH)):
         batch = tf.nest.map_structure(lambda x: x[first : first + BATCH], logged)  # noqa: B023
-        noise = pair_noise(fold(seed, index), [len(batch.rows), R, 2])
-        features = tf.gather(game.crowd.features, batch.rows)
-        hidden = game.generator.hidden(features, game.crowd.annotators, noise)
-        ratios.append(game.ratios(batch, hidden, tf.gather(latent, batch.rows)))
+        noise = pair_noise(fold(seed, index), [len(batch.instances), R, 2])
+        features = tf.gather(game.crowd.features, batch.instances)
+        hidden = game.generator.hidden(features, game.crowd.identities, noise)
+        ratios.append(game.ratios(batch, hidden, tf.gather(latent, batch.instances)))
     return np.concatenate(ratios)
 
 
 def test_logged_annotations_are_the_present_modules_draw() -> None:
     game = make_game()
-    purposes = (_SURE, _GENERATOR)
+    purposes = PURPOSES["generator",]
     latent = game.classify_all()
     logged, seed = game.log_annotations(tf.constant(7), tf.range(N), latent, purposes)
-    assert sorted(logged.rows.numpy()) == list(range(N))
+    assert sorted(logged.instances.numpy()) == list(range(N))
     # A batch meets the noise of (seed, its number) again: ratios start at one.
     np.testing.assert_allclose(ratios_of(game, logged, seed), 1.0, rtol=1e-4)
-    features = tf.gather(game.crowd.features, logged.rows)
-    z = tf.gather(latent, logged.rows)
-    expected = game.reward((features, game.crowd.annotators), z, logged.labels)
+    features = tf.gather(game.crowd.features, logged.instances)
+    z = tf.gather(latent, logged.instances)
+    expected = game.reward((features, game.crowd.identities), z, logged.labels)
     for values, wanted in zip((logged.authenticity, logged.delta), expected, strict=True):
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=1e-5)
     assert not np.allclose(logged.authenticity, logged.delta)
@@ -215,9 +207,8 @@ def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     game, epoch = make_game(passes=2), tf.constant(1)
     chosen = tf.constant(np.random.default_rng(0).permutation(N)[:30].astype(np.int32))
     is_generator = player == "generator"
-    purposes = (_SURE, _GENERATOR) if is_generator else (_UNSURE, _CLASSIFIER)
     latent = game.classify_all()
-    logged, seed = game.log_annotations(epoch, chosen, latent, purposes)
+    logged, seed = game.log_annotations(epoch, chosen, latent, PURPOSES[player,])
     losses = np.asarray(logged.delta if is_generator else logged.authenticity)  # eq. 5, eq. 6
 
     def risk() -> float:
@@ -225,7 +216,7 @@ def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
 
     before = weights(game)
     assert risk() == pytest.approx(0.0, abs=1e-5)
-    logs = (game.generator_turn if is_generator else game.classifier_turn)(epoch, chosen, latent)
+    logs = game.generative_turn((player,), epoch, chosen, latent)
     assert changed(game, before) == {player}
     assert (
         float(logs[f"{player}_loss"])
@@ -235,29 +226,26 @@ def test_a_turn_changes_one_network_and_lowers_its_risk(player: str) -> None:
     assert risk() < -1e-5
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("player", ["generator", "classifier"])
 def test_stored_inputs_change_nothing(player: str) -> None:
     ends = []
-    for remember in (True, False):
-        game = make_game(remember, passes=2)
-        turn = game.generator_turn if player == "generator" else game.classifier_turn
-        turn(tf.constant(1), tf.range(N), game.classify_all())
+    for precompute in (True, False):
+        game = make_game(precompute, passes=2)
+        game.generative_turn((player,), tf.constant(1), tf.range(N), game.classify_all())
         ends.append(weights(game)[player])
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.ci
 def test_a_joint_turn_changes_generator_and_classifier() -> None:
     game = make_game(two_step=False)
     before = weights(game)
-    logs = game.joint_turn(tf.constant(0), game.classify_all())
+    players = ("generator", "classifier")
+    logs = game.generative_turn(players, tf.constant(0), tf.range(N), game.classify_all())
     assert changed(game, before) == {"generator", "classifier"}
     assert float(logs["generator_loss"]) != pytest.approx(float(logs["classifier_loss"]), rel=1e-3)
 
 
-@pytest.mark.ci
 def test_a_discriminative_turn_changes_both_its_networks_and_they_learn() -> None:
     game = make_game()
     before, latent = weights(game), game.classify_all()
@@ -274,12 +262,12 @@ def test_the_multiplier_is_a_number_the_mean_or_the_best_of_a_search(multiplier:
     weight = game.classifier.trainable_variables[-1]  # the bias of the first class begins at 0
 
     def passes(mu: Any) -> Any:
-        weight.assign(weight + mu)
+        weight.assign(weight + mu["generator"])
         tried.append(float(weight[0]))  # each trial begins where the first one did
-        return tf.square(mu - 7.0)
+        return tf.square(mu["generator"] - 7.0)
 
-    (mu,) = game.multipliers([losses], passes)
-    assert float(mu) == {"mean": 5.0, "search": 7.0}.get(multiplier, 0.25)
+    mu = game.multipliers({"generator": losses}, passes)
+    assert float(mu["generator"]) == {"mean": 5.0, "search": 7.0}.get(multiplier, 0.25)
     values = losses.numpy()[(np.array(CANDIDATES) * 10).astype(int)]
     assert tried == (values.tolist() if multiplier == "search" else []) and float(weight[0]) == 0.0
 
@@ -290,15 +278,12 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
     game = make_game(threshold=0.25, averaging=0.8)
     taken: dict[str, Any] = {}
 
-    def turn(name: str) -> Any:
-        def take(_: Any, epoch: Any, rows: Any, latent: Any, drawn: Any = None) -> dict[str, Any]:
-            taken[name] = (int(epoch), rows.numpy().tolist())
-            return {f"{name}_loss": tf.constant(0.0)}
+    def turn(_: Any, players: Any, epoch: Any, instances: Any, *others: Any) -> dict[str, Any]:
+        (name,) = players
+        taken[name] = (int(epoch), instances.numpy().tolist())
+        return {f"{name}_loss": tf.constant(0.0)}
 
-        return take
-
-    for name in ("generator", "classifier"):
-        monkeypatch.setattr(Game, f"{name}_turn", turn(name))
+    monkeypatch.setattr(Game, "generative_turn", turn)
     judged = {"discriminator_loss": tf.constant(0.0)}
     monkeypatch.setattr(Game, "discriminator_turn", lambda *_: dict(judged))
     latent = game.classify_all()
@@ -325,13 +310,12 @@ def test_an_epoch_gives_each_network_its_turn_and_averages_the_classifier(
 # ----------------------------------------------------------------- before the game
 
 
-@pytest.mark.slow
 def test_the_generator_is_pretrained_on_the_likelihood_of_authentic_annotations() -> None:
     game = make_game()
     _, annotations, _ = make_crowd()
     noise = game.generator.from_noise.kernel
     noise.assign(tf.zeros_like(noise))
-    p = game.generator.answers(game.crowd.features, game.classify_all(), game.crowd.annotators)
+    p = game.generator.answers(game.crowd.features, game.classify_all(), game.crowd.identities)
     cells = (annotations.instances, annotations.annotators, annotations.labels)
     expected = np.mean([-np.log(p[i, r, y]) for i, r, y in zip(*cells, strict=True)])
     # At a rate of zero the passes see one generator; the last batch is smaller than the others, and

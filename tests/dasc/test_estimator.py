@@ -50,7 +50,6 @@ def test_rounds(fitted, crowd):
     assert (fitted.predict(features) == truth).mean() > 0.9
 
 
-@pytest.mark.ci
 def test_rounds_are_what_separate_fits_give(fitted, crowd):
     features, _, annotations = crowd
     first, second = [

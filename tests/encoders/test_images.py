@@ -22,7 +22,6 @@ from neucrowd_tf.two_stage import TwoStageClassifier
 NAME = "MobileNetV3Small"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_vectors_are_the_networks_pooled_features(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch

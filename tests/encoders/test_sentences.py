@@ -133,7 +133,6 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
         SentenceEncoder("sentence-transformers:no").fit()
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_a_model_takes_vectors_and_predict_makes_them(
     tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]

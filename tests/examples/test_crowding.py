@@ -13,9 +13,10 @@ import tensorflow as tf
 from examples import crowding
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.game import Game, Logged, Pairs
+from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.networks import fold, pair_noise
 from neucrowd_tf.crowding.objectives import selection_counts, split_by_entropy
+from neucrowd_tf.crowding.records import Logged, Pairs
 
 Compare = Callable[[Any, Any], None]
 N, R = 60, 5
@@ -162,7 +163,7 @@ def test_the_step_of_the_discriminative_module(played: Played, table: Any, alike
         alike,
         lambda: crowding.judges_loss(played.judges, *batch),
         [played.judges],
-        lambda: game.discriminator_passes((played.x, played.e), pairs, SEED, tf.constant(1)),
+        lambda: game.discriminative_passes((played.x, played.e), pairs, SEED, tf.constant(1)),
     )
 
 
@@ -172,17 +173,17 @@ def test_the_steps_of_the_generative_module(played: Played, alike: Compare, equa
     game, inputs = played.game, (played.x, played.e)
     if equation == 5:
         losses, networks = theirs.delta, [played.G]
-        first, passes = (crowding.generator_loss, played.G), game.generator_passes
+        first, player = (crowding.generator_loss, played.G), "generator"
     else:
         losses, networks = theirs.authenticity, [played.classifier]
         first = crowding.classifier_loss, played.G, played.classifier
-        passes = game.classifier_passes
-    mu = losses.mean()
+        player = "classifier"
+    mu, passes = losses.mean(), game.passes[player,]
     played.compare(
         alike,
         lambda: first[0](*first[1:], played.e, *batch, losses, mu),
         networks,
-        lambda: passes(inputs, theirs, SEED, tf.constant(mu)),
+        lambda: passes(inputs, theirs, SEED, {player: tf.constant(mu)}),
     )
 
 
@@ -195,7 +196,6 @@ def test_the_split_by_entropy() -> None:
     assert order[round(crowding.t * N) :].tolist() == unsure.numpy().tolist()
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("game_pretrain_epochs", "epochs"):
         monkeypatch.setattr(crowding, name, 2)

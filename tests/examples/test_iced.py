@@ -121,7 +121,6 @@ def test_the_losses_and_gradients_are_the_packages(answers: Any, alike: Compare)
         alike(*found)
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder() -> None:
     accuracy, triples = iced.run(iced.simulate(seed=0), seed=0)
     assert accuracy > 0.85 and all(images.shape[1] == 64 for images in triples)

@@ -85,7 +85,6 @@ def test_tuplets_are_drawn_by_weight_and_without_repetition(voted: Any) -> None:
         np.testing.assert_allclose(share, expected / expected.sum(), atol=0.008)
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder() -> None:
     splits = neucrowd.simulate(seed=0)
     accuracy, z, safe = neucrowd.run(splits, seed=0)

@@ -55,7 +55,6 @@ def test_groups_are_drawn_evenly_and_without_repetition(voted: Any) -> None:
         np.testing.assert_allclose(share, 1 / (labels == label).sum(), atol=0.008)
 
 
-@pytest.mark.ci
 def test_it_runs_without_a_folder() -> None:
     splits = rll.simulate(seed=0)
     accuracy, z = rll.run(splits, seed=0)

@@ -16,7 +16,6 @@ from reproduction.suite import Case, Suite
 distributed = pytest.importorskip("distributed")
 
 
-@pytest.mark.slow
 def test_a_suite_on_a_cluster_with_a_death_has_the_bytes_of_two_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tiny: Any, without_tensorflow: None
 ) -> None:

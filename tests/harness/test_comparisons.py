@@ -45,7 +45,6 @@ def test_tables_in_markdown_and_latex() -> None:
     assert tex[-2:] == [r"\bottomrule", r"\end{tabular}"]
 
 
-@pytest.mark.ci
 def test_one_command_compares_and_writes_a_table(
     command: Callable[..., int],
     tmp_path: Path,

@@ -35,7 +35,6 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     return run
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "write",
     [pytest.param(row[1], marks=[pytest.mark.slow] * (at > 0)) for at, row in enumerate(EXPORTS)],
@@ -83,7 +82,6 @@ def test_truncated(
     assert "error: " in message and str(path) in message
 
 
-@pytest.mark.ci
 def test_gold_is_written_as_the_labels(
     auto: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

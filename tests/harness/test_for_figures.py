@@ -80,7 +80,6 @@ def test_a_recorder_scores_each_epoch_and_goes_on_from_its_file(tmp_path: Path) 
     assert path.read_bytes() == before
 
 
-@pytest.mark.ci
 def test_runs_leave_their_evaluation_and_earlier_ones_are_completed(
     command: Callable[..., int], tmp_path: Path, tiny: type[Mean]
 ) -> None:

@@ -92,7 +92,6 @@ def _check_cells(rows: list[list[str]]) -> None:
         float(cell)  # what begins like a formula is a number
 
 
-@pytest.mark.ci
 def test_what_goes_out_is_safe(
     table: tuple[list[str], list[str]], command: Callable[..., int], tmp_path: Path
 ) -> None:

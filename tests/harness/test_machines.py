@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 RUNS = ["--dataset=digits", "--method=mv_lr,crowd_layer", "--hparam=crowd_layer.dropout=0.0"]
 RUNS += ["--hparam=crowd_layer.epochs=12", "--checkpoint_seconds=0", "--report=false"]
@@ -49,19 +48,6 @@ def probabilities(output: Path) -> np.ndarray:
     return pd.read_csv(output / RUN / "predictions.csv").filter(like="p_").to_numpy()
 
 
-@pytest.mark.slow
-def test_two_processes_train_as_one(repository: Path, tmp_path: Path) -> None:
-    few = ["--hparam=crowd_layer.epochs=2", "--method=crowd_layer"]
-    alone = [sys.executable, str(repository / "run_experiment.py"), *RUNS, *few]
-    running = begin(repository, tmp_path / "two", *few)
-    subprocess.run([*alone, f"--output_dir={tmp_path / 'one'}"], check=True, timeout=300)
-    assert "digits crowd_layer seed 0: ok: trained together" in end(running)[1]
-    np.testing.assert_allclose(
-        probabilities(tmp_path / "one"), probabilities(tmp_path / "two"), atol=1e-4
-    )
-
-
-@pytest.mark.slow
 def test_two_processes_do_what_one_does_and_go_on_after_a_death(
     repository: Path, tmp_path: Path
 ) -> None:

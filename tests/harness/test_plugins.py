@@ -40,7 +40,6 @@ def test_an_installed_package_registers_and_a_broken_one_is_told(
     assert "  acme_mean " in plugins.listing()
 
 
-@pytest.mark.ci
 def test_loading_a_dataset_runs_nothing_of_the_users(tmp_path: Path, repository: Path) -> None:
     (tmp_path / "data.py").write_text("raise SystemExit('the user file ran')")
     code = (

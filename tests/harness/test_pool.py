@@ -28,7 +28,6 @@ def run(passed: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
     return lines, outcomes
 
 
-@pytest.mark.ci
 def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
     """One pool for everything: workers take seconds to start."""
     lines, outcomes = run(options(tmp_path / "two", "mean", "broken", "killed", jobs=2))
@@ -52,7 +51,6 @@ def test_jobs(tiny: Any, tmp_path: Path, without_tensorflow: None) -> None:
         assert configs[0]["threads"] == configs[1]["threads"]
 
 
-@pytest.mark.ci
 def test_what_no_run_can_go_on_with_ends_the_command(tiny: Any, tmp_path: Path) -> None:
     passed = dataclasses.replace(options(tmp_path, "mean", jobs=2), device="gpu:63")
     with pytest.raises(UsageError, match="--device: expected another one"):

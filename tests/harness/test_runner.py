@@ -32,7 +32,6 @@ def json_of(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-@pytest.mark.ci
 def test_tree_and_columns(whole_command: Callable[..., int], tmp_path: Path) -> None:
     flags = ("--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}")
     assert whole_command(*flags, "--num_runs=2") == 0
@@ -195,7 +194,6 @@ def test_flags_that_cannot_be_used_leave_no_results(
     assert not {"results.csv", "metrics.json"} & {path.name for path in tmp_path.rglob("*")}
 
 
-@pytest.mark.ci
 def test_a_failing_run_does_not_stop_the_others_and_is_tried_again(
     run: Callable[..., int],
     tiny: Any,
@@ -236,7 +234,6 @@ def test_hyper_parameters_reach_the_methods_that_have_them(
     assert [values["shift"] for values in parameters] == [0.7, 0.2]
 
 
-@pytest.mark.ci
 def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: Path) -> None:
     # Three annotators label all of the 40 training instances, the fourth none of them.
     def labels(name: str, *items: str) -> list[int]:
@@ -251,7 +248,6 @@ def test_a_share_of_the_annotations_is_kept(run: Callable[..., int], tmp_path: P
     assert sum(labels("few", "--keep_annotations=0.1")) == 12
 
 
-@pytest.mark.ci
 def test_cross_validation(run: Callable[..., int], tmp_path: Path) -> None:
     flags = ("--evaluation=cv", "--folds=2", "--repeats=2")
     assert run(*flags) == 0

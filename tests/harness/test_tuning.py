@@ -101,7 +101,6 @@ def test_a_failing_trial_is_recorded(
         tuned(tiny, tmp_path / "all")
 
 
-@pytest.mark.ci
 def test_flag(command: Callable[..., int], tmp_path: Path) -> None:
     assert command("--dataset=tiny", "--method=mean", "--tune=3", f"--output_dir={tmp_path}") == 0
     assert len(pd.read_csv(tmp_path / "tiny" / "mean" / "seed-0" / "tuning.csv")) == 3

@@ -53,7 +53,6 @@ def run(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run_:
     return created
 
 
-@pytest.mark.ci
 def test_texts_to_a_model_that_takes_strings(
     run: Run_, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,7 +55,6 @@ def fitted() -> tuple[ICED, np.ndarray, Annotations, np.ndarray]:
     return ICED(**SMALL).fit(x, crowd), x, crowd, truth
 
 
-@pytest.mark.ci
 def test_it_learns_the_rare_class_and_improves_the_labels(fitted: Any) -> None:
     model, x, _, truth = fitted
     right = model.predict(x) == truth
@@ -85,7 +84,6 @@ def test_histories_agree_with_each_other(fitted: Any) -> None:
     assert scores["synthetic_1"].iloc[2] == model.synthetic_history_[1][1]
 
 
-@pytest.mark.ci
 def test_images_and_a_user_network() -> None:
     import keras
 
@@ -172,7 +170,6 @@ np.save("fitted.npy", model.predict_proba(crowd.test.features))
 """
 
 
-@pytest.mark.slow
 def test_fit_has_the_predictions_of_the_command(tmp_path: Path) -> None:
     """As the docstring says, with deterministic operations, to the digits of predictions.csv."""
     root = Path(neucrowd_tf.__file__).parents[1]

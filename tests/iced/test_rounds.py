@@ -169,7 +169,6 @@ def fit_and_record(monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[ICE
     return ICED(**shared, **options).fit(EMBEDDINGS, annotations()), seen
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("rule", [pytest.param("classifier", marks=pytest.mark.slow), "inferred"])
 def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     model, seen = fit_and_record(

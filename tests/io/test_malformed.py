@@ -148,7 +148,6 @@ def test_every_check_has_a_case() -> None:
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=4)
 
 
-@pytest.mark.ci
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(labels=st.lists(NAMES, min_size=2, max_size=4, unique=True))
 def test_any_class_names_end_in_labels_or_one_line(

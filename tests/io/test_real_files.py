@@ -90,7 +90,6 @@ def check_counts(reading: Reading, row: dict[str, str]) -> None:
         assert crowd.num_classes == int(row["classes"]), name
 
 
-@pytest.mark.ci
 def test_first_messages(folder: Path) -> None:
     first = 0
     for row in expected(folder):
@@ -106,7 +105,6 @@ def test_first_messages(folder: Path) -> None:
     assert first >= 10
 
 
-@pytest.mark.ci
 def test_after_what_the_message_proposes(folder: Path) -> None:
     for row in expected(folder):
         name, path = row["file"], folder / row["file"]

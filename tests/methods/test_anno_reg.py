@@ -16,7 +16,6 @@ SMALL = {
 }
 
 
-@pytest.mark.slow
 def test_trace_weight_is_in_the_loss(crowd):
     features, _, annotations = crowd
     strong = AnnoReg(**{**SMALL, "epochs": 8}, trace_weight=5.0).fit(features, annotations)

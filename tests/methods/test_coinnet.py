@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.coinnet import COINNet
@@ -11,7 +10,6 @@ from neucrowd_tf.methods.coinnet import COINNet
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.ci
 def test_a_fit_with_more_annotations_has_a_shift_for_each():
     """As the rounds of self-training, which keep a compiled network, have."""
     features = RNG.normal(size=(20, 2)).astype(np.float32)
@@ -23,7 +21,6 @@ def test_a_fit_with_more_annotations_has_a_shift_for_each():
             assert model.network.model.outliers.shift.shape[0] == (labels >= 0).sum()
 
 
-@pytest.mark.slow
 def test_outliers_have_the_shifts():
     rng = np.random.default_rng(2)
     truth = np.repeat([0, 1], 60)

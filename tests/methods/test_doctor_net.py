@@ -39,7 +39,6 @@ def fitted(crowd):
     return WeightedDoctorNet(**SMALL, weight_epochs=25).fit(features, annotations)
 
 
-@pytest.mark.ci
 def test_learns_in_both_phases(fitted, crowd):
     features, truth, _ = crowd
     assert (fitted.predict(features) == truth).mean() > 0.95

@@ -46,7 +46,6 @@ def spammed():
     return features, Annotations.from_dense(dense, num_classes=3), truth
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "kind", [METHODS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in METHODS[1:])]
 )

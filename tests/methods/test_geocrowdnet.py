@@ -20,7 +20,6 @@ def test_volume_without_a_direction_has_no_gradient():
     np.testing.assert_array_equal(tape.gradient(value, f), np.zeros((2, 2)))
 
 
-@pytest.mark.ci
 def test_volume_and_its_gradient_compile_with_xla():
     import tensorflow as tf
 
@@ -54,7 +53,6 @@ def test_volume_of_matrices_against_loop_and_order():
     assert float(head.penalty(p)) == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.ci
 def test_penalties_count_once_in_an_estimator(crowd):
     """The same fit on a matrix and on single annotations."""
     x, _, annotations = crowd

@@ -116,7 +116,6 @@ print("mirrored works")
 """  # noqa: E501
 
 
-@pytest.mark.slow
 def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
     code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
     done = python(repository, "-c", code)

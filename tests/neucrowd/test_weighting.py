@@ -113,7 +113,6 @@ def crowd() -> tuple[np.ndarray, Annotations]:
 @pytest.mark.parametrize(
     "option", ["raw_head", "_assurance", "_safe_examples", "safety_start", "_model_class"]
 )
-@pytest.mark.slow
 def test_each_released_reading_changes_the_fit(option: str) -> None:
     x, annotations = crowd()
     one = type("One", (NeuCrowd,), {option: vars(ReleasedNeuCrowd)[option]})
@@ -124,7 +123,6 @@ def test_each_released_reading_changes_the_fit(option: str) -> None:
     assert np.isfinite(other).all() and not np.array_equal(plain, other)
 
 
-@pytest.mark.ci
 def test_the_released_sampling_network_predicts_probabilities() -> None:
     x, annotations = crowd()
     model = ReleasedNeuCrowd(**TINY, seed=1).fit(x, annotations)

@@ -176,7 +176,6 @@ def test_labels_that_would_broadcast_are_an_error() -> None:
 # ----------------------------------------------------------------- alone in anyone's model
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", ["center", "lifted"])
 def test_trains_and_reloads_in_a_plain_keras_model(name: str, tmp_path: Any) -> None:
     rng = np.random.default_rng(0)

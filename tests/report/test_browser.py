@@ -64,7 +64,6 @@ def pages(
     return {"run": write_report(run_folder, dataset, metrics), "hostile": names}
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "width", [500, pytest.param(1400, marks=pytest.mark.slow)]
 )  # the narrowest window of a headless Chromium is 500 wide; a frame makes it 400

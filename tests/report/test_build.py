@@ -113,7 +113,6 @@ def test_who_shares_no_instance_with_anybody_is_not_accused() -> None:
     assert "No annotator of 5 is shown to be unreliable" in " ".join(result.text)
 
 
-@pytest.mark.ci
 def test_gold_labels_are_kept_and_scales_have_weights() -> None:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 3, 80)
@@ -149,7 +148,6 @@ def test_hostile_names(hostile: Annotations) -> None:
     assert "x" * 1000 not in page and "\u202e" not in page and "\x07" not in page
 
 
-@pytest.mark.slow
 def test_many_annotators_and_classes_stay_small() -> None:
     rng = np.random.default_rng([7, 5])
     size, annotators, classes = 2000, 600, 40

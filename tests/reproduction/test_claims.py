@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ from scipy.special import expit
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claims, page
+from reproduction.catalogue import SUITES
 from reproduction.claims import Claim, Ours
 from reproduction.verdicts import gain_verdict, prediction_interval, value_verdict
 
@@ -26,12 +28,27 @@ HEAD = (
 )
 
 
+TABLE = functools.cache(claims._table)  # reads each table once
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
-def test_figures_and_verdict_follow_from_the_table(claim: Claim) -> None:
+def test_figures_and_verdict_follow_from_the_table(
+    claim: Claim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "_table", TABLE)
     assert claims.recompute(claim) == claim
     assert bool(claim.suite) == bool(claim.made_by)
     if claim.verdict == claims.READING:  # its evidence stands in the note
         assert claim.note and claim.choice
+
+
+@pytest.mark.parametrize("claim", [x for x in CLAIMS if x.suite], ids=lambda claim: claim.name)
+def test_command_names_rows_of_its_suites(claim: Claim) -> None:
+    suites = {suite.name: suite for suite in SUITES}
+    parts = re.findall(r"--suite=(\w+) --rows='([^']+)'", claim.made_by)
+    assert {name for name, _ in parts} >= {claim.control_suite} - {""} and parts
+    for name, rows in parts:
+        assert all(suites[name].with_rows([row]).cases for row in rows.split(","))
 
 
 def test_updating_is_idempotent() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf import registry
-from neucrowd_tf.crowding.game import Game, authenticity_auc
+from neucrowd_tf.crowding.game import Game
+from neucrowd_tf.crowding.records import Pairs
+from neucrowd_tf.crowding.turns import PURPOSES, authenticity_auc
 from neucrowd_tf.training.run import Run
-from reproduction.controls import crowding_released
+from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG
 from tests.crowding.conftest import ARGUMENTS, C, D, R, make_crowd
 from tests.crowding.test_game import LAMBDA, SmallGame, make_game
@@ -58,13 +61,12 @@ def test_the_released_loss_penalty_and_decay_equal_a_naive_loop() -> None:
     sides = (d[AUTHENTIC].mean() + 0.9 * d[~AUTHENTIC].mean()) / 2
     assert float(game.penalty(logits, AUTHENTIC)) == pytest.approx(sides, rel=1e-5)
     unlikely = tf.constant([1.0, 2.0, 3.0, 5.0])
-    generated = tf.cast(~AUTHENTIC, tf.float32)
     informed = (2.0 + 0.9 * 3.5) / 2
-    assert float(game.auxiliary_loss(unlikely, generated)) == pytest.approx(informed, rel=1e-6)
-    squares = sum(float((np.asarray(w) ** 2).sum()) for w in game.judges)
-    assert float(game.judges_penalty()) == pytest.approx(0.005 * squares, rel=1e-5)
+    assert float(game.auxiliary_loss(unlikely, AUTHENTIC)) == pytest.approx(informed, rel=1e-6)
+    squares = sum(float((np.asarray(w) ** 2).sum()) for w in game.discriminative_variables)
+    assert float(game.weight_penalty()) == pytest.approx(0.005 * squares, rel=1e-5)
     game.begin("discriminator")
-    assert float(game.judges_penalty()) == 0.0
+    assert float(game.weight_penalty()) == 0.0
     assert float(game.optimizer.learning_rate) == pytest.approx(1e-4)
 
 
@@ -73,7 +75,7 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
     game, rng = game_with("released_reward", multiplier=multiplier), np.random.default_rng(2)
     rows, labels = np.array([3, 11, 40]), rng.integers(0, C, (3, R)).astype(np.int32)
     latent = rng.dirichlet(np.ones(C), size=3).astype(np.float32)
-    inputs = tf.gather(game.crowd.features, rows), game.crowd.annotators
+    inputs = tf.gather(game.crowd.features, rows), game.crowd.identities
     encoded = game.discriminator.encode(*inputs)
     d = 1 / (1 + np.exp(-np.asarray(game.discriminator.all_pairs(*encoded), np.float64)))
     log_q = np.asarray(game.auxiliary.all_pairs(*encoded, labels), np.float64)
@@ -87,7 +89,6 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
             assert float(delta[n, r]) == pytest.approx(custom + LAMBDA * information, rel=1e-4)
 
 
-@pytest.mark.ci
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
     for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):
@@ -98,21 +99,19 @@ def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     assert game.ratio_cap == math.inf and 0 < game.ratio_floor < 1e-30
 
 
-@pytest.mark.ci
 def test_batches_divide_the_instances_and_their_annotations() -> None:
     game, seen = game_with("batches"), []
 
     def judged(epoch: Any, latent: Any, passes: int) -> Any:
         crowd, cells = game.crowd, np.zeros_like(game.crowd.observed)
-        cells[crowd.instances, crowd.codes] = True
+        cells[crowd.instances, crowd.annotators] = True
         np.testing.assert_array_equal(cells, crowd.observed)
         assert len(latent) == 16
         seen.append(np.hstack([crowd.features, crowd.observed]))
         return {"discriminator_loss": 0.0}
 
     game.discriminator_turn = judged
-    game.generator_turn = lambda *_: {"generator_loss": 0.0}
-    game.classifier_turn = lambda *_: {}
+    game.generative_turn = lambda *_: {"generator_loss": 0.0}
     whole = game.crowd
     game.train_step(0)
     assert game.crowd is whole and len(seen) == 3
@@ -121,7 +120,6 @@ def test_batches_divide_the_instances_and_their_annotations() -> None:
     np.testing.assert_array_equal(rows[rows[:, 0].argsort()], expected[expected[:, 0].argsort()])
 
 
-@pytest.mark.ci
 def test_the_released_networks_equal_naive_loops() -> None:
     game, rng = game_with("released_networks", embedding_size=6), np.random.default_rng(3)
     generator, discriminator, auxiliary = game.generator, game.discriminator, game.auxiliary
@@ -180,7 +178,70 @@ def test_the_released_networks_equal_naive_loops() -> None:
     )
 
 
+def test_the_released_entropy_and_norm_equal_naive_loops() -> None:
+    game = game_with("entropy_floor")
+    game.generator.scores.bias.assign([60.0, 0.0, 0.0])  # certain of the first class
+    latent = game.classify_all()[:4]
+    drawn = game.draw(game.crowd.inputs, tf.range(4), latent, tf.constant([1, 2]))
+    p = np.array([1 - 1e-4, 1e-4, 1e-4])
+    np.testing.assert_allclose(drawn.entropies, -(p * np.log(p)).sum(), rtol=1e-3)
+    game = game_with("released_networks", "separate_norm", embedding_size=6)
+    encoded = game.discriminator.encode(game.crowd.features[:4], game.crowd.identities)
+    codes, labels = np.array([0, 3, 2, 1], np.int32), LABELS.astype(np.int32)
+    pairs = Pairs(codes, codes, labels, tf.constant(AUTHENTIC), latent)
+    answers = game.latent_answers(encoded, pairs)
+    for side in (AUTHENTIC, ~AUTHENTIC):
+        alone = game.auxiliary.some_pairs(
+            tf.boolean_mask(encoded[0], side), *encoded[1:], codes[side], labels[side]
+        )
+        np.testing.assert_allclose(answers.numpy()[side], alone, rtol=1e-4)
+
+
+def test_controls_change_rewards_or_negatives_alone() -> None:
+    latent = (plain := game_with()).classify_all()
+    epoch = tf.constant(1)
+    drawn = plain.log_annotations(epoch, tf.range(48), latent, PURPOSES["generator",])[0]
+    mixed = game_with("shuffled_rewards").log_annotations(
+        epoch, tf.range(48), latent, PURPOSES["generator",]
+    )[0]
+    np.testing.assert_array_equal(mixed.labels, drawn.labels)
+    for one, other in ((mixed.delta, drawn.delta), (mixed.authenticity, drawn.authenticity)):
+        assert np.mean(np.asarray(one) == np.asarray(other)) < 0.2
+        np.testing.assert_array_equal(np.sort(one, axis=None), np.sort(other, axis=None))
+    pairs = plain.select_pairs(epoch, latent)[0]
+    random = game_with("random_negatives").select_pairs(epoch, latent)[0]
+    same, authentic = np.asarray(random.labels == pairs.labels), np.asarray(pairs.authentic)
+    np.testing.assert_array_equal(random.instances, pairs.instances)
+    assert same[authentic].all() and 0.1 < same[~authentic].mean() < 0.6
+    losses = game_with("no_negatives").annotation_losses(
+        tf.constant(LOGITS, tf.float32), LABELS, AUTHENTIC
+    )
+    assert (np.asarray(losses) > 0).tolist() == AUTHENTIC.tolist()
+
+
+def test_withheld_annotations_leave_each_instance_one() -> None:
+    _, annotations, _ = make_crowd()
+    rest, withheld = crowding_controls.split_annotations(annotations, 0.2, 0)
+    assert len(withheld.labels) == round(0.2 * len(annotations.labels))
+    assert rest.annotated.all() and len(set(withheld.instances)) == len(withheld.instances)
+    dense = np.maximum(rest.to_dense(), withheld.to_dense())
+    np.testing.assert_array_equal(dense, annotations.to_dense())
+
+
 @pytest.mark.slow
+def test_measures_of_cells_that_no_turn_trains_on() -> None:
+    x, annotations, truth = make_crowd()
+    options = {**ARGUMENTS, "factors": ("authentic_classifier",), "held_out": 0.1}
+    model = ControlledCrowdInG(**options).fit(x, annotations, validation=(x[:18], truth[:18]))
+    game = model._caches["game"]._network[0]
+    cells = (game.withheld.instances, game.withheld.annotators)
+    assert game.crowd.observed[cells].all()
+    dataset: Any = types.SimpleNamespace(features=x, truth=truth)
+    figures = model.evaluation(dataset)
+    assert set(figures) >= {"held_out_auc", "cell_auc", "repeated_negatives", "generated_accuracy"}
+    assert all(0 <= value <= 1 for value in figures.values())
+
+
 @pytest.mark.parametrize("preset", [PRINTED, RELEASED], ids=["printed", "released"])
 def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any]) -> None:
     x, annotations, truth = make_crowd()
@@ -190,13 +251,12 @@ def test_both_presets_play_and_are_functions_of_their_seed(preset: dict[str, Any
     for _ in range(2):
         model.fit(x, annotations, validation=(x[:18], truth[:18]))
         assert all(np.isfinite(values).all() for values in model.history_.values())
-        assert all(0 <= value <= 1 for value in model.history_["discriminator_auc"])
+        assert all(0 <= value <= 1 for value in model.history_["discriminator_training_auc"])
         answers.append((model.predict_proba(x), model.generate(x[:3]).labels))
     for one, other in zip(*answers, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.ci
 def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -73,7 +73,6 @@ def test_rows_of_a_suite() -> None:
     assert by_method.with_rows(["d/a"]).cases[0].hparams == {"a.k": 1, "l": 3}
 
 
-@pytest.mark.ci
 def test_a_suite_of_a_file(
     command: Callable[..., int],
     tiny: Any,

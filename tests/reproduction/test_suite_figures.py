@@ -141,7 +141,6 @@ def test_folds_are_the_runs_of_a_cross_validated_row(tmp_path: Path) -> None:
     assert result == [0.0, 0.1, 0.2, 0.3]
 
 
-@pytest.mark.ci
 def test_dasc_figures(tmp_path: Path) -> None:
     assert split_name("dasc_crowd_layer") == ("dasc", "crowd_layer")
     assert split_name("wdn") == ("ce", "wdn")
@@ -179,7 +178,6 @@ def test_dasc_figures(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.ci
 def test_crowding_figures(tmp_path: Path) -> None:
     surest = {"surest": {"share": [0.5, 1.0], "accuracy": [1.0, 0.8]}}
     for first in map(first_seed, ("crowding_fig2", "crowding_fig3")):
@@ -204,7 +202,6 @@ def test_crowding_figures(tmp_path: Path) -> None:
     assert six.iloc[:, :4].to_numpy().tolist() == [["labelme: lambda", "CrowdInG", 0.25, 0.9]]
 
 
-@pytest.mark.ci
 def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
     names = ("majority_vote", "original", "first", "final")
     labels = {f"label_{name}": x for name, x in zip(names, (0.8, 0.6, 0.85, 0.9), strict=True)}

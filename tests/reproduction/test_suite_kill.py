@@ -7,8 +7,6 @@ import json
 import signal
 from pathlib import Path
 
-import pytest
-
 from tests.processes import python
 
 
@@ -39,7 +37,6 @@ def _tables(out: Path) -> dict[str, bytes]:
     return result
 
 
-@pytest.mark.slow
 def test_killed_twice_a_suite_ends_with_the_same_bytes(tmp_path: Path, repository: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     moments = [("whole", ""), ("killed", "fit 3"), ("killed", "page"), ("killed", "")]

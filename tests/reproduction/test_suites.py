@@ -156,7 +156,7 @@ def test_catalogue_names_what_is_registered(registered: None) -> None:
 
 
 def test_smoke_makes_every_method_tiny(registered: None) -> None:
-    suite = smoke.suite()
+    suite = smoke.suite(registry.methods())
     (case,) = suite.cases
     assert set(case.methods) == {method.name for method in registry.methods()}
     taken = [registry.method(name).parameter_names or [] for name in case.methods]
@@ -174,7 +174,6 @@ def tiny_suites(monkeypatch: pytest.MonkeyPatch, **suites: Suite) -> None:
     monkeypatch.setattr(run, "draw", lambda *_: [])  # pictures take most of the time
 
 
-@pytest.mark.ci
 def test_suites_share_runs_and_go_on_after_a_failure(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -212,7 +211,6 @@ def test_suites_share_runs_and_go_on_after_a_failure(
     assert tiny.calls == done
 
 
-@pytest.mark.ci
 def test_a_simulated_dataset_is_drawn_after_threads_are_set(
     command: Callable[..., int], tiny: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
@@ -231,7 +229,6 @@ def test_a_simulated_dataset_is_drawn_after_threads_are_set(
     assert order[:2] == [3, "load"]
 
 
-@pytest.mark.ci
 def test_every_rows_first_seed_goes_first_and_num_runs_makes_some(
     command: Callable[..., int],
     tiny: Any,

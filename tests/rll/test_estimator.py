@@ -84,7 +84,6 @@ def test_objective_is_equation_3() -> None:
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_d_annotators_an_instance_and_votes_alone() -> None:
     x, crowd, truth = crowd_data(2)
     full = RLL("mle", seed=0, **QUICK).fit(x, crowd)
@@ -118,7 +117,6 @@ def test_the_released_code_by_hand() -> None:
     assert ReleasedRLL(steps_per_epoch=7)._steps(data) == 7
 
 
-@pytest.mark.ci
 def test_the_released_code_keeps_the_epoch_with_the_lowest_validation_loss() -> None:
     x, crowd, _ = crowd_data(2)
     model = ReleasedRLL(**{**QUICK, "epochs": 4}, seed=1).fit(x, crowd)

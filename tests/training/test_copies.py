@@ -145,7 +145,6 @@ def _crowd() -> tuple[np.ndarray, np.ndarray, Annotations]:
     return x.astype(np.float32), truth, Annotations.from_dense(answers, num_classes=2)
 
 
-@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:base")
 @pytest.mark.filterwarnings("ignore:CrowdLayer predicts hardly")
 def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
@@ -167,7 +166,6 @@ def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
     np.testing.assert_array_equal(norm.moving_mean.numpy(), [9.0, 8.0, 7.0, 6.0])
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("method", [NeuCrowd, RLL])
 @pytest.mark.filterwarnings("ignore:encoder")
 def test_frozen_encoders_stay(method: Any) -> None:

@@ -50,7 +50,6 @@ def test_each_pass_gives_what_arrays_give(crowd):
     np.testing.assert_array_equal(features, x[places])
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "kind", [CrowdLayer, pytest.param(WeightedDoctorNet, marks=pytest.mark.slow), DeepLabels]
 )
@@ -64,7 +63,6 @@ def test_methods_that_train_by_batches_take_a_dataset(crowd, kind):
     np.testing.assert_allclose(model.predict_proba(dataset), model.predict_proba(x), atol=1e-6)
 
 
-@pytest.mark.ci
 def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
     x, dense, truth, dataset = crowd
 
@@ -98,7 +96,6 @@ def test_errors_say_what_to_pass(crowd):
         CrowdLayer().fit(twice, dense)
 
 
-@pytest.mark.ci
 def test_a_folder_of_images(tmp_path):
     image = pytest.importorskip("PIL.Image")
     values = np.arange(6, dtype=np.uint8) * 40

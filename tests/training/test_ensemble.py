@@ -22,7 +22,6 @@ def fitted(crowd):
     return Ensemble(CrowdLayer(**SMALL), size=2, seed=5).fit(*crowd)
 
 
-@pytest.mark.slow
 def test_mean_of_separate_fits(fitted, crowd):
     features, dense = crowd
     alone = [
@@ -34,7 +33,6 @@ def test_mean_of_separate_fits(fitted, crowd):
     assert fitted.confusion_matrices_.shape == (4, 3, 3)
 
 
-@pytest.mark.ci
 def test_one_model_is_exported_and_saved(fitted, crowd, tmp_path):
     expected = fitted.predict_proba(crowd[0])
     answers = fitted.inference_model()(crowd[0])["probabilities"]

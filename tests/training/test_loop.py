@@ -61,10 +61,19 @@ class Killed(Exception):
     pass
 
 
+@functools.cache
+def shared_model() -> tuple[keras.Model, list[np.ndarray]]:
+    """A model that is compiled once, and all its variables as a new one has them."""
+    model = make_model()
+    model.optimizer.build(model.trainable_variables)
+    return model, read_variables(model_variables(model))
+
+
 def weights_after(
     run: Run, kill_at: int | None = None, **options: Any
 ) -> tuple[list[np.ndarray], Any]:
-    model = make_model()
+    model, fresh = shared_model()
+    write_variables(model_variables(model), fresh)
 
     def start(epoch: int) -> dict[str, float]:
         if epoch == kill_at:
@@ -93,7 +102,6 @@ def unbroken() -> tuple[list[np.ndarray], Any]:
     return weights_after(Run())
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "kill_at", [1, *(pytest.param(k, marks=pytest.mark.slow) for k in (0, 4, 5))]
 )
@@ -112,7 +120,7 @@ def test_a_killed_run_ends_where_an_unbroken_one_does(tmp_path: pathlib.Path, ki
 
 
 def test_best_epoch_is_kept_and_patience_stops() -> None:
-    model = make_model()
+    model, _ = shared_model()
     values = iter([0.3, 0.9, 0.5, 0.4, 0.2, 0.1])
     seen: list[list[np.ndarray]] = []
 
@@ -208,7 +216,6 @@ def test_a_loss_that_is_not_finite_is_an_error() -> None:
         train(model, batches, epochs=3, steps_per_epoch=4, run=Run())
 
 
-@pytest.mark.ci
 def test_reinitialise_equals_starting_afresh() -> None:
     model = make_model()
     reinitialise(model, 11)
@@ -223,7 +230,6 @@ def test_reinitialise_equals_starting_afresh() -> None:
     assert train(model, batches, epochs=2, steps_per_epoch=4, run=Run()).logs["loss"] != first
 
 
-@pytest.mark.ci
 def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -238,7 +244,6 @@ def test_stages_have_checkpoints_and_scalars_of_their_own(tmp_path: pathlib.Path
     assert len(events.Tensors("one/loss")) == 6
 
 
-@pytest.mark.ci
 def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pathlib.Path) -> None:
     expected, whole = unbroken()
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
@@ -256,7 +261,6 @@ def test_a_damaged_checkpoint_is_reported_and_the_run_starts_again(tmp_path: pat
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.ci
 def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> None:
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
@@ -268,7 +272,6 @@ def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> N
         assert weights_after(run)[1].epochs == unbroken()[1].epochs
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("other", [{"owner": "another"}, {"prefix": "choose/round-0/"}])
 def test_a_checkpoint_of_another_run_is_told_and_not_gone_on_from(
     tmp_path: pathlib.Path, other: dict[str, str]

@@ -79,7 +79,6 @@ def test_optimizers_are_made_from_any_value_and_share_nothing() -> None:
             make_optimizer(wrong, 1.0)
 
 
-@pytest.mark.ci
 def test_a_schedule_resumes_with_the_same_bytes(tmp_path: Path) -> None:
     class Killed(Exception):
         pass
@@ -102,7 +101,6 @@ def test_a_schedule_resumes_with_the_same_bytes(tmp_path: Path) -> None:
     assert not np.array_equal(constant.predict_proba(X), whole)
 
 
-@pytest.mark.ci
 def test_a_model_saved_with_options_among_its_arguments_is_loaded(tmp_path: Path) -> None:
     CrowdLayer({"hidden_units": [4]}, epochs=1, restarts=0).fit(X, CROWD).save(tmp_path / "model")
     file = tmp_path / "model" / "estimator.json"

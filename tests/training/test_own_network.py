@@ -31,7 +31,6 @@ def network(shape: tuple[int, ...], classes: int | None = None) -> keras.Model:
     return keras.Sequential([keras.Input(shape), keras.layers.Dense(classes or 2)])
 
 
-@pytest.mark.ci
 def test_networks_by_reference() -> None:
     reference = f"{__name__}:network"
     assert configuration("base", reference, BASES) is network
@@ -57,7 +56,6 @@ def test_a_learning_rate_without_effect_is_an_error(make: Any) -> None:
     assert nest(make, {}, presets)["learning_rate"] == 0.3
 
 
-@pytest.mark.ci
 def test_annotators_rate_replaces_that_of_any_optimizer() -> None:
     created = keras.optimizers.SGD(0.1, momentum=0.5)
     for optimizer in ("sgd", created, lambda: keras.optimizers.SGD(0.1)):
@@ -79,7 +77,6 @@ def test_figures_by_hand() -> None:
     assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("monitor", ["accuracy", "auc", "loss"])
 def test_monitors_of_a_crowd_layer(monitor: str) -> None:
     model = CrowdLayer(**{**QUICK, "epochs": 6}, monitor=monitor, patience=2)
@@ -93,7 +90,6 @@ def test_monitors_of_a_crowd_layer(monitor: str) -> None:
         CrowdLayer(min_delta=0.1).fit(X, CROWD)
 
 
-@pytest.mark.ci
 def test_class_weights_shift_labels_and_names_are_checked() -> None:
     quick: Any = {"base": {"hidden_units": ()}, "epochs": 20, "learning_rate": 0.05}
     for make, predict in (
@@ -120,7 +116,6 @@ class Seen(keras.callbacks.Callback):
         self.logs.append(dict(logs))
 
 
-@pytest.mark.ci
 def test_callbacks_of_fit() -> None:
     seen = Seen(), Seen()
     model = CrowdLayer(**QUICK)

@@ -54,7 +54,6 @@ def test_other_arguments_or_data_are_another_owner() -> None:
     assert owner_of(again, X, crowd) == owners[6]
 
 
-@pytest.mark.ci
 def test_an_owner_is_the_same_in_each_process(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import logging
 
 import numpy as np
-import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.training.estimator import retracing_expected
 
 
-@pytest.mark.slow
 def test_many_fits_and_predictions_say_nothing(caplog):
     rng = np.random.default_rng(0)
     for seed in range(6):

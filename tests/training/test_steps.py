@@ -34,7 +34,6 @@ def test_replicas_take_consecutive_parts_of_a_batch(monkeypatch: pytest.MonkeyPa
     assert result == [[0, 1], [2, 3], [4, 5, 6]]
 
 
-@pytest.mark.ci
 def test_one_replica_trains_as_one_device_does(one_replica: Any, tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, 4)).astype(np.float32)
@@ -90,7 +89,6 @@ print("replicas work")
 """
 
 
-@pytest.mark.slow
 def test_replicas_train_on_the_batches_of_one_device(repository: pathlib.Path) -> None:
     """Sizes that do not divide by two; of batches of one, a replica has no rows."""
     done = python(repository, "-c", REPLICAS, timeout=900)

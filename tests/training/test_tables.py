@@ -230,7 +230,6 @@ def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) 
 QUICK = {"mv_lr": {}, "iced": {"rounds": 1, "warm_up_epochs": 2, "autoencoder_epochs": 2}}
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", ["mv_lr", "crowd_layer", "rll", "iced"])
 @pytest.mark.parametrize("scale", [1e-12, 1e20, 1e60])
 def test_exported_graphs_take_any_scale(name: str, scale: float) -> None:

@@ -84,7 +84,6 @@ def odd() -> tuple[TextFeatures, object]:
     return fitted, fitted.layer()
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_whatever_the_text(odd: tuple[TextFeatures, object], texts: list[str]) -> None:
@@ -125,7 +124,6 @@ def crowd_of_texts(size: int = 60) -> tuple[list[str], Annotations, np.ndarray]:
     return texts, Annotations.from_dense(labels), truth
 
 
-@pytest.mark.ci
 def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) -> None:
     import tensorflow as tf
 
@@ -155,7 +153,6 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     np.testing.assert_array_equal(again, probabilities)
 
 
-@pytest.mark.ci
 def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
     texts, crowd, truth = crowd_of_texts()
     crowd = crowd.select(np.arange(240) % 5 > 0)

@@ -26,7 +26,6 @@ def crowd():
     return features, truth, Annotations.from_dense(dense, num_classes=3)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(("aggregator", "labels"), [("mv", "hard"), ("ds", "soft")])
 def test_learns(crowd, aggregator, labels):
     features, truth, annotations = crowd

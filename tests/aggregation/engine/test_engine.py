@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.aggregate import main
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
-from tests.crowds import simulated
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -234,20 +234,21 @@ class Stop(Exception):
 def test_resume_ends_where_the_unbroken_fit_does(
     method: str, file: Path, tmp_path: Path, local: Local
 ) -> None:
-    fit(Request(file, method, tmp_path / "whole"), local)
+    fit(Request(file, method, tmp_path / "whole", max_iter=6), local)
 
     def stop(line: str) -> None:
         if line.startswith("iteration 3"):
             raise Stop
 
     with pytest.raises(Stop):
-        fit(Request(file, method, tmp_path / "out", report=stop), local)
+        fit(Request(file, method, tmp_path / "out", max_iter=6, report=stop), local)
     with pytest.raises(UsageError, match="in use"):
         fit(Request(file, method, tmp_path / "out"), local)
     with pytest.raises(UsageError, match="the fit there began with method="):
         fit(Request(file, "one_coin", tmp_path / "out", resume=True), local)
     lines: list[str] = []
-    fit(Request(file, method, tmp_path / "out", resume=True, report=lines.append), local)
+    again = Request(file, method, tmp_path / "out", max_iter=6, resume=True, report=lines.append)
+    fit(again, local)
     assert next(line for line in lines if "iteration" in line).startswith("iteration 3")
     assert_same(tmp_path / "out", tmp_path / "whole")
     assert not (tmp_path / "out" / engine_fit.WORK).exists()
@@ -274,9 +275,9 @@ def test_resume_refuses_other_annotations_by_name(
     file = parquet(crowd, folder / "a.parquet")
     (folder / "b.csv").write_text("task,worker,label\n1000000,w,1\n1000001,w,2\n")
     if finished:
-        fit(Request(folder, "dawid_skene", tmp_path / "out"), local)
+        fit(Request(folder, "dawid_skene", tmp_path / "out", max_iter=2), local)
     else:
-        begun(folder, tmp_path / "out", local)
+        begun(folder, tmp_path / "out", local, max_iter=2)
     if change.startswith("label"):
         before = file.stat()
         content = (folder / "b.csv").read_text().replace("w,1", "w,2")
@@ -292,7 +293,7 @@ def test_resume_refuses_other_annotations_by_name(
         change = r"the fit there began with b\.csv=.* now it is None"
     files = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
     with pytest.raises(UsageError, match=f"{change}. Choose another --output, or remove"):
-        refit(folder, tmp_path / "out", local)
+        refit(folder, tmp_path / "out", local, max_iter=2)
     assert files == {path: path.read_bytes() for path in files}
 
 
@@ -407,7 +408,6 @@ class Deadly:
         self.engine.close()
 
 
-@pytest.mark.slow
 def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     file: Path, tmp_path: Path, local: Local
 ) -> None:
@@ -429,7 +429,6 @@ def test_dask_gives_the_same_and_survives_the_death_of_a_worker(
     assert_same(tmp_path / "killed", tmp_path / "local")
 
 
-@pytest.mark.slow
 def test_without_workers_nothing_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     from neucrowd_tf.aggregation.engine import dask
@@ -455,8 +454,8 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
 
 def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
     """Returns tasks and labels as they are inferred in memory, and by parts."""
-    flags = (f"--annotations={path}", "--method=dawid_skene", *flags)
-    assert main([*flags, f"--output={folder / 'labels.csv'}"]) == 0
+    flags = (f"--annotations={path}", "--method=majority_vote", *flags)
+    assert main([*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
     assert main([*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
     whole = pd.read_csv(folder / "labels.csv", dtype=str, keep_default_na=False)
     parts = pd.read_parquet(folder / "parts" / "labels").astype({"task": str, "label": str})
@@ -505,13 +504,14 @@ def test_rows_that_are_left_out_are_counted(
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
     flags = ["--engine=local", f"--annotations={path}", f"--output={tmp_path / 'o'}"]
+    flags.insert(2, "--method=majority_vote")
     assert main(flags) == 0
     assert "2 labels are missing." in (said := capsys.readouterr().err)
     assert "All labels are the same." not in said
     assert main([*flags, "--resume"]) == 0
     assert "finished before" in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,x\n2,b,x\n")
-    assert main([*flags[:2], f"--output={tmp_path / 'same'}"]) == 0
+    assert main([*flags[:3], f"--output={tmp_path / 'same'}"]) == 0
     assert "All labels are the same." in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
     assert main([*flags, "--resume"]) == 2

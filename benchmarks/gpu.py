@@ -1,0 +1,282 @@
+"""Fits on a GPU beside the CPU of the same machine: time, memory, placement, equal predictions.
+
+    python -m benchmarks.gpu [--json] [--small] [--cases=neucrowd,images] [--device=gpu]
+        [--settings=plain,mixed,xla,prefetch] [--output_dir=runs/gpu] [--page=results/gpu.md]
+
+Each paper's method and `auto` are fitted on LabelMe or hotel (simulated data of that shape where
+--data_dir has no files), and on simulated data ten to a hundred times as large. Each fit has a
+process of its own. The CPU is always measured, and --device besides, if the machine has it. The
+settings are float32, --mixed_precision, XLA's clustering, and tf.data's prefetch to the device.
+--small takes tiny fits of 200 instances. A killed command continues when it is started again: what
+ended stands in --output_dir, and a fit continues from its checkpoint.
+
+After each fit the variables' devices are checked, and the graphs of training steps are searched for
+Python functions, float64, and operations that are placed on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.timing import Clock, arguments, data_folder, show, simulated
+from neucrowd_tf import persistence, registry
+from neucrowd_tf.errors import UsageError, one_line
+from neucrowd_tf.harness import plugins, process
+from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.files.json_text import write_json
+from neucrowd_tf.io.tables.writing import markdown_table
+from neucrowd_tf.training import Run, loop
+from reproduction.smoke import tiny_arguments
+
+SAME_WEIGHTS = {"plain": 1e-3, "xla": 1e-3, "prefetch": 1e-3, "mixed": 0.05}  # of a probability
+SAME_CLASSES = 0.95  # share of instances, after fits on both devices
+# Operations of networks. Tuplets are drawn in float64 on purpose: sums over all instances.
+NETWORK = ("MatMul", "BatchMatMulV2", "Einsum", "Conv2D", "Softmax", "Relu", "Tanh", "Exp", "Log")
+COLUMNS = ("seconds", "speedup", "host_mb", "device_mb", "accuracy", "same_weights", "same_classes")
+HEAD = ("data", "device", "setting", *COLUMNS)
+Fit = tuple[str, str, str]  # case, device and setting
+Figures = dict[Fit, Mapping[str, Any]]
+
+
+class Case(NamedTuple):
+    """A method and its data: instances, features, annotators, labels per instance, classes."""
+
+    method: str
+    shape: tuple[int, int, int, int, int]
+    real: str = ""
+    hparams: Mapping[str, Any] = {}
+
+
+LABELME, HOTEL = (1000, 512, 59, 3, 8), (447, 300, 7, 7, 2)
+TUPLETS, IMAGES = (100_000, 300, 100, 5, 2), (20_000, 3072, 200, 3, 10)
+CASES = {
+    "neucrowd": Case("neucrowd", HOTEL, "hotel"),
+    "neucrowd_tuplets": Case("neucrowd", TUPLETS, hparams={"steps_per_epoch": 1000, "epochs": 5}),
+    "rll": Case("rll", HOTEL, "hotel"),
+    "rll_tuplets": Case("rll", TUPLETS, hparams={"steps_per_epoch": 1000, "epochs": 5}),
+    "iced": Case("iced", LABELME, "labelme"),
+    "iced_large": Case("iced", (10_000, 512, 590, 3, 8), hparams={"rounds": 3}),
+    "crowding": Case("crowding", LABELME, "labelme"),
+    "crowding_crowd": Case("crowding", (50_000, 64, 10_000, 5, 4), hparams={"epochs": 2}),
+    "dasc": Case("dasc_crowd_layer", LABELME, "labelme"),
+    "images": Case("dasc_crowd_layer", IMAGES, hparams={"base": "resnet18", "epochs": 3}),
+    "auto": Case("auto", LABELME, "labelme"),
+    "auto_large": Case("auto", (10_000, 512, 590, 3, 8)),
+}
+
+
+def data_of(case: Case, data_dir: Path, small: bool) -> tuple[Any, Any, Any]:
+    """Returns features `[N, d]` or `[N, 32, 32, 3]`, true classes or None, and annotations."""
+    size, width, annotators, each, classes = case.shape
+    if case.real and not small and (data_dir / case.real).is_dir():
+        real = registry.dataset(case.real).load(data_dir)
+        return real.features, real.truth, real.annotations
+    size, annotators = (200, min(annotators, 20)) if small else (size, annotators)
+    features, truth, crowd = simulated(size, width, annotators, each, classes)
+    return features.reshape(size, 32, 32, 3) if width == 3072 else features, truth, crowd
+
+
+def step_graphs() -> Iterator[Any]:
+    """Yields the graphs of this process that assign variables."""
+    for each in gc.get_objects():
+        if type(each).__name__ == "FuncGraph":
+            operations = each.get_operations()
+            if any(item.type.startswith(("Assign", "ResourceApply")) for item in operations):
+                yield operations
+
+
+class Faults(keras.callbacks.Callback):
+    """Collects what slows training on a device, from the model's variables and graphs."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device, self.found = device, set[str]()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        for variable in self.model.variables:
+            if self.device not in variable.value.device:
+                self.found.add(f"{variable.path} on {variable.value.device}")
+        for operation in (item for graph in step_graphs() for item in graph):
+            if "PyFunc" in operation.type:
+                self.found.add(f"Python: {operation.name}")
+            wide = any(output.dtype == tf.float64 for output in operation.outputs)
+            if wide and operation.type in NETWORK:
+                self.found.add(f"float64: {operation.type}")
+            if "CPU" in operation.device and self.device != "CPU":
+                self.found.add(f"on the CPU: {operation.type}")
+
+
+def prefetched(setting: str, device: str) -> contextlib.AbstractContextManager[Any]:
+    """Lets the training loop's pipelines put batches on the device, if the setting asks for it."""
+    if setting != "prefetch" or device == "CPU":
+        return contextlib.nullcontext()
+    to_device = tf.data.experimental.prefetch_to_device(f"/{device}:0")
+    return mock.patch.object(
+        loop, "iter", lambda batches: iter(batches.apply(to_device)), create=True
+    )
+
+
+def measure(name: str, device: str, setting: str, options: argparse.Namespace) -> Mapping[str, Any]:
+    """Fits one case in this process, whose devices are set; figures of an earlier fit are kept.
+
+    Args:
+        name: of `CASES`.
+        device: "CPU" or "GPU".
+        setting: of `SAME_WEIGHTS`.
+        options: the command's.
+
+    Returns:
+        seconds, memory in MB, accuracy, and agreement with the CPU's plain fit.
+    """
+    case, folder = CASES[name], options.output_dir / name / f"{device}-{setting}"
+    if (folder / "figures.json").exists():
+        return dict(read_json(folder / "figures.json"))
+    resumed, method = (folder / "checkpoints").exists(), registry.method(case.method)
+    features, truth, crowd = data_of(case, options.data_dir, options.small)
+    hparams = {**case.hparams, **(tiny_arguments(method) if options.small else {}), "seed": 0}
+    estimator = method.make(**hparams)
+    with prefetched(setting, device), Clock() as clock:
+        estimator.fit(features, crowd, run=Run(checkpoints=folder / "checkpoints", progress=False))
+    probabilities = np.asarray(estimator.predict_proba(features))
+    figures: dict[str, Any] = {"seconds": clock.seconds, "resumed": resumed}
+    figures["host_mb"] = process.peak_memory_mb()
+    if device == "GPU":
+        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        figures["device_mb"] = peak / 2**20
+    if truth is not None:
+        figures["accuracy"] = float((probabilities.argmax(axis=1) == truth).mean())
+    estimator.save(folder / "model")
+    base = folder.parent / "CPU-plain" / "model"
+    if base != folder / "model" and base.is_dir():
+        theirs = persistence.load(base)
+        again = np.asarray(theirs.predict_proba(features))
+        expected = np.load(base.parent / "probabilities.npy")
+        figures["same_weights"] = float(np.abs(again - expected).max())
+        same = probabilities.argmax(axis=1) == expected.argmax(axis=1)
+        figures["same_classes"] = float(same.mean())
+    np.save(folder / "probabilities.npy", probabilities)
+    features, _, crowd = data_of(case, options.data_dir, small=True)
+    faults = Faults(device)
+    checked = method.make(**{**case.hparams, **tiny_arguments(method), "seed": 0})
+    checked.fit(features, crowd, run=Run(progress=False, callbacks=[faults]))
+    figures["faults"] = sorted(faults.found)
+    write_json(folder / "figures.json", figures)
+    return figures
+
+
+def child(fit: Fit, options: argparse.Namespace) -> Mapping[str, Any]:
+    """Measures one fit in a new process; an error is its figure."""
+    plugins.register(("baselines", "data"))
+    name, device, setting = fit
+    process.start(Options(device=device.lower(), mixed_precision=setting == "mixed", threads=2))
+    try:
+        return measure(name, device, setting, options)
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {one_line(error)}"}
+
+
+def plan(options: argparse.Namespace) -> list[Fit]:
+    """Returns case, device and setting of each fit: a case's first one is the CPU's plain one."""
+    names = options.cases.split(",") if options.cases else list(CASES)
+    settings, device = options.settings.split(","), options.device.upper()
+    if unknown := {*names, *settings, device} - {*CASES, *SAME_WEIGHTS, "CPU", "GPU"}:
+        raise UsageError(f"{min(unknown)}: no case, setting or device. --help names them.")
+    fits = [(n, d, s) for n in names for d, s in [("CPU", "plain"), *product([device], settings)]]
+    return list(dict.fromkeys(fits))
+
+
+def devices() -> dict[str, str]:
+    """Returns the names of this machine's processor and first GPU by kind."""
+    names = {"CPU": str(process.machine()["processor"])}
+    for each in tf.config.list_physical_devices("GPU")[:1]:
+        names["GPU"] = tf.config.experimental.get_device_details(each).get("device_name", each.name)
+    return names
+
+
+def make_all(fits: Iterable[Fit], options: argparse.Namespace) -> Figures:
+    """Measures each fit in a process of its own; without its device it has no figures."""
+    here = devices()
+    figures: Figures = {}
+    for fit in fits:
+        figures[fit] = {}
+        if fit[1] in here:
+            clusters = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit" if fit[2] == "xla" else ""
+            os.environ["TF_XLA_FLAGS"] = clusters  # the child's TensorFlow reads it
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as executor:
+                figures[fit] = executor.submit(child, fit, options).result()
+        print(*fit, dict(figures[fit]) or "not measured", file=sys.stderr, flush=True)
+    return figures
+
+
+def problems(figures: Figures) -> list[str]:
+    """Returns a line for each fit that failed or whose predictions are not the CPU's."""
+    lines = []
+    for (name, device, setting), each in figures.items():
+        wrong = each.get("failed", "")
+        if each.get("same_weights", 0.0) > SAME_WEIGHTS[setting]:
+            wrong = "other predictions with the same weights"
+        elif each.get("same_classes", 1.0) < SAME_CLASSES:
+            wrong = "other classes after fits on both devices"
+        lines += [f"{name}, {device}, {setting}: {wrong}"] if wrong else []
+    return lines
+
+
+def row(fit: Fit, figures: Figures) -> list[str]:
+    """Returns a fit's cells, of which the first figure says where it was not measured."""
+    each = {**figures[fit]}
+    plain = figures.get((fit[0], "CPU", "plain"), {})
+    if each.get("seconds") and plain.get("seconds"):
+        each["speedup"] = plain["seconds"] / each["seconds"]
+    cells = [f"{x:.3g}" if (x := each.get(key)) is not None else "" for key in COLUMNS]
+    return [*fit, *(cells if each else ["not measured", *cells[1:]])]
+
+
+def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
+    """Returns the figures as Markdown."""
+    faults = sorted({line for each in figures.values() for line in each.get("faults", ())})
+    lines = ["# Fits on a GPU beside the CPU", "", f"`{how}` writes this page.", ""]
+    lines += [f"- {kind}: {machine.get(kind, 'not measured')}" for kind in ("CPU", "GPU")]
+    lines += ["", "Tolerances: with the same weights, probabilities differ by at most"]
+    lines += [
+        f"{SAME_WEIGHTS['plain']} (bfloat16: {SAME_WEIGHTS['mixed']}). After a fit on each device,"
+    ]
+    lines += [f"at least {SAME_CLASSES:.0%} of the instances have the same class.", ""]
+    lines += markdown_table(HEAD, (row(fit, figures) for fit in figures))
+    for title, found in (("Problems", problems(figures)), ("In training steps", faults)):
+        lines += ["", f"{title}:", "", *(f"- {line}" for line in found or ["none"])]
+    return "\n".join([*lines, ""])
+
+
+def main() -> int:
+    """Measures and writes the page; returns 1 if a fit failed or predictions differ."""
+    folders = {"data_dir": data_folder(), "output_dir": Path("runs/gpu")}
+    options = arguments(
+        __doc__, small=False, cases="", device="gpu", settings=",".join(SAME_WEIGHTS),
+        page=Path("results/gpu.md"), **folders,
+    )  # fmt: skip
+    figures = make_all(plan(options), options)
+    how = "python -m benchmarks.gpu" + " --small" * options.small
+    write_text(options.page, text := page(figures, devices(), how))
+    show(options, [{"fit": fit, **each} for fit, each in figures.items()], text)
+    return bool(problems(figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

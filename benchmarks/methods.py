@@ -1,0 +1,148 @@
+"""Processor time of methods, beside what else computes the same in the same run.
+
+    python -m benchmarks.methods [--names=glad,crowd_layers] [--repeats=3] [--size=1] [--json]
+
+`dasc`, `crowding`, `iced`, `crowd_layers` and `tuplets` fit simulated data. `aggregation`
+(Dawid-Skene), `glad` and `scale` (Dawid-Skene out of core) infer labels. The other ways are those
+of crowd-kit, plain Keras with a row for each annotation, and features that are copied into tuplets,
+as NeuCrowd's authors do. `ratio` is the other way's processor seconds over ours, each the least of
+the repeats, which alternate. --size multiplies the numbers of instances. To compare two commits,
+run this file with each of them first on PYTHONPATH, alternately.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.timing import Clock, arguments, show, simulated
+from neucrowd_tf import registry
+from neucrowd_tf.aggregation import DawidSkene, Glad
+from neucrowd_tf.aggregation.engine.fit import Request, fit
+from neucrowd_tf.aggregation.engine.local import Local
+from neucrowd_tf.harness import plugins
+
+Way = Callable[[], Any]
+# An anchor, a positive example and three negatives, drawn alike: what the authors' way does too.
+TUPLETS = {"n": 5, "batch_size": 512, "steps_per_epoch": 40, "epochs": 2}
+TUPLETS |= {"sampling_network": False, "safety_aware": False}
+# Method, hyper-parameters, and instances, features, annotators, labels per instance, classes.
+FITS: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
+    "dasc": ("dasc_crowd_layer", {"rounds": 3, "epochs": 10}, (1000, 512, 59, 3, 8)),
+    "crowding": ("crowding", {"epochs": 5, "collapse_drop": 1.0}, (1000, 512, 59, 3, 8)),
+    "iced": ("iced", {"rounds": 4}, (1000, 256, 40, 5, 2)),
+    "crowd_layers": ("crowd_layer", {"epochs": 3}, (40_000, 50, 500, 5, 5)),
+    "tuplets": ("neucrowd", {**TUPLETS, "hidden_units": (128, 64)}, (2000, 300, 7, 7, 2)),
+}
+VOTES = {
+    "aggregation": (40_000, 1, 400, 5, 5),
+    "glad": (2000, 1, 176, 3, 2),
+    "scale": (50_000, 1, 1000, 10, 5),
+}
+ITERATIONS = 10
+
+
+def rows_of_annotations(features: Any, crowd: Any, options: dict[str, Any]) -> None:
+    """Plain Keras: a row of features for each annotation."""
+    layers = [keras.layers.Dense(128, "relu"), keras.layers.Dropout(0.5)]
+    model = keras.Sequential([*layers, keras.layers.Dense(crowd.num_classes, "softmax")])
+    model.compile("adam", "sparse_categorical_crossentropy")
+    rows = features[crowd.instances]
+    model.fit(rows, crowd.labels, batch_size=128, epochs=options["epochs"], verbose=0)
+
+
+def copied_tuplets(features: Any, crowd: Any, options: dict[str, Any]) -> None:
+    """The authors' way: an epoch's tuplets with copies of their features, then Keras."""
+    del crowd
+    inputs = keras.Input((options["n"], features.shape[1]))
+    encoded = inputs
+    for units in options["hidden_units"]:
+        encoded = keras.layers.Dense(units, "tanh")(encoded)
+    scores = keras.layers.Dot((2, 2), normalize=True)([encoded[:, :1], encoded[:, 1:]])
+    model = keras.Model(inputs, keras.ops.softmax(scores[:, 0]))
+    model.compile("adadelta", "sparse_categorical_crossentropy")
+    rng, size = np.random.default_rng(0), options["batch_size"]
+    for _ in range(options["epochs"]):
+        rows = rng.integers(0, len(features), (options["steps_per_epoch"] * size, options["n"]))
+        model.fit(features[rows], np.zeros(len(rows), np.int32), batch_size=size, verbose=0)
+
+
+def out_of_core(crowd: Any) -> None:
+    """Dawid-Skene with shards on disk; reading the table is part of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "labels.parquet"
+        crowd.to_frame().to_parquet(source)
+        engine = Local(1)
+        fit(Request(source, "dawid_skene", Path(folder) / "out", ITERATIONS, 0.0), engine)
+        engine.close()
+
+
+def peer(name: str, crowd: Any) -> Way | None:
+    """Returns what crowd-kit computes, or None where it is not installed."""
+    if not importlib.util.find_spec("crowdkit"):
+        return None
+    kinds, frame = importlib.import_module("crowdkit.aggregation"), crowd.to_frame()
+    if name == "glad":
+        return lambda: kinds.GLAD().fit(frame)
+    return lambda: kinds.DawidSkene(n_iter=ITERATIONS, tol=-np.inf).fit(frame)
+
+
+def ways(name: str, size: float) -> tuple[Way, Way | None]:
+    """Returns what computes the benchmark of that name: ours, and the other one if there is one."""
+    if name in VOTES:
+        _, _, crowd = simulated(int(VOTES[name][0] * size), *VOTES[name][1:])
+        dawid_skene = DawidSkene(max_iter=ITERATIONS, tol=-np.inf)
+        ours: dict[str, Way] = {
+            "aggregation": lambda: dawid_skene.fit(crowd),
+            "glad": lambda: Glad().fit(crowd),
+            "scale": lambda: out_of_core(crowd),
+        }
+        return ours[name], peer(name, crowd)
+    method, options, shape = FITS[name]
+    features, _, crowd = simulated(int(shape[0] * size), *shape[1:])
+    other = {"crowd_layers": rows_of_annotations, "tuplets": copied_tuplets}.get(name)
+    estimator = registry.method(method).make(seed=0, **options)
+    return (
+        lambda: estimator.fit(features, crowd),
+        None if other is None else lambda: other(features, crowd, options),
+    )
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Returns the least processor seconds by name, and ratios."""
+    warnings.simplefilter("ignore")  # iterations are cut short on purpose
+    plugins.register(("baselines",))
+    figures: dict[str, Any] = {}
+    for name in options.names.split(","):
+        if name not in (*FITS, *VOTES):
+            sys.exit(f"--names={name}: expected {', '.join((*FITS, *VOTES))}.")
+        both = [way for way in ways(name, options.size) if way is not None]
+        seconds: list[list[float]] = [[] for _ in both]
+        for _ in range(options.repeats):
+            for way, times in zip(both, seconds, strict=True):
+                with Clock() as clock:
+                    way()
+                times.append(clock.cpu_seconds)
+        least = [min(times) for times in seconds]
+        figures[f"{name}_seconds"] = least[0]
+        if len(least) > 1:
+            figures |= {f"{name}_other_seconds": least[1], f"{name}_ratio": least[1] / least[0]}
+    return figures
+
+
+if __name__ == "__main__":
+    options = arguments(__doc__, names=",".join((*FITS, *VOTES)), repeats=3, size=1.0)
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    figures = measure(options)
+    show(options, figures, "\n".join(f"{name:28} {x:.3f}" for name, x in figures.items()))

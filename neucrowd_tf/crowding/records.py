@@ -1,0 +1,124 @@
+"""What CrowdInG's game is played with: the crowd's data, and annotations that turns learn from."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations
+
+
+class Purpose(enum.IntEnum):
+    """Purposes of random numbers; `Crowd.draw` has 16 of them in each epoch."""
+
+    SURVEY, SELECT, PAIRS, SURE, GENERATOR, UNSURE, CLASSIFIER = range(7)
+    ORDER, NOISE = 8, 9
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """The data of a fit.
+
+    Attributes:
+        features: `[N, d]` standardised.
+        identities: `[R, R]` one-hot vectors e_r.
+        instances, annotators, labels: `[A]` the authentic annotations.
+        observed: `[N, R]` bool, True if there is an authentic annotation.
+        seed: every draw is derived from it.
+    """
+
+    features: Any
+    identities: Any
+    instances: Any
+    annotators: Any
+    labels: Any
+    observed: NDArray[np.bool_]
+    seed: int
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32], annotations: Annotations, seed: int) -> Crowd:
+        """Returns the data as tensors; generated annotations are left out.
+
+        Args:
+            features: `[N, ...]`.
+            annotations: of N instances.
+            seed: every draw is derived from it.
+
+        References:
+            CrowdInG, section 3.2 (e_r).
+        """
+        authentic = annotations.observed()
+        flat = tf.constant(features.reshape(len(features), -1), tf.float32)
+        triple = authentic.instances, authentic.annotators, authentic.labels
+        observed = np.zeros(authentic.shape, dtype=bool)
+        observed[authentic.instances, authentic.annotators] = True
+        instances, annotators, labels = (tf.constant(column, tf.int32) for column in triple)
+        inputs = flat, tf.eye(authentic.num_annotators)
+        return cls(*inputs, instances, annotators, labels, observed, seed % 2**31)
+
+    @property
+    def inputs(self) -> tuple[Any, Any]:
+        """The features of instances and annotators, which compiled functions get."""
+        return self.features, self.identities
+
+    def with_generated(self, instances: Any, annotators: Any, drawn: Any) -> Any:
+        """Returns all authentic annotations, and after them some generated ones.
+
+        Args:
+            instances, annotators: codes of the generated ones.
+            drawn: `[N, R]` labels of all pairs.
+
+        Returns:
+            Instances, annotators, class codes, and whether each annotation is authentic, `[P]`.
+        """
+        labels = tf.gather_nd(drawn, tf.stack([instances, annotators], axis=1))
+        authentic = self.instances, self.annotators, self.labels
+        generated = instances, annotators, labels
+        columns = [tf.concat(both, axis=0) for both in zip(authentic, generated, strict=True)]
+        return *columns, tf.range(tf.size(columns[0])) < len(self.labels)
+
+    def draw(self, epoch: Any, purpose: Purpose) -> Any:
+        """Returns a seed `[2]` for one purpose in one epoch."""
+        number = tf.cast(epoch, tf.int32) * 16 + int(purpose)
+        return tf.stack([tf.constant(self.seed), number])
+
+
+class Pairs(NamedTuple):
+    """Annotations that the discriminative module learns from.
+
+    Attributes:
+        instances, annotators, labels: `[P]` codes.
+        authentic: `[P]` bool, False for generated annotations.
+        latent: `[P, C]` z-hat of the generator's input.
+    """
+
+    instances: Any
+    annotators: Any
+    labels: Any
+    authentic: Any
+    latent: Any
+
+
+class Logged(NamedTuple):
+    """Annotations of instances by all annotators, drawn by the logging policy.
+
+    Attributes:
+        instances: `[n]` codes.
+        latent: `[n, C]` z-hat of the instances.
+        labels: `[n, R]` class codes.
+        probabilities: `[n, R]` G_0(y) of the labels.
+        authenticity: `[n, R]` L_G of the labels.
+        delta: `[n, R]` delta of the labels.
+    """
+
+    instances: Any
+    latent: Any
+    labels: Any
+    probabilities: Any
+    authenticity: Any
+    delta: Any
