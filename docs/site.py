@@ -70,16 +70,16 @@ def public(module: str) -> dict[str, str]:
     """Returns the public names of a module, with the path of what each is."""
     loaded = importlib.import_module(module)
     names = [name for name in getattr(loaded, "__all__", ()) if name != "__version__"]
-    return {name: _path(getattr(loaded, name), f"{module}.{name}") for name in names}
+    return {name: _path(loaded, name) for name in names}
 
 
-def _path(value: Any, imported: str) -> str:
+def _path(module: Any, name: str) -> str:
     """Returns the path of a class or function where it is defined, of others where they are."""
+    value = getattr(module, name)
     if inspect.isclass(value) or inspect.isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"
-    module, _, name = imported.rpartition(".")
-    places = getattr(importlib.import_module(module), "_MODULE_OF", {})  # of names that are lazy
-    return f"neucrowd_tf.{places[name]}.{name}" if name in places else imported
+    later = getattr(module, "_MODULE_OF", {})  # names that are imported when they are used
+    return f"neucrowd_tf.{later[name]}.{name}" if name in later else f"{module.__name__}.{name}"
 
 
 def _object(path: str) -> str:

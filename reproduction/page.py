@@ -297,9 +297,12 @@ def readme(results: Path) -> str:
         if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
             about = questions.get(path.name, "") if path.stem != suite else ""
-            files.setdefault(about or titles.get(suite, ""), []).append(path.name)
+            about = (about or titles.get(suite, "")).partition(" (")[0]
+            files.setdefault(about, []).append(path.name)
     for about, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about.partition(' (')[0]}".rstrip(
+            ": "
+        )
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines) + "\n"
 

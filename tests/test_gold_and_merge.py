@@ -76,8 +76,8 @@ def test_filled_in_they_are_gold_labels(
     assert result["label"].tolist() == frame["true_label"].tolist()
     assert (result["probability"] == 1).all()
     message = capsys.readouterr().err
-    assert "of 50 items:" in message and "If the 50 gold items were drawn at random" in message
-    assert "class shares 0 0." in message
+    assert "of 50 items:" in message and "if the gold items were drawn at random" in message
+    assert "Class shares: 0 0." in message
 
 
 def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

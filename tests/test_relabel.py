@@ -407,7 +407,7 @@ def test_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n2,b,y\n")
     assert main([f"--annotations={path}", "--budget=3"]) == 0
-    assert "for an item; --ask names other ones." in capsys.readouterr().err
+    assert "with --ask." in capsys.readouterr().err
 
 
 def test_a_run_names_its_annotations(

@@ -43,6 +43,10 @@ MORE_VOTES = (
     "Items with gold labels have more votes than the others, so they do not show how often the"
     " others' labels are right. Use a file that names annotators."
 )
+UNLIKE = (
+    "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
+    " therefore wider; gold labels would say more (--gold)."
+)
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
 
@@ -84,6 +88,11 @@ class Inference:
         """`[N, C]` recalibrated probabilities."""
         return self.certainty.probas
 
+    @property
+    def accuracy(self) -> Estimate:
+        """The labels' accuracy: with enough gold labels, of the labels inferred without them."""
+        return self.certainty.accuracy() if self.estimates is None else self.estimates[0]
+
     def related(self) -> list[list[str]]:
         """Returns the names of groups who agree beyond the consensus and are in no family."""
         if not self.crowd.has_identities:
@@ -102,8 +111,16 @@ class Inference:
         """Returns what a command prints about its labels, one sentence or two per line."""
         if self.crowd.num_classes < 2:
             return ["All labels are of one class: how often they are right cannot be estimated."]
-        accuracy = self.certainty.accuracy()
-        lines = [f"expected accuracy of the labels: {shown(accuracy)}, 80% interval."]
+        lines = [UNLIKE.format(", ".join(self.certainty.notes))] if self.certainty.notes else []
+        if self.estimates is None:
+            lines.append(f"expected accuracy of the labels: {shown(self.accuracy)}, 80% interval.")
+        else:
+            each = self.estimates[1].items()
+            shares = ", ".join(f"{name} {shown(share)}" for name, share in each)
+            lines.append(
+                f"accuracy of the labels without --gold: {shown(self.accuracy)}, 80% interval, if"
+                f" the gold items were drawn at random. Class shares: {shares}."
+            )
         names = list(map(str, self.crowd.annotator_names.tolist()))
         for family in self.families:
             members = [names[code] for code in np.flatnonzero(family.members).tolist()]
@@ -126,11 +143,6 @@ class Inference:
                 f"ties of equally probable classes: {int(tied.sum()):,} of {len(self.labels):,}"
                 " labels (aggregate --ties)."
             )
-        if self.certainty.notes:
-            lines.append(
-                "This crowd is unlike the crowds that the probabilities were calibrated on:"
-                f" {', '.join(self.certainty.notes)}. The interval is therefore wider."
-            )
         if self.left_out:
             lines.append(MORE_VOTES if self.left_out < 0 else LEFT_OUT.format(self.left_out))
         if self.agreement is None:
@@ -141,13 +153,6 @@ class Inference:
                 f"The consensus agrees with your gold labels in {agreed} of {total} items:"
                 f" {shown(share)}."
             )
-            if self.estimates is not None:
-                accuracy, shares = self.estimates
-                text = ", ".join(f"{name} {shown(share)}" for name, share in shares.items())
-                lines.append(
-                    f"If the {total} gold items were drawn at random: accuracy of the labels"
-                    f" without --gold {shown(accuracy)}; class shares {text}."
-                )
         return lines
 
 

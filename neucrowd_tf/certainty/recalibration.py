@@ -1,12 +1,13 @@
 """Recalibrated probabilities of inferred labels, and a crowd's expected accuracy.
 
 Models of a crowd are too sure, because annotators share mistakes. How much too sure was learned
-on public crowds whose true labels are known: a logistic regression on the posterior's logit and
-the vote share's logit says how often an inferred label is right. Each crowd differs from the
-average crowd by a shift of this logit, (a, b): logit + a + b * logit. Without gold labels the
-shift is unknown and only widens the intervals. Gold labels estimate it.
+on public crowds whose true labels are known: a logistic regression says how often an inferred
+label is right, from the logits of its posterior and vote share, how little the annotators agree,
+and the number of labels per item. Each crowd differs from such a crowd by a shift of this logit,
+(a, b): logit + a + b * logit. Without gold labels the shift is unknown and only widens the
+intervals, more if annotators agree less. Gold labels estimate it.
 
-The coefficients are in `recalibration.json`; results/studies.csv has the command that made them.
+The coefficients are in `recalibration.json`; `benchmarks/certainty.py` learns them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import dataclasses
 import functools
 import importlib.resources
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +33,7 @@ DRAWS = 200  # of a crowd's shift
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
 SURE, LEAK = 7.0, 0.1
+LITTLE = 0.2  # Krippendorff's alpha below which agreement counts
 
 
 @functools.cache
@@ -41,19 +44,53 @@ def coefficients() -> dict[str, Any]:
     return values
 
 
+def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
+    """Returns a crowd's number of items with labels and of classes, and how it shares items.
+
+    Args:
+        votes: `[N, C]` vote counts.
+
+    Returns:
+        `items`, `classes`, the mean number of `labels`, the share of items with two labels or more
+        (`shared`), and Krippendorff's alpha (`agreement`); NaN if unknown.
+    """
+    counts = votes.sum(axis=1)
+    counts = counts[counts > 0]
+    return {
+        "items": len(counts),
+        "classes": votes.shape[1],
+        "labels": float(counts.mean()) if len(counts) else float("nan"),
+        "shared": float((counts > 1).mean()) if len(counts) else float("nan"),
+        "agreement": agreement_coefficients(votes)["krippendorff"],
+    }
+
+
+def spread_of(votes: NDArray[np.integer[Any]]) -> float:
+    """Returns the factor of the shift's variance: 1 if all annotators agree, e^2 by chance."""
+    agreement = sizes(votes)["agreement"]
+    return float(np.exp(2 * (1 - np.clip(np.nan_to_num(agreement), 0.0, 1.0))))
+
+
 def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
-    """Returns `[N, 2]`: the logits of each inferred label's posterior and smoothed vote share.
+    """Returns `[N, 4]` values that say how often labels are right.
+
+    These are the logits of each label's posterior and smoothed vote share and, the same in all
+    rows, the crowd's lack of agreement and the logarithm of its number of labels per item.
 
     Args:
         probas: `[N, C]` posteriors.
         votes: `[N, C]` vote counts; the share is (k + 1 / C) / (n + 1).
     """
+    size = sizes(votes)
+    lack = min(np.nan_to_num(size["agreement"]) - LITTLE, 0.0)
+    each = np.log(np.nan_to_num(size["labels"], nan=1.0))
     rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
     shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
     scores = logit(np.clip(probas[rows, labels], 1e-12, 1 - 1e-12))
     bounded = np.clip(scores, -SURE, SURE)
     posterior = bounded + LEAK * (scores - bounded)
-    return np.stack([posterior, logit(np.clip(shares, 0.02, 0.98))], axis=1)
+    share = logit(np.clip(shares, 0.02, 0.98))
+    return np.stack([posterior, share, *np.tile([[lack], [each]], len(rows))], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,9 +98,11 @@ class Calibration:
     """How often inferred labels are right, given their posterior and vote share.
 
     Attributes:
-        weights: `[3]` of the intercept and `evidence`.
+        weights: `[5]` of the intercept and `evidence`.
         shift: `[2]` expected shift (a, b) of this crowd; zero without gold labels.
-        covariance: `[2, 2]` of the shift.
+        covariance: `[2, 2]` of the shift; before a crowd is known, if all its annotators agreed.
+        ranges: of `sizes`, within which the calibration was learned.
+        fits: whether shift and covariance are this crowd's, from gold labels.
 
     Example:
         >>> from neucrowd_tf import Consensus
@@ -78,6 +117,8 @@ class Calibration:
     weights: Array
     shift: Array
     covariance: Array
+    ranges: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    fits: bool = False
 
     @classmethod
     def learned(cls, method: str = "consensus") -> Calibration:
@@ -89,7 +130,21 @@ class Calibration:
         """
         models = coefficients()["models"]
         values = models.get(method, models["consensus"])
-        return cls(np.array(values["weights"]), np.zeros(2), np.array(values["covariance"]))
+        weights, covariance = np.array(values["weights"]), np.array(values["covariance"])
+        return cls(weights, np.zeros(2), covariance, coefficients()["ranges"])
+
+    def widened(self, votes: NDArray[np.integer[Any]]) -> Calibration:
+        """Returns the calibration with the spread of shifts of crowds that agree as this one does.
+
+        It is doubled if the crowd is unlike those of the learning data.
+
+        Args:
+            votes: `[N, C]` vote counts.
+        """
+        if self.fits:
+            return self
+        factor = spread_of(votes) * (4.0 if unlike(votes, self.ranges) else 1.0)
+        return dataclasses.replace(self, covariance=self.covariance * factor)
 
     def logits(self, probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
         """Returns `[N]` logits of being right, before the crowd's shift."""
@@ -111,8 +166,9 @@ class Calibration:
         if not len(rows):
             return self
         right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
-        shift, covariance = self.shift_of(self.logits(probas[rows], votes[rows]), right)
-        return dataclasses.replace(self, shift=shift, covariance=covariance)
+        start = self.widened(votes)
+        shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
+        return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
 
     def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
         """Returns the posterior mode of a crowd's shift, and its covariance (Laplace).
@@ -140,18 +196,14 @@ class Calibration:
     ) -> Certainty:
         """Returns how sure inferred labels are.
 
-        Where a crowd is unlike those of the learning data, the shift's spread is doubled.
-
         Args:
             probas: `[N, C]` posteriors.
             votes: `[N, C]` vote counts.
             gold: `[N]` class codes whose labels are certain, -1 if unknown.
         """
-        notes = unlike(votes)
-        covariance = self.covariance * (4.0 if notes else 1.0)
-        calibration = dataclasses.replace(self, covariance=covariance)
         gold = np.full(len(probas), -1) if gold is None else gold
-        return Certainty(calibration, probas, votes, gold, tuple(notes))
+        notes = tuple(unlike(votes, self.ranges))
+        return Certainty(self.widened(votes), probas, votes, gold, notes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,28 +317,29 @@ def draws_for(size: int) -> int:
     return int(np.clip(2e7 / max(size, 1), 40, DRAWS))
 
 
-def unlike(votes: NDArray[np.integer[Any]]) -> list[str]:
+def unlike(
+    votes: NDArray[np.integer[Any]], ranges: Mapping[str, Sequence[float]] | None = None
+) -> list[str]:
     """Returns how a crowd is unlike those that the calibration was learned on.
 
     Args:
         votes: `[N, C]` vote counts.
+        ranges: of `sizes`; by default those of the learned crowds.
     """
-    ranges, counts = coefficients()["ranges"], votes.sum(axis=1)
-    counts = counts[counts > 0]
-    if not len(counts):
+    ranges, measured = coefficients()["ranges"] if ranges is None else ranges, sizes(votes)
+    if not measured["items"]:
         return ["no item has a label"]
-    alpha = agreement_coefficients(votes)["krippendorff"]
-    measured = {
-        "items": (len(counts), "{:,.0f} items with labels"),
-        "classes": (votes.shape[1], "{:,.0f} classes"),
-        "labels": (float(counts.mean()), "{:.1f} labels per item"),
-        "shared": (float((counts > 1).mean()), "{:.0%} of items with two labels or more"),
-        "agreement": (alpha, "a Krippendorff's alpha of {:.2f}"),
+    words = {
+        "items": "{:,.0f} items with labels",
+        "classes": "{:,.0f} classes",
+        "labels": "{:.1f} labels per item",
+        "shared": "{:.0%} of items with two labels or more",
+        "agreement": "a Krippendorff's alpha of {:.2f}",
     }
     return [
-        words.format(value)
-        for name, (value, words) in measured.items()
-        if value < ranges[name][0] or value > ranges[name][1]
+        words[name].format(measured[name])
+        for name, (low, high) in ranges.items()
+        if measured[name] < low or measured[name] > high
     ]
 
 

@@ -26,9 +26,11 @@ UNRELIABLE = 0.95  # least probability of that verdict
 WEAK = 0.4
 MOST_PSEUDO_LABELS = 100.0
 # From so many labels on, those who agree with others beyond chance by less than half as much as
-# the crowd does are noted. On public crowds only three in five of them are unreliable by true
-# labels: it is no verdict.
+# the crowd does are noted. On public crowds only two in three of them are unreliable by true
+# labels: alone it is no verdict.
 CHANCE_LABELS, CHANCE_SHARE = 20, 0.5
+# Least probability of the verdict on annotators near chance: the two reasons have little in common.
+UNRELIABLE_BY_CHANCE = 0.7
 
 UNRELIABLE_NOTE, FEW_NOTE = "unreliable", "few labels"
 CHANCE_NOTE = "near chance"
@@ -109,13 +111,14 @@ def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArra
     seen[crowd.annotators, inferred[crowd.instances]] = True
     chance = 1.0 / crowd.num_classes
     weak = certainty.accuracy().low - chance < WEAK * (1.0 - chance)
-    poor = unreliable > UNRELIABLE
+    poor, chancy = unreliable > UNRELIABLE, near_chance(crowd)
+    both = chancy & (unreliable > UNRELIABLE_BY_CHANCE)
     reasons = {
         ALONE_NOTE: overlap == 0,
         FEW_NOTE: overlap < FEW_LABELS,
         ONE_CLASS_NOTE: seen.sum(axis=1) < 2,
-        UNRELIABLE_NOTE: poor & np.logical_not(weak),
-        CHANCE_NOTE: near_chance(crowd),
+        UNRELIABLE_NOTE: (poor & np.logical_not(weak)) | both,
+        CHANCE_NOTE: chancy,
         WEAK_NOTE: poor,
     }
     return np.select(list(reasons.values()), list(reasons), "").astype(object)

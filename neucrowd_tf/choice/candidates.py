@@ -262,7 +262,7 @@ def affordable(
         reason = reason_against(each, annotations)
         dear = spent + each.seconds > FIRST * total and each.name != BASELINE and methods is None
         if reason is None and dear:
-            reason = f"its {each.seconds:.0f} s do not fit into the budget of {total:g} s"
+            reason = f"it does not fit into the budget of {total:g} s"
         if reason is None:
             chosen.append(each)
             spent += each.seconds

@@ -16,12 +16,14 @@ from typing import Annotated, TextIO, TypeVar
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
 from neucrowd_tf.flags import HelpRequest, parse
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
-from neucrowd_tf.io.roles import RUNNING
+from neucrowd_tf.io.roles import RUNNING, as_list, command_line
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
+from neucrowd_tf.io.values import ALL, numbers_of
 
 Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
+SCALE = "`ordinal`: classes are ordered, and labels near the truth count as nearly right."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -144,6 +146,18 @@ def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:
                 f"--model_annotator: no annotator is named {name!r}. Quote a name that contains a"
                 " comma."
             )
+
+
+def check_order(options: TableOptions, scale: str, path: Path, classes: Iterable[object]) -> None:
+    """Raises DataError for an ordinal scale of texts whose order nobody has named."""
+    named, names = options.bins or options.classes not in ((), ALL), list(map(str, classes))
+    if scale != "ordinal" or named or len(names) < 3 or numbers_of(names) is not None:
+        return
+    command = command_line(path, ["--classes=LEAST,...,MOST"])
+    raise DataError(
+        f"{path}: --scale=ordinal: classes that are texts have no known order. Name"
+        f" {as_list(names)} from the least to the most:\n  {command}"
+    )
 
 
 @contextlib.contextmanager

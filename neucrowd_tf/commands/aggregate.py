@@ -17,9 +17,11 @@ import numpy as np
 
 from neucrowd_tf.aggregation.engine.local import Local
 from neucrowd_tf.cli.command_line import (
+    SCALE,
     STDOUT,
     LabelFlags,
     check_models,
+    check_order,
     check_outputs,
     run_command,
     write_outputs,
@@ -75,11 +77,9 @@ class Flags(LabelFlags):
         " order of the classes, or `prior`, the class with most votes. Default: first; for"
         " majority_vote random.",
     ] = None
-    scale: Annotated[
-        Literal["nominal", "ordinal"],
-        "`ordinal`: classes are ordered, near labels count in part; adds the column"
-        " expected_value.",
-    ] = "nominal"
+    scale: Annotated[Literal["nominal", "ordinal"], SCALE + " Adds the column expected_value."] = (
+        "nominal"
+    )
     engine: Annotated[
         Literal["local", "dask"] | None,
         "Reads the labels by parts, with threads of this machine or with Dask workers.",
@@ -125,6 +125,7 @@ def aggregate(flags: Flags) -> list[str]:
     reading = read_annotations(path, flags)
     crowd = reading.annotations
     models = flags.model_annotator
+    check_order(flags, flags.scale, path, crowd.class_names.tolist())
     check_models(models, crowd.annotator_names.tolist())
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")

@@ -6,16 +6,18 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.cli.command_line import (
+    SCALE,
     STDOUT,
     LabelFlags,
     check_models,
+    check_order,
     check_outputs,
     run_command,
     write_outputs,
@@ -58,6 +60,7 @@ class Flags(LabelFlags):
     ] = 0.0
     seed: Annotated[int, whole(0), "Seed of the consensus' random draws."] = 0
     most_each: Annotated[int | None, whole(1), "Most labels per annotator."] = None
+    scale: Annotated[Literal["nominal", "ordinal"], SCALE] = "nominal"
     per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
     ask: Annotated[
         tuple[str, ...],
@@ -81,7 +84,7 @@ def relabel(flags: Flags) -> list[str]:
     inputs["--run"] = flags.run and flags.run / CONFIG
     check_outputs({"--output": flags.output}, {"--annotations": path, **inputs})
     # Errors in the flags are reported before slow imports.
-    from neucrowd_tf.certainty.inference import infer
+    from neucrowd_tf.certainty.inference import METHOD, UNLIKE, infer
     from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
     from neucrowd_tf.labelling.plan import REACHED, make_plan
 
@@ -93,8 +96,14 @@ def relabel(flags: Flags) -> list[str]:
         )
     check_models(sources.models, crowd.annotator_names.tolist())
     gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
+    check_order(options, flags.scale, path, crowd.class_names.tolist())
     inference = infer(
-        crowd, gold=gold, seed=flags.seed, models=sources.models, families=sources.families
+        crowd,
+        "ordinal" if flags.scale == "ordinal" else METHOD,
+        gold,
+        flags.seed,
+        models=sources.models,
+        families=sources.families,
     )
     size = crowd.num_annotators
     crowd = crowd.with_annotators(flags.ask)
@@ -130,6 +139,8 @@ def relabel(flags: Flags) -> list[str]:
     rows = ([*row, *more] for row, more in zip(_rows(crowd, belief, plan), columns, strict=True))
     write_outputs({flags.output: to_csv((*HEADER, *further), rows)})
     now = _accuracy(inference, belief, evidence)
+    if inference.certainty.notes:
+        notes.append(UNLIKE.format(", ".join(inference.certainty.notes)))
     return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
 
 
@@ -162,7 +173,7 @@ def _accuracy(
 
     certainty = inference.certainty
     if evidence is None:
-        return certainty.accuracy()
+        return inference.accuracy
     rows = np.flatnonzero(inference.crowd.annotated)
     labels, means = belief.probas.argmax(axis=1)[rows], []
     for shift in certainty.shifts[:MODEL_DRAWS]:

@@ -9,23 +9,20 @@ from typing import Annotated, Literal
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.aggregation.families import Sources
-from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.cli.command_line import (
     STDOUT,
     LabelFlags,
     check_models,
+    check_order,
     check_outputs,
     run_command,
     say,
     write_outputs,
 )
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.roles import as_list, command_line
 from neucrowd_tf.io.schema import ANNOTATIONS
-from neucrowd_tf.io.values import ALL, numbers_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +61,7 @@ def write(flags: Flags) -> list[str]:
         items = read_features(flags.features, flags).items.tolist()
     reading = read_annotations(flags.annotations, flags, items=items)
     crowd = reading.annotations
-    _check_order(flags, crowd)
+    check_order(flags, flags.scale, flags.annotations, crowd.class_names.tolist())
     gold = None
     if flags.gold is not None:
         gold = gold_codes(read_gold(flags.gold, crowd, flags), crowd)
@@ -87,20 +84,6 @@ def write(flags: Flags) -> list[str]:
         if path != STDOUT:
             say(str(path))
     return []
-
-
-def _check_order(flags: Flags, crowd: Annotations) -> None:
-    """Raises DataError for an ordinal scale of texts whose order nobody has named."""
-    named = flags.bins or flags.classes not in ((), ALL)
-    if flags.scale != "ordinal" or named or crowd.num_classes < 3:
-        return
-    names = list(map(str, crowd.class_names.tolist()))
-    if numbers_of(names) is None:
-        command = command_line(flags.annotations, ["--classes=LEAST,...,MOST"])
-        raise DataError(
-            f"{flags.annotations}: --scale=ordinal: classes that are texts have no known order."
-            f" Name {as_list(names)} from the least to the most:\n  {command}"
-        )
 
 
 main = functools.partial(run_command, Flags, write, "neucrowd report")

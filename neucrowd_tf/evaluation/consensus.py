@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources, named_families
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import Scale
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.io.files.arrays import array_digest
@@ -21,15 +22,20 @@ REMEMBERED = 4
 _inferred: dict[tuple[Any, ...], Inference] = {}
 
 
-def consensus_method(crowd: Annotations) -> str:
-    """Returns the method: the default, a faster one for many labels, or that of vote counts."""
+def consensus_method(crowd: Annotations, scale: Scale = "nominal") -> str:
+    """Returns the method: of ordered classes, of many labels, of vote counts, or the default."""
     if not crowd.has_identities:
         return "majority_vote"
+    if scale != "nominal" and crowd.num_annotations <= MOST_LABELS:
+        return "ordinal"
     return METHOD if crowd.num_annotations <= MOST_LABELS else LARGE_METHOD
 
 
 def inferred(
-    crowd: Annotations, gold: NDArray[np.int64] | None = None, sources: Sources = PEOPLE
+    crowd: Annotations,
+    gold: NDArray[np.int64] | None = None,
+    sources: Sources = PEOPLE,
+    scale: Scale = "nominal",
 ) -> Inference:
     """Infers a crowd's labels; those of the last few crowds are remembered.
 
@@ -37,7 +43,9 @@ def inferred(
         crowd: the annotations of N instances, without generated ones.
         gold: `[N]` class codes, -1 if unknown.
         sources: which annotators are models, or count once.
+        scale: of the classes; ordered ones get ordered labels.
     """
+    method = consensus_method(crowd, scale)
     parts: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
         parts = [crowd.instances, crowd.annotators, crowd.labels]
@@ -45,13 +53,11 @@ def inferred(
     models = set(sources.models) & set(map(str, crowd.annotator_names.tolist()))
     parts += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
     parts += named_families(crowd, sources.families) if sources.families else []
-    key = (crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, parts))
+    key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, parts))
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")
-            inference = infer(
-                crowd, consensus_method(crowd), gold, models=models, families=sources.families
-            )
+            inference = infer(crowd, method, gold, models=models, families=sources.families)
         while len(_inferred) >= REMEMBERED:
             _inferred.pop(next(iter(_inferred)))
         _inferred[key] = inference

@@ -12,8 +12,9 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.coefficients import agreement_intervals, titles
-from neucrowd_tf.certainty.estimate import NOTHING
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.certainty.inference import Inference
+from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.certainty.judges import Judge, judges
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.errors import DataError
@@ -57,7 +58,7 @@ def crowd_sections(
         texts: what was labelled, by the name of the instance.
     """
     described = statistics.describe(annotations)
-    inference, models = inferred(annotations, gold, sources), list(sources.models)
+    inference, models = inferred(annotations, gold, sources, scale), list(sources.models)
     values: dict[str, Any] = {"annotators": None, "relabelling": None}
     if annotations.has_identities:
         people = ~np.isin(annotations.annotator_names.astype(str), models)
@@ -68,8 +69,8 @@ def crowd_sections(
         "stats": described,
         "shares": list(zip(classes, described["class_shares"], strict=True)),
         "consensus": {
-            "method": consensus_method(annotations).replace("_", " "),
-            "accuracy": inference.certainty.accuracy(),
+            "method": consensus_method(annotations, scale).replace("_", " "),
+            "accuracy": inference.accuracy,
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
@@ -141,10 +142,11 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
         (tasks[one.task], names[one.annotator], REACHED[0] * one.gain, reason(*grounds, one))
         for one in plan[:MOST_ITEMS]
     ]
-    now = inference.certainty.accuracy()
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    gained = rise(np.array([one.gain for one in plan]), int(labelled))[0]
-    return {"rows": rows, "total": len(plan), "now": now.value, "then": now.value + gained}
+    gained = rise(np.array([one.gain for one in plan]), int(labelled))
+    now = inference.accuracy
+    then = Estimate(*(min(each + more, 1.0) for each, more in zip(now, gained, strict=True)))
+    return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
 def _annotators(inference: Inference) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
-from neucrowd_tf.certainty.recalibration import evidence, unlike
+from neucrowd_tf.certainty.recalibration import evidence, spread_of, unlike
 
 
 def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotations, np.ndarray]:
@@ -20,14 +20,16 @@ def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotati
 
 
 def test_evidence_by_hand() -> None:
+    # Krippendorff's alpha of one item is 0, 0.2 below the limit; it has four labels.
     features = evidence(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
-    assert features == pytest.approx(np.array([[np.log(9), logit((3 + 0.5) / 5)]]))
+    expected = [np.log(9), logit((3 + 0.5) / 5), -0.2, np.log(4)]
+    assert features == pytest.approx(np.array([expected]))
 
 
 def test_a_probability_by_hand() -> None:
-    calibration = Calibration(np.array([0.1, 0.5, 0.2]), np.zeros(2), np.eye(2) * 0.01)
+    calibration = Calibration(np.array([0.1, 0.5, 0.2, 1.0, 0.3]), np.zeros(2), np.eye(2) * 0.01)
     certainty = calibration.apply(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
-    right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7))
+    right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7) - 0.2 + 0.3 * np.log(4))
     assert certainty.probas == pytest.approx(np.array([[right, 1 - right]]))
 
 
@@ -75,7 +77,7 @@ def test_the_shift_is_the_posterior_mode() -> None:
 
     def log_posterior(shift: np.ndarray) -> float:
         chances = expit(z + shift[0] + shift[1] * z)
-        prior = -0.5 * shift @ np.linalg.inv(start.covariance) @ shift
+        prior = -0.5 * shift @ np.linalg.inv(start.widened(votes).covariance) @ shift
         return float(np.log(np.where(right, chances, 1 - chances)).sum() + prior)
 
     best = log_posterior(after.shift)
@@ -101,7 +103,17 @@ def test_an_unlike_crowd_is_noted_and_widened() -> None:
     calibration = Calibration.learned()
     wide, narrow = (calibration.apply(probas, each) for each in (single, votes))
     ratio = np.diag(wide.calibration.covariance) / np.diag(narrow.calibration.covariance)
-    assert ratio == pytest.approx([4.0, 4.0])
+    spreads = [spread_of(each) for each in (single, votes)]
+    assert ratio == pytest.approx([4.0 * spreads[0] / spreads[1]] * 2)
+
+
+def test_less_agreement_widens_and_gold_labels_do_not_widen_again() -> None:
+    alike, apart = np.tile([[4, 0], [0, 4]], (40, 1)), np.tile([[2, 2], [2, 2]], (40, 1))
+    assert spread_of(alike) == 1 and spread_of(apart) == pytest.approx(np.exp(2))
+    labels, truth = crowd()
+    probas, votes = ShrunkDawidSkene().fit(labels).probas_, labels.vote_counts()
+    fitted = Calibration.learned().fitted(probas, votes, truth)
+    assert fitted.widened(votes) is fitted
 
 
 def test_skills_find_spammers_and_adversaries() -> None:

@@ -32,7 +32,7 @@ def test_the_data_decide_what_comes_early() -> None:
     assert self_trained(few["dense"], names) == []
     chosen, reasons, left = affordable(x, few["dense"], 9.0, balanced=False)
     assert sum(one.seconds for one in chosen) == pytest.approx(9.0 - left) and left > 0.4 * 9 - 1e-9
-    assert "do not fit into the budget of 9 s" in reasons["crowdingu"]
+    assert "does not fit into the budget of 9 s" in reasons["crowdingu"]
 
 
 def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,285 @@
+"""Learns the calibration of inferred labels on public crowds, and measures it on other families.
+
+    python -m benchmarks.certainty --data_dir=D [--outside=FOLDER] [--parts=FOLDER]
+
+Crowds are those of `benchmarks/crowds.csv`, which names the repository and commit of each file,
+and LabelMe, Music and 4,000 images of CIFAR-10N. Each is also thinned to two and three labels per
+item. `--outside` has a folder `<owner>/<name>` with the files of each repository. `--parts` keeps
+posteriors, so that a stopped run goes on.
+
+The command writes neucrowd_tf/certainty/recalibration.json, learned on all crowds, and prints
+results/certainty.csv: each crowd's figures when its family is left out of the learning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import functools
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from data import cifar10n, labelme, music
+from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty import Calibration, annotator_skills
+from neucrowd_tf.certainty import recalibration as learned
+from neucrowd_tf.certainty.skills import CHANCE_NOTE, UNRELIABLE_NOTE
+from neucrowd_tf.io.files.atomic import write_text
+
+Array = NDArray[Any]
+TABLE = Path(__file__).with_name("crowds.csv")
+MODELS = {"consensus": Consensus(), "dawid_skene": DawidSkene(), "majority_vote": MajorityVote()}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": r"\s+"}
+WIDENING = 1.2  # of the shift's spread without gold labels: few families, and unknown relatives
+MOST_COUNTED = 400  # instances of a large crowd
+GOLD, DRAWS = 50, 5
+# How far beyond the sizes of the learned crowds a crowd still counts as alike.
+LOOSE = {
+    "items": (0.5, 1e9),
+    "classes": (1.0, 1.5),
+    "labels": (0.75, 10.0),
+    "shared": (0.75, 2),
+    "agreement": (0.95, 2),
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Crowd:
+    """One crowd with its inferred labels.
+
+    Attributes:
+        name, family, kind, thinned: "rte", "rte", "first" or "outside", "full" (or 2, 3 labels).
+        annotations: the crowd, or some of its labels.
+        truth: `[N]` class codes; -1 unknown, -2 a class that nobody named.
+        probas: by model (`MODELS`), `[N, C]`.
+    """
+
+    name: str
+    family: str
+    kind: str
+    thinned: str
+    annotations: Annotations
+    truth: Array
+    probas: dict[str, Array]
+
+    @property
+    def rows(self) -> Array:
+        """The instances with a true label and at least one annotation."""
+        return np.flatnonzero((self.truth != -1) & self.annotations.annotated)
+
+    @property
+    def votes(self) -> Array:
+        return self.annotations.vote_counts()
+
+    def right(self, model: str = "consensus") -> Array:
+        """Returns whether the inferred labels of `rows` are right."""
+        return np.asarray(self.probas[model].argmax(axis=1) == self.truth)[self.rows]
+
+
+def table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Returns columns 0, 1, ... of a file; numbers name those of files without header."""
+    header = None if columns[0].isdigit() else 0
+    text = pd.read_csv(
+        path, sep=SEPARATORS[path.suffix], header=header, dtype=str, encoding="utf-8-sig"
+    ).rename(columns=str)
+    parts = [[text[part] for part in name.split("|")] for name in columns]
+    joined = [one[0].str.cat(one[1:], sep="|") if one[1:] else one[0] for one in parts]
+    return pd.concat(joined, axis=1, keys=range(len(columns))).dropna()
+
+
+def read_crowd(row: dict[str, str], folder: Path) -> tuple[Annotations, Array]:
+    """Returns annotations of people and true labels of a row of `crowds.csv`."""
+    labels = table(folder / row["labels"], row["columns"].split())
+    truth = table(folder / row["truth"], row["true_columns"].split()).drop_duplicates(0).copy()
+    labels[2] = labels[2].str.removesuffix(".0")
+    if row["classes"]:  # other items are tests of attention
+        order = {name: str(code) for code, name in enumerate(row["classes"].split())}
+        truth[1] = truth[1].map(order)
+        truth = truth.dropna()
+        labels = labels[labels[0].isin(truth[0])]
+    if (models := folder / Path(row["labels"]).with_name("set.json")).exists():
+        labels = labels[~labels[1].isin(json.loads(models.read_text("utf-8"))["models"])]
+    crowd = Annotations.from_arrays(*(labels[code] for code in range(3)), duplicates="last")
+    codes = {str(name): code for code, name in enumerate(crowd.class_names)}
+    true = truth.set_index(0)[1].map(codes).fillna(-2)
+    names = crowd.instance_names.astype(str)
+    return crowd, true.reindex(names).fillna(-1).to_numpy(int)
+
+
+def read_crowds(data_dir: Path, outside: Path | None) -> Iterator[tuple[Any, ...]]:
+    """Yields name, family, kind, annotations and true labels of each crowd."""
+    for row in csv.DictReader(TABLE.read_text("utf-8").splitlines()):
+        if row["repository"] and outside is None:
+            continue
+        folder = outside / row["repository"] if row["repository"] and outside else data_dir
+        yield row["name"], row["family"], row["kind"], *read_crowd(row, folder)
+    loaded = {
+        "labelme": (labelme.load(data_dir), "labelme"),
+        "music": (music.load(data_dir), "MS"),
+        "cifar10n": (cifar10n.load(data_dir, size=4000), "cifar10n"),
+    }
+    for name, (dataset, family) in loaded.items():
+        yield name, family, "first", dataset.annotations, np.asarray(dataset.truth)
+
+
+def thinned(crowd: Annotations, labels: int) -> Annotations:
+    """Returns a crowd with at most that many labels per item, drawn at random."""
+    order = np.random.default_rng([0, labels]).permutation(crowd.num_annotations)
+    grouped = order[np.argsort(crowd.instances[order], kind="stable")]
+    first = np.searchsorted(crowd.instances[grouped], crowd.instances[grouped])
+    return crowd.select(np.sort(grouped[np.arange(len(grouped)) - first < labels]))
+
+
+def fitted_crowds(options: Any) -> Iterator[Crowd]:
+    """Yields every crowd, full and thinned, with the posteriors of all models."""
+    for name, family, kind, crowd, truth in read_crowds(options.data_dir, options.outside):
+        mean = crowd.num_annotations / crowd.annotated.sum()
+        for size in ("full", *(str(k) for k in (2, 3) if mean > k + 0.5)):
+            one = crowd if size == "full" else thinned(crowd, int(size))
+            path = options.parts and options.parts / f"{name}_{size}.npz"
+            if path and path.exists():
+                probas = dict(np.load(path))
+            else:
+                probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
+                if path:
+                    np.savez(path, **probas)
+            yield Crowd(name, family, kind, size, one, truth, probas)
+
+
+@functools.cache
+def sample(one: Crowd, model: str) -> tuple[Array, Array, float]:
+    """Returns evidence and whether labels are right, of some instances, and the spread's factor."""
+    rows = np.random.default_rng(0).permutation(one.rows)[:MOST_COUNTED]
+    probas, votes = one.probas[model], one.votes
+    right = (probas.argmax(axis=1) == one.truth)[rows].astype(float)
+    return learned.evidence(probas, votes)[rows], right, learned.spread_of(votes)
+
+
+def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
+    """Returns the calibration of a model on these crowds, each family with equal weight.
+
+    The shifts' covariance is the empirical-Bayes estimate over families, by EM with Laplace's
+    approximation for each crowd.
+    """
+    members = Counter(one.family for one in crowds)
+    shares = np.array([1.0 / members[one.family] for one in crowds])
+    evidence, right, spreads = zip(*(sample(one, model) for one in crowds), strict=True)
+    weights = [np.full(len(y), 300 * w / len(y)) for y, w in zip(right, shares, strict=True)]
+    regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-8)
+    regression.fit(np.concatenate(evidence), np.concatenate(right), np.concatenate(weights))
+    coefficients = np.concatenate([regression.intercept_, regression.coef_[0]])
+    calibration = Calibration(coefficients, np.zeros(2), np.diag([0.5, 0.05]), ranges(crowds))
+    for _ in range(20):
+        seconds = []
+        for features, hits, spread in zip(evidence, right, spreads, strict=True):
+            own = dataclasses.replace(calibration, covariance=calibration.covariance * spread)
+            logits = coefficients[0] + features @ coefficients[1:]
+            shift, error = own.shift_of(logits, hits)
+            seconds.append((np.outer(shift, shift) + error) / spread)
+        covariance = np.average(seconds, axis=0, weights=shares)
+        calibration = dataclasses.replace(calibration, covariance=covariance)
+    return dataclasses.replace(calibration, covariance=calibration.covariance * WIDENING**2)
+
+
+@functools.cache
+def sizes_of(one: Crowd) -> dict[str, float]:
+    """Returns `learned.sizes` of a crowd."""
+    return learned.sizes(one.votes)
+
+
+def ranges(crowds: Sequence[Crowd]) -> dict[str, list[float]]:
+    """Returns the ranges of sizes within which the calibration is learned."""
+    sizes = [sizes_of(one) for one in crowds]
+    return {
+        name: [
+            round(min(one[name] for one in sizes) * low, 3),
+            round(max(one[name] for one in sizes) * high, 3),
+        ]
+        for name, (low, high) in LOOSE.items()
+    }
+
+
+def figures(one: Crowd, calibration: Calibration) -> dict[str, Any]:
+    """Returns what is said of a crowd, with and without gold labels, beside what is true."""
+    probas, rows, right = one.probas["consensus"], one.rows, one.right()
+    certainty = calibration.apply(probas, one.votes)
+    said, bins = certainty.right()[rows], np.minimum((certainty.right()[rows] * 10).astype(int), 9)
+    gaps = np.abs(np.bincount(bins, said - right, minlength=10))
+    kept = certainty.accuracy(rows)
+    row = {name: getattr(one, name) for name in ("name", "family", "kind", "thinned")}
+    row |= sizes_of(one) | {"true": right.mean()}
+    row |= dict(zip(("expected", "low", "high"), kept, strict=True))
+    row |= {"calibration_error": gaps.sum() / len(rows), "unlike": len(certainty.notes)}
+    row |= {"majority_vote": one.right("majority_vote").mean()} | annotators(one, certainty)
+    errors, inside = [], []
+    for draw in range(DRAWS if len(rows) > 2 * GOLD else 0):
+        chosen = np.random.default_rng([draw, GOLD]).permutation(rows)
+        gold = np.full(len(probas), -1)
+        gold[chosen[:GOLD]] = np.where(one.truth < 0, probas.shape[1], one.truth)[chosen[:GOLD]]
+        rest = np.sort(chosen[GOLD:])
+        estimate = calibration.fitted(probas, one.votes, gold).apply(probas, one.votes)
+        low, high = (accuracy := estimate.accuracy(rest)).low, accuracy.high
+        true = (probas.argmax(axis=1) == one.truth)[rest].mean()
+        errors.append(abs(accuracy.value - true))
+        inside.append(low <= true <= high)
+    return row | {"gold_error": np.mean(errors or [np.nan]), "gold_in": np.mean(inside or [np.nan])}
+
+
+def annotators(one: Crowd, certainty: learned.Certainty) -> dict[str, float]:
+    """Returns how often annotators' intervals hold, and how right the notes on them are."""
+    crowd, judged = one.annotations, annotator_skills(one.annotations, certainty)
+    checked = one.truth[crowd.instances] != -1
+    hits = checked & (crowd.labels == one.truth[crowd.instances])
+    total, right = (
+        np.bincount(crowd.annotators, x, minlength=crowd.num_annotators) for x in (checked, hits)
+    )
+    many = total >= 5
+    share = right[many] / total[many]
+    bad = share < (1.0 / crowd.num_classes + right.sum() / total.sum()) / 2
+    inside = (judged.low[many] <= share) & (share <= judged.high[many])
+    row = {"annotators_in": inside.mean() if many.sum() > 2 else np.nan, "bad": bad.sum()}
+    for name, note in (("unreliable", UNRELIABLE_NOTE), ("near_chance", CHANCE_NOTE)):
+        noted = (judged.note == note)[many]
+        row |= {name: noted.sum(), f"{name}_right": (noted & bad).sum()}
+    return row
+
+
+def main() -> None:
+    """Writes the package's coefficients, and prints the figures of families left out."""
+    how = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    parser.add_argument("--data_dir", type=Path, required=True)
+    for name in ("--outside", "--parts"):
+        parser.add_argument(name, type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # not converged, on small sets
+    crowds, models = list(fitted_crowds(options)), {}
+    for name in MODELS:
+        calibration = learn(crowds, name)
+        weights, covariance = calibration.weights.round(6), calibration.covariance.round(6)
+        models[name] = {"weights": weights.tolist(), "covariance": covariance.tolist()}
+    names = sorted({one.name for one in crowds})
+    values = {"models": models, "ranges": ranges(crowds), "crowds": names}
+    path = Path(learned.__file__).with_name("recalibration.json")
+    write_text(path, json.dumps(values, indent=1) + "\n")
+    rows = []
+    for family in sorted({one.family for one in crowds}):
+        calibration = learn([one for one in crowds if one.family != family])
+        rows += [figures(one, calibration) for one in crowds if one.family == family]
+    pd.DataFrame(rows).round(3).to_csv(sys.stdout, index=False)
+
+
+if __name__ == "__main__":
+    main()
