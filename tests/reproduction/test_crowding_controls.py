@@ -228,7 +228,6 @@ def test_withheld_annotations_leave_each_instance_one() -> None:
     np.testing.assert_array_equal(dense, annotations.to_dense())
 
 
-@pytest.mark.slow
 def test_measures_of_cells_that_no_turn_trains_on() -> None:
     x, annotations, truth = make_crowd()
     options = {**ARGUMENTS, "factors": ("authentic_classifier",), "held_out": 0.1}
