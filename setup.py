@@ -74,7 +74,7 @@ setup(
             "index.json",
             "report/templates/*",
             "certainty/*.json",
-            "io/*.toml",
+            "*/*.toml",
         ]
     },
     install_requires=RUNTIME,

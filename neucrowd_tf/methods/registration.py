@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.crowd.presets import PRESETS, SPACE, STRONGER, Preset, schedule_presets
+from neucrowd_tf.crowd.presets import (
+    PRESETS,
+    SPACE,
+    STRONGER,
+    Preset,
+    schedule_presets,
+    settings_in,
+)
 from neucrowd_tf.registration import register_method
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
-IMBALANCED = {
-    "resampling": "oversampled annotations of minority classes",
-    "reweighting": "annotations weighted by max N / N_c",
-    "focal": "focal loss",
-    "cb_focal": "class-balanced focal loss",
-}
-SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = {
-    "dasc": ("distribution-aware self-training (DASC)", {"selection": "dasc"}),
-    "confidence": ("self-training by confidence", {"selection": "confidence"}),
-    "random": ("self-training on random pseudo-annotations", {"selection": "random"}),
-    "equal": ("self-training on as many of each class", {"selection": "equal"}),
-    "focal_self": (
-        "focal loss and self-training by confidence",
-        {"selection": "confidence", "imbalance": "focal"},
-    ),
-    "cb_focal_self": (
-        "class-balanced focal loss and self-training by confidence",
-        {"selection": "confidence", "imbalance": "cb_focal"},
-    ),
-}
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+IMBALANCED: dict[str, str] = _SETTINGS["imbalanced"]
+SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = _SETTINGS["selections"]
 
 
 def registered(

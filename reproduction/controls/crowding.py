@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
+from neucrowd_tf.crowd.presets import settings_in
 from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.variants import register
@@ -19,46 +21,11 @@ from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 
-# Classes of `crowding_released` and `crowding_controls`; an earlier one overrides a later one.
-FACTORS = (
-    "printed_loss",
-    # Points of the authors' code.
-    *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
-    *("informed_by_both", "unpretrained", "uncapped", "nats", "same_draws", "dropout", "batches"),
-    *("entropy_floor", "separate_norm"),
-    # Controls.
-    *("shuffled_rewards", "no_negatives", "random_negatives", "authentic_classifier"),
-    "released_start",
-)
-# The code has neither rates nor lambda, mu, the ratios' cap, the weight of the L1 penalty or the
-# numbers of inner updates, here ours but for rates and mu, which validation images chose.
-RELEASED: dict[str, Any] = {
-    "factors": (
-        *("released_loss", "released_reward", "released_networks", "l1_outputs", "weight_decay"),
-        *("informed_by_both", "unpretrained", "nats", "same_draws", "dropout", "batches"),
-        *("entropy_floor", "separate_norm", "released_start"),
-    ),
-    "embedding_size": 60,
-    "batch_size": 1024,
-    "epochs": 40,
-    "averaging": 0.0,
-    "collapse_drop": 1.0,
-    "multiplier": 0.0,
-    # In the code the generator's rate is fifty times the classifier's.
-    "discriminator_learning_rate": 3e-4,
-    "generator_learning_rate": 3e-3,
-    "classifier_learning_rate": 6e-5,
-}
-PRINTED: dict[str, Any] = {
-    "factors": ("printed_loss", "uncapped", "nats", "same_draws"),
-    "multiplier": "search",
-    "epochs": 40,
-    "averaging": 0.0,
-    "collapse_drop": 1.0,
-    "generator_learning_rate": 3e-4,
-    "classifier_learning_rate": 1e-4,
-    "discriminator_learning_rate": 3e-4,
-}
+# Classes of `crowding_released` and `crowding_controls`; the presets of released code and paper.
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+FACTORS: tuple[str, ...] = _SETTINGS["factors"]
+RELEASED: dict[str, Any] = _SETTINGS["released"]
+PRINTED: dict[str, Any] = _SETTINGS["printed"]
 
 
 def _changed(factor: str) -> type[Any]:
