@@ -1,11 +1,10 @@
 """Learns the calibration of inferred labels on public crowds, and measures it on other families.
 
-    python -m benchmarks.certainty --data_dir=D [--outside=FOLDER] [--parts=FOLDER]
+    python -m benchmarks.certainty [--data_dir=D] [--outside=FOLDER]
 
 Crowds are those of `benchmarks/crowds.csv`, which names the repository and commit of each file,
 and LabelMe, Music and 4,000 images of CIFAR-10N. Each is also thinned to two and three labels per
-item. `--outside` has a folder `<owner>/<name>` with the files of each repository. `--parts` keeps
-posteriors, so that a stopped run goes on.
+item. `--outside` has a folder `<owner>/<name>` with the files of each repository.
 
 The command writes neucrowd_tf/certainty/recalibration.json, learned on all crowds, and prints
 results/certainty.csv: each crowd's figures when its family is left out of the learning.
@@ -13,7 +12,6 @@ results/certainty.csv: each crowd's figures when its family is left out of the l
 
 from __future__ import annotations
 
-import argparse
 import csv
 import dataclasses
 import functools
@@ -30,6 +28,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.timing import arguments, data_folder
 from data import cifar10n, labelme, music
 from neucrowd_tf.aggregation import Consensus, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
@@ -148,13 +147,7 @@ def fitted_crowds(options: Any) -> Iterator[Crowd]:
         mean = crowd.num_annotations / crowd.annotated.sum()
         for size in ("full", *(str(k) for k in (2, 3) if mean > k + 0.5)):
             one = crowd if size == "full" else thinned(crowd, int(size))
-            path = options.parts and options.parts / f"{name}_{size}.npz"
-            if path and path.exists():
-                probas = dict(np.load(path))
-            else:
-                probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
-                if path:
-                    np.savez(path, **probas)
+            probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
             yield Crowd(name, family, kind, size, one, truth, probas)
 
 
@@ -201,12 +194,9 @@ def sizes_of(one: Crowd) -> dict[str, float]:
 
 def ranges(crowds: Sequence[Crowd]) -> dict[str, list[float]]:
     """Returns the ranges of sizes within which the calibration is learned."""
-    sizes = [sizes_of(one) for one in crowds]
+    sizes = pd.DataFrame([sizes_of(one) for one in crowds], dtype=float)
     return {
-        name: [
-            round(min(one[name] for one in sizes) * low, 3),
-            round(max(one[name] for one in sizes) * high, 3),
-        ]
+        name: [round(sizes[name].min() * low, 3), round(sizes[name].max() * high, 3)]
         for name, (low, high) in LOOSE.items()
     }
 
@@ -258,12 +248,7 @@ def annotators(one: Crowd, certainty: learned.Certainty) -> dict[str, float]:
 
 def main() -> None:
     """Writes the package's coefficients, and prints the figures of families left out."""
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
-    parser.add_argument("--data_dir", type=Path, required=True)
-    for name in ("--outside", "--parts"):
-        parser.add_argument(name, type=Path)
-    options = parser.parse_args()
+    options = arguments(__doc__, data_dir=data_folder(), outside=Path)
     warnings.simplefilter("ignore")  # not converged, on small sets
     crowds, models = list(fitted_crowds(options)), {}
     for name in MODELS:

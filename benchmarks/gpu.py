@@ -1,12 +1,12 @@
 """Fits on a GPU beside the CPU of the same machine: time, memory, placement, equal predictions.
 
     python -m benchmarks.gpu [--json] [--small] [--cases=neucrowd,images] [--device=gpu]
-        [--settings=plain,mixed,xla,prefetch] [--output_dir=runs/gpu] [--page=results/gpu.md]
+        [--settings=plain,mixed,xla] [--output_dir=runs/gpu] [--page=results/gpu.md]
 
 Each paper's method and `auto` are fitted on LabelMe or hotel (simulated data of that shape where
 --data_dir has no files), and on simulated data ten to a hundred times as large. Each fit has a
 process of its own. The CPU is always measured, and --device besides, if the machine has it. The
-settings are float32, --mixed_precision, XLA's clustering, and tf.data's prefetch to the device.
+settings are float32, --mixed_precision and XLA's clustering.
 --small takes tiny fits of 200 instances. A killed command continues when it is started again: what
 ended stands in --output_dir, and a fit continues from its checkpoint.
 
@@ -17,7 +17,6 @@ Python functions, float64, and operations that are placed on the CPU.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import multiprocessing
 import os
@@ -27,7 +26,6 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import keras
 import numpy as np
@@ -42,10 +40,10 @@ from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import markdown_table
-from neucrowd_tf.training import Run, loop
+from neucrowd_tf.training import Run
 from reproduction.smoke import tiny_arguments
 
-SAME_WEIGHTS = {"plain": 1e-3, "xla": 1e-3, "prefetch": 1e-3, "mixed": 0.05}  # of a probability
+SAME_WEIGHTS = {"plain": 1e-3, "xla": 1e-3, "mixed": 0.05}  # of a probability
 SAME_CLASSES = 0.95  # share of instances, after fits on both devices
 # Operations of networks. Tuplets are drawn in float64 on purpose: sums over all instances.
 NETWORK = ("MatMul", "BatchMatMulV2", "Einsum", "Conv2D", "Softmax", "Relu", "Tanh", "Exp", "Log")
@@ -123,16 +121,6 @@ class Faults(keras.callbacks.Callback):
                 self.found.add(f"on the CPU: {operation.type}")
 
 
-def prefetched(setting: str, device: str) -> contextlib.AbstractContextManager[Any]:
-    """Lets the training loop's pipelines put batches on the device, if the setting asks for it."""
-    if setting != "prefetch" or device == "CPU":
-        return contextlib.nullcontext()
-    to_device = tf.data.experimental.prefetch_to_device(f"/{device}:0")
-    return mock.patch.object(
-        loop, "iter", lambda batches: iter(batches.apply(to_device)), create=True
-    )
-
-
 def measure(name: str, device: str, setting: str, options: argparse.Namespace) -> Mapping[str, Any]:
     """Fits one case in this process, whose devices are set; figures of an earlier fit are kept.
 
@@ -152,21 +140,19 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
     features, truth, crowd = data_of(case, options.data_dir, options.small)
     hparams = {**case.hparams, **(tiny_arguments(method) if options.small else {}), "seed": 0}
     estimator = method.make(**hparams)
-    with prefetched(setting, device), Clock() as clock:
+    with Clock() as clock:
         estimator.fit(features, crowd, run=Run(checkpoints=folder / "checkpoints", progress=False))
     probabilities = np.asarray(estimator.predict_proba(features))
     figures: dict[str, Any] = {"seconds": clock.seconds, "resumed": resumed}
     figures["host_mb"] = process.peak_memory_mb()
     if device == "GPU":
-        peak = tf.config.experimental.get_memory_info("GPU:0")["peak"]
-        figures["device_mb"] = peak / 2**20
+        figures["device_mb"] = tf.config.experimental.get_memory_info("GPU:0")["peak"] / 2**20
     if truth is not None:
         figures["accuracy"] = float((probabilities.argmax(axis=1) == truth).mean())
     estimator.save(folder / "model")
     base = folder.parent / "CPU-plain" / "model"
     if base != folder / "model" and base.is_dir():
-        theirs = persistence.load(base)
-        again = np.asarray(theirs.predict_proba(features))
+        again = np.asarray(persistence.load(base).predict_proba(features))
         expected = np.load(base.parent / "probabilities.npy")
         figures["same_weights"] = float(np.abs(again - expected).max())
         same = probabilities.argmax(axis=1) == expected.argmax(axis=1)
@@ -253,10 +239,9 @@ def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
     faults = sorted({line for each in figures.values() for line in each.get("faults", ())})
     lines = ["# Fits on a GPU beside the CPU", "", f"`{how}` writes this page.", ""]
     lines += [f"- {kind}: {machine.get(kind, 'not measured')}" for kind in ("CPU", "GPU")]
+    plain, mixed = SAME_WEIGHTS["plain"], SAME_WEIGHTS["mixed"]
     lines += ["", "Tolerances: with the same weights, probabilities differ by at most"]
-    lines += [
-        f"{SAME_WEIGHTS['plain']} (bfloat16: {SAME_WEIGHTS['mixed']}). After a fit on each device,"
-    ]
+    lines += [f"{plain} (bfloat16: {mixed}). After a fit on each device,"]
     lines += [f"at least {SAME_CLASSES:.0%} of the instances have the same class.", ""]
     lines += markdown_table(HEAD, (row(fit, figures) for fit in figures))
     for title, found in (("Problems", problems(figures)), ("In training steps", faults)):
@@ -266,10 +251,9 @@ def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
 
 def main() -> int:
     """Measures and writes the page; returns 1 if a fit failed or predictions differ."""
-    folders = {"data_dir": data_folder(), "output_dir": Path("runs/gpu")}
     options = arguments(
-        __doc__, small=False, cases="", device="gpu", settings=",".join(SAME_WEIGHTS),
-        page=Path("results/gpu.md"), **folders,
+        __doc__, json=False, small=False, cases="", device="gpu", settings=",".join(SAME_WEIGHTS),
+        page=Path("results/gpu.md"), data_dir=data_folder(), output_dir=Path("runs/gpu"),
     )  # fmt: skip
     figures = make_all(plan(options), options)
     how = "python -m benchmarks.gpu" + " --small" * options.small

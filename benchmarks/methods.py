@@ -3,18 +3,16 @@
     python -m benchmarks.methods [--names=glad,crowd_layers] [--repeats=3] [--size=1] [--json]
 
 `dasc`, `crowding`, `iced`, `crowd_layers` and `tuplets` fit simulated data. `aggregation`
-(Dawid-Skene), `glad` and `scale` (Dawid-Skene out of core) infer labels. The other ways are those
-of crowd-kit, plain Keras with a row for each annotation, and features that are copied into tuplets,
-as NeuCrowd's authors do. `ratio` is the other way's processor seconds over ours, each the least of
-the repeats, which alternate. --size multiplies the numbers of instances. To compare two commits,
-run this file with each of them first on PYTHONPATH, alternately.
+(Dawid-Skene), `glad` and `scale` (Dawid-Skene out of core) infer labels; `benchmarks.peers` has the
+times of crowd-kit. The other ways are plain Keras with a row for each annotation, and features that
+are copied into tuplets, as NeuCrowd's authors do. `ratio` is the other way's processor seconds over
+ours, each the least of the repeats, which alternate. --size multiplies the numbers of instances. To
+compare two commits, run this file with each of them first on PYTHONPATH, alternately.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import sys
 import tempfile
 import warnings
@@ -88,17 +86,7 @@ def out_of_core(crowd: Any) -> None:
         engine.close()
 
 
-def peer(name: str, crowd: Any) -> Way | None:
-    """Returns what crowd-kit computes, or None where it is not installed."""
-    if not importlib.util.find_spec("crowdkit"):
-        return None
-    kinds, frame = importlib.import_module("crowdkit.aggregation"), crowd.to_frame()
-    if name == "glad":
-        return lambda: kinds.GLAD().fit(frame)
-    return lambda: kinds.DawidSkene(n_iter=ITERATIONS, tol=-np.inf).fit(frame)
-
-
-def ways(name: str, size: float) -> tuple[Way, Way | None]:
+def ways(name: str, size: float) -> list[Way]:
     """Returns what computes the benchmark of that name: ours, and the other one if there is one."""
     if name in VOTES:
         _, _, crowd = simulated(int(VOTES[name][0] * size), *VOTES[name][1:])
@@ -108,15 +96,13 @@ def ways(name: str, size: float) -> tuple[Way, Way | None]:
             "glad": lambda: Glad().fit(crowd),
             "scale": lambda: out_of_core(crowd),
         }
-        return ours[name], peer(name, crowd)
+        return [ours[name]]
     method, options, shape = FITS[name]
     features, _, crowd = simulated(int(shape[0] * size), *shape[1:])
     other = {"crowd_layers": rows_of_annotations, "tuplets": copied_tuplets}.get(name)
     estimator = registry.method(method).make(seed=0, **options)
-    return (
-        lambda: estimator.fit(features, crowd),
-        None if other is None else lambda: other(features, crowd, options),
-    )
+    both: list[Way] = [lambda: estimator.fit(features, crowd)]
+    return [*both, lambda: other(features, crowd, options)] if other else both
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -127,7 +113,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     for name in options.names.split(","):
         if name not in (*FITS, *VOTES):
             sys.exit(f"--names={name}: expected {', '.join((*FITS, *VOTES))}.")
-        both = [way for way in ways(name, options.size) if way is not None]
+        both = ways(name, options.size)
         seconds: list[list[float]] = [[] for _ in both]
         for _ in range(options.repeats):
             for way, times in zip(both, seconds, strict=True):
@@ -142,7 +128,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, names=",".join((*FITS, *VOTES)), repeats=3, size=1.0)
+    options = arguments(__doc__, json=False, names=",".join((*FITS, *VOTES)), repeats=3, size=1.0)
     tf.config.threading.set_intra_op_parallelism_threads(1)
     figures = measure(options)
     show(options, figures, "\n".join(f"{name:28} {x:.3f}" for name, x in figures.items()))

@@ -9,10 +9,8 @@ not installed is left out and named.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import importlib.util
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +21,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.estimator_checks import check_estimator
 
+from benchmarks.timing import Clock, arguments
 from data import truth_inference as published
 from neucrowd_tf import registry
 from neucrowd_tf.aggregation.catalogue import make_aggregator
@@ -43,22 +42,8 @@ CLOSE = 1e-5
 CROWD_KIT = {"majority_vote": "MajorityVote", "dawid_skene": "DawidSkene", "glad": "GLAD"}
 ITERATIONS = "differs: other stopping rules and priors; the labels are compared"
 # Checks of scikit-learn that our estimators do not pass, and why.
-_LABELS = """check_fit_score_takes_y check_pipeline_consistency check_estimators_pickle
-check_supervised_y_2d check_estimators_overwrite_params check_estimators_fit_returns_self
-check_readonly_memmap_input check_dont_overwrite_parameters check_estimators_dtypes
-check_f_contiguous_array_estimator check_classifiers_classes check_methods_sample_order_invariance
-check_methods_subset_invariance check_dict_unchanged check_fit2d_predict1d
-check_n_features_in_after_fitting check_dtype_object check_classifier_data_not_an_array
-check_classifiers_train check_fit_idempotent check_fit_check_is_fitted check_n_features_in
-check_classifiers_one_label check_classifiers_regression_target check_estimator_sparse_tag
-check_estimator_sparse_array check_estimator_sparse_matrix check_positive_only_tag_during_fit
-check_estimators_nan_inf"""
-_WORDS = """check_complex_data check_estimators_empty_data_messages check_fit2d_1sample
-check_fit2d_1feature check_requires_y_none"""
-EXCEPTIONS = {
-    **dict.fromkeys(_LABELS.split(), "y is one class per instance, not labels of annotators"),
-    **dict.fromkeys(_WORDS.split(), "rejected, in other words than scikit-learn's"),
-}
+_TEXT = Path(__file__).with_name("exceptions.txt").read_text(encoding="utf-8")
+EXCEPTIONS = dict(line.split(": ", 1) for line in _TEXT.splitlines())
 
 
 def crowd() -> tuple[Any, Any]:
@@ -156,14 +141,13 @@ def timed(data_dir: Path, peer: bool) -> Iterator[dict[str, Any]]:
         data = published.load(data_dir, name)
         for method, kind in TIMED.items():
             for package in ("here", "crowd-kit")[: 1 + (peer and bool(kind))]:
-                began = time.perf_counter(), time.process_time()
-                if package == "here":
-                    probas = make_aggregator(method).fit(data.annotations).probas_
-                else:
-                    probas = crowd_kit(kind, data.annotations)
-                spent = time.perf_counter() - began[0], time.process_time() - began[1]
-                cells = (name, method, package, data.accuracy(probas), *spent)
-                yield dict(zip(TIMES, cells, strict=True))
+                with Clock() as clock:
+                    if package == "here":
+                        probas = make_aggregator(method).fit(data.annotations).probas_
+                    else:
+                        probas = crowd_kit(kind, data.annotations)
+                figures = data.accuracy(probas), clock.seconds, clock.cpu_seconds
+                yield dict(zip(TIMES, (name, method, package, *figures), strict=True))
 
 
 def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, Any]] = ()) -> str:
@@ -174,26 +158,19 @@ def page(rows: Sequence[Row], missing: Sequence[str], times: Sequence[dict[str, 
     lines += ["", "Checks of scikit-learn that are left out:", ""]
     lines += [f"- `{name}`: {why}." for name, why in EXCEPTIONS.items()]
     if times:
-        cells = (
-            [f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row.values()]
-            for row in times
-        )
+        cells = ([f"{x:.4f}" if isinstance(x, float) else x for x in y.values()] for y in times)
         lines += ["", "## Accuracy and seconds of a whole fit", "", *markdown_table(TIMES, cells)]
     return "\n".join([*lines, ""])
 
 
 def main() -> None:
     """Compares with the packages that are installed."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data_dir", type=Path)
-    parser.add_argument("--output", type=Path)
-    options = parser.parse_args()
+    options = arguments(__doc__, data_dir=Path, output=Path)
     warnings.simplefilter("ignore")
     missing = [name for name in PEERS if importlib.util.find_spec(name) is None]
     agreement = sorted(row for name in PEERS if name not in missing for row in PEERS[name]())
-    times: list[dict[str, Any]] = []
-    if options.data_dir is not None:
-        times += timed(options.data_dir, "crowdkit" not in missing)
+    peer = "crowdkit" not in missing
+    times = list(timed(options.data_dir, peer)) if options.data_dir else []
     print(page(agreement, missing, times))
     if options.output is not None:
         table = pd.DataFrame(agreement, columns=list(HEAD))

@@ -48,12 +48,16 @@ def simulated(
 
 
 def arguments(description: str | None, **flags: Any) -> argparse.Namespace:
-    """Returns the values of a command's flags, --json among them; False makes a switch."""
+    """Returns the values of a command's flags by their defaults.
+
+    False makes a switch; a type is that of a flag without default.
+    """
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=description, formatter_class=how)
-    for name, value in {"json": False, **flags}.items():
-        more = {"action": "store_true"} if value is False else {"type": type(value)}
-        parser.add_argument(f"--{name}", default=value, **more)
+    for name, value in flags.items():
+        kind, default = (value, None) if isinstance(value, type) else (type(value), value)
+        more = {"action": "store_true"} if value is False else {"type": kind, "default": default}
+        parser.add_argument(f"--{name}", **more)
     return parser.parse_args()
 
 

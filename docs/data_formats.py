@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from neucrowd_tf.names import ALIASES
 HERE = Path(__file__).parent
 ENDS = ("id", "ids", "no")  # shown as *
 PAGES = (HERE / "howto" / "data_formats.md", HERE / "reference" / "checks.md")
+MARK = re.compile(r"(<!-- (aliases|checks) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
 
 
 def wrapped(line: str) -> str:
@@ -44,14 +46,12 @@ def checks() -> str:
     return "\n\n".join(parts)
 
 
+SECTIONS = {"aliases": aliases, "checks": checks}
+
+
 def page(text: str) -> str:
     """Returns a page with its generated sections as they are now."""
-    for name, section in (("aliases", aliases), ("checks", checks)):
-        start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
-        before, mark, rest = text.partition(start)
-        if mark:
-            text = f"{before}{start}\n{section()}\n\n{end}{rest.partition(end)[2]}"
-    return text
+    return MARK.sub(lambda match: f"{match[1]}\n{SECTIONS[match[2]]()}\n\n", text)
 
 
 if __name__ == "__main__":

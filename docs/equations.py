@@ -12,22 +12,11 @@ PAGE = ROOT / "docs" / "reference" / "equations.md"
 MARK = re.compile(r"(<!-- index of equations -->\n).*?(<!-- end -->)", re.DOTALL)
 # All that the papers number, and what they leave without a number under its section.
 WANTED = {
-    "NeuCrowd": [
-        *(f"definition {number}" for number in range(1, 5)),
-        *(f"section 3.3.{number}" for number in range(1, 5)),
-        "section 3.4",
-    ],
-    "RLL": ["section III-A", "section III-B", "eq. 1", "eq. 2", "eq. 3"],
-    "CrowdInG": [
-        *(f"eq. {number}" for number in range(1, 7)),
-        *("section 3.2.1", "section 3.2.2", "section 3.3.1", "section 3.3.2", "section 3.3.3"),
-    ],
-    "DASC": [*(f"eq. {number}" for number in range(1, 12)), "algorithm 1"],
-    "ICED": [
-        *(f"eq. 2.{number}" for number in range(1, 6)),
-        *("definition 2", "algorithm 1", "algorithm 2"),
-        *(f"section 2.{number}" for number in range(2, 6)),
-    ],
+    "NeuCrowd": "definitions 1 to 4, sections 3.3.1 to 3.3.4, section 3.4",
+    "RLL": "sections III-A and III-B, eqs. 1 to 3",
+    "CrowdInG": "eqs. 1 to 6, sections 3.2.1 and 3.2.2, sections 3.3.1 to 3.3.3",
+    "DASC": "eqs. 1 to 11, algorithm 1",
+    "ICED": "eqs. 2.1 to 2.5, definition 2, algorithms 1 and 2, sections 2.2 to 2.5",
 }
 # "eq. 3", "eqs. (8) and 9", "equations 2.1 to 2.3", "definition 4", "section 3.3.1", "III-A".
 _NAMED = re.compile(
@@ -44,8 +33,7 @@ def documented() -> Iterator[tuple[str, str, str]]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for name, node in _definitions(tree, ""):
-                text = ast.get_docstring(node)
-                if text:
+                if text := ast.get_docstring(node):
                     yield str(path.relative_to(ROOT)), name, text
 
 
@@ -65,25 +53,22 @@ def references(docstring: str) -> set[tuple[str, str]]:
     result = set()
     for piece in re.split(r"; |\. (?=[A-Z])", text):
         paper = next((name for name in WANTED if re.search(rf"\b{name}\b", piece)), None)
-        if paper is None:
-            continue
-        result |= _named(paper, piece)
+        result |= set(_named(paper, piece)) if paper else set()
     return result
 
 
-def _named(paper: str, text: str) -> set[tuple[str, str]]:
-    return {
+def _named(paper: str, text: str) -> list[tuple[str, str]]:
+    return [
         (paper, f"{_KIND[kind[:2].lower()]} {number}")
         for kind, numbers in _NAMED.findall(text)
         for number in _spread(numbers)
-    }
+    ]
 
 
 def _spread(text: str) -> list[str]:
     """Returns the numbers of "8 and 9", "(2.1) to (2.3)"."""
     plain = re.sub(r"[()]|[, .]*( and| to)?[, .]*$", "", text)
-    span = re.fullmatch(r"((?:\d+\.)*)(\d+) to ((?:\d+\.)*)(\d+)", plain)
-    if span:
+    if span := re.fullmatch(r"((?:\d+\.)*)(\d+) to ((?:\d+\.)*)(\d+)", plain):
         return [f"{span[1]}{number}" for number in range(int(span[2]), int(span[4]) + 1)]
     return [number.rstrip(".") for number in re.split(r", and |, | and ", plain) if number]
 
@@ -95,7 +80,7 @@ def index() -> dict[tuple[str, str], list[tuple[str, str, str]]]:
     algorithm's first place is the one that names most, the whole of it.
     """
     places: dict[tuple[str, str], list[tuple[int, int, str, str, str]]] = {
-        (paper, equation): [] for paper, all_ in WANTED.items() for equation in all_
+        key: [] for paper, wanted in WANTED.items() for key in _named(paper, wanted)
     }
     for path, name, text in documented():
         summary, named = " ".join(text.split("\n\n")[0].split()), references(text)
@@ -113,7 +98,7 @@ def counterparts() -> dict[tuple[str, str], list[str]]:
     named: dict[tuple[str, str], list[str]] = {}
     under: dict[tuple[str, str], list[str]] = {}
     for paper in WANTED:
-        heading: set[tuple[str, str]] = set()
+        heading: list[tuple[str, str]] = []
         text = (ROOT / "examples" / f"{paper.lower()}.py").read_text(encoding="utf-8")
         for node in ast.parse(text).body:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

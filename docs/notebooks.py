@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import linecache
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -28,8 +27,7 @@ def cells(text: str) -> list[tuple[str, str]]:
         block = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if node is None or block:
             end = len(lines) if node is None else node.lineno - 1
-            code = "\n".join(lines[start:end]).strip("\n")
-            if code:
+            if code := "\n".join(lines[start:end]).strip("\n"):
                 result.append(("code", code))
         if block:
             result.append(("markdown", str(node.value.value).strip("\n")))
@@ -107,14 +105,11 @@ def main() -> None:
     sys.argv = sys.argv[:1]
     for paper in PAPERS:
         wanted = cells((ROOT / "examples" / f"{paper}.py").read_text(encoding="utf-8"))
-        notebook, before = stored(paper), os.getcwd()
+        notebook = stored(paper)
         if not with_texts(notebook, wanted):
-            with tempfile.TemporaryDirectory() as folder:  # where the example saves its picture
-                os.chdir(folder)
-                try:
-                    notebook = executed(paper, wanted)
-                finally:
-                    os.chdir(before)
+            # The example saves its picture in the working directory.
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                notebook = executed(paper, wanted)
         text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         (ROOT / "docs" / "notebooks" / f"{paper}.ipynb").write_text(text, encoding="utf-8")
         (ROOT / "docs" / "figures" / f"{paper}_example.png").write_bytes(picture(notebook))

@@ -32,19 +32,17 @@ def entries(kind: Any, above: set[tuple[str, str]]) -> str:
     """
     lines, left = [], list(inspect.signature(kind).parameters)
     for field in declared(kind):
-        meaning = field.meaning
-        entry = f"{field.name}={field.default!r}", meaning
-        if meaning and entry not in above:
+        entry = f"{field.name}={field.default!r}", field.meaning
+        if field.meaning and entry not in above:
             above.add(entry)
             left.remove(field.name)
-            line = f"- `{field.name}={shown(field.default)}`: {meaning}"
+            line = f"- `{field.name}={shown(field.default)}`: {field.meaning}"
             lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     if left:
         names = ", ".join(f"`{name}`" for name in left)
         if len(left) > 12 and {*left} < {*inspect.signature(CrowdLayer).parameters}:
             names = "the other arguments of `CrowdLayer`, but `initial`"
-        as_above = f"- As above: {names}."
-        lines += textwrap.wrap(as_above, 100, subsequent_indent="  ")
+        lines += textwrap.wrap(f"- As above: {names}.", 100, subsequent_indent="  ")
     return "\n".join(["", *lines, "", ""])
 
 

@@ -82,20 +82,17 @@ def _path(module: Any, name: str) -> str:
     return f"neucrowd_tf.{later[name]}.{name}" if name in later else f"{module.__name__}.{name}"
 
 
-def _object(path: str) -> str:
-    return f"::: {path}\n    options: {{show_root_heading: true, show_root_toc_entry: true}}\n"
-
-
 def api_pages() -> dict[str, str]:
     """Returns the text of each page of the API by name."""
     pages: dict[str, str] = {}
+    options = "    options: {show_root_heading: true, show_root_toc_entry: true}\n"
     shown: set[str] = set()  # an object has one page; others link to it
     for module in (*METHODS, *API):
         names, text = public(module), inspect.getdoc(importlib.import_module(module)) or ""
         lines = [
             f"- [`{name}`][{path}]\n"
             if path in shown or path.startswith(METHODS)
-            else _object(path)
+            else f"::: {path}\n{options}"
             for name, path in names.items()
         ]
         shown |= set(names.values())
@@ -104,17 +101,10 @@ def api_pages() -> dict[str, str]:
         pages[module] = f"# {module}\n\n{body}"
     links = {name: f"[`{name}`][{path}]" for name, path in public("neucrowd_tf").items()}
     lines = [f"- {links[name]}" for name in sorted(links, key=str.lower)]
-    pages["index"] = "\n".join(
-        [
-            "# Python API\n",
-            "This reference has the public classes and functions with their source code.\n",
-            "## Names of neucrowd_tf\n",
-            *lines,
-            "\n## Packages\n",
-            *(f"- [{module}]({module}.md)" for module in API),
-            "",
-        ]
-    )
+    purpose = "This reference has the public classes and functions with their source code."
+    lines = ["# Python API", "", purpose, "", "## Names of neucrowd_tf", "", *lines]
+    lines += ["", "## Packages", "", *(f"- [{module}]({module}.md)" for module in API), ""]
+    pages["index"] = "\n".join(lines)
     return pages
 
 
@@ -122,8 +112,7 @@ def on_files(files: Any, config: Any) -> Any:
     """Adds the pages outside docs/ and one page per package of the API."""
     paths = [*PROJECT, *(f"results/{path.name}" for path in sorted((ROOT / "results").iterdir()))]
     for path in paths:
-        uri = _uri(path)
-        if uri:
+        if uri := _uri(path):
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)

@@ -129,9 +129,9 @@ class Claim:
     @property
     def controls(self) -> list[str]:
         """The controls, as a list."""
-        return (
-            [self.control] * bool(self.control) if isinstance(self.control, str) else self.control
-        )
+        if isinstance(self.control, str):
+            return [self.control] * bool(self.control)
+        return self.control
 
     @property
     def source(self) -> str:
@@ -194,8 +194,7 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
         figure = Figure(claim.published)
     interval = predicted(mean, deviation, runs, figure, claim.metric)
     published = None if figure is None else round(figure.mean, 5)
-    span = _span(seeds.index)
-    ours = Ours(*_rounded(interval), runs, span, published)
+    ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
     return ours, MEASURED if claim.choice else value_verdict(published, interval, runs)
 
 
@@ -205,9 +204,7 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         gains = [_gain(claim, claim.rows, claim.controls, results)]
     else:
         gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
-    verdicts = [
-        gain_verdict(interval, ours.runs, ours.published, claim.margin) for interval, ours in gains
-    ]
+    verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
     order = ("no", UNCLEAR, "yes")
     words = [verdict.partition(",")[0] for verdict in verdicts]
     place = min(range(len(gains)), key=lambda i: (order.index(words[i]), gains[i][0].estimate))
@@ -229,33 +226,27 @@ def _gain(
     interval is the wider of those over seeds and over seeds and instances.
     """
     sign = -1.0 if claim.less else 1.0
-    of_control = claim.control_suite or claim.suite, claim.control_metric or claim.metric
+    suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
     other_x = dataclasses.replace(claim, x=claim.x if claim.control_x is None else claim.control_x)
-    pairs = [
-        (
-            _row(results, claim, claim.suite, row, claim.metric),
-            _row(results, other_x, of_control[0], control, of_control[1]),
-        )
-        for row, control in zip(rows, controls, strict=True)
-    ]
-    by_seed = [sign * (mine[3] - theirs[3]).dropna() for mine, theirs in pairs]
+    mine = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
+    theirs = [_row(results, other_x, suite, control, metric) for control in controls]
+    pairs = zip(mine, theirs, strict=True)
+    by_seed = [sign * (ours[3] - others[3]).dropna() for ours, others in pairs]
     gains = sum(by_seed[1:], by_seed[0]).dropna() / len(by_seed)
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
         interval = _with_instances(claim, rows, controls, interval, results)
     else:
-        (mean, deviation, runs, _), (other, spread, number, _) = pairs[0]
+        (mean, deviation, runs, _), (other, spread, number, _) = mine[0], theirs[0]
         interval = _unpaired(sign * (mean - other), (deviation, runs), (spread, number))
         runs = min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
         figures = [
-            (_published(claim, row, claim.metric), _published(claim, control, of_control[1]))
+            (_published(claim, row, claim.metric), _published(claim, control, metric))
             for row, control in zip(rows, controls, strict=True)
         ]
-        differences = [
-            sign * (a.mean - b.mean) for a, b in figures if a is not None and b is not None
-        ]
+        differences = [sign * (a.mean - b.mean) for a, b in figures if a and b]
         published = round(float(np.mean(differences)), 5) if len(differences) == len(rows) else None
     return interval, Ours(*_rounded(interval), runs, _span(gains.index), published)
 
@@ -277,12 +268,9 @@ def _with_instances(
         if suite.baseline_of(name) == other:
             line = _line(results, claim.suite, claim.data, name, claim.metric)
             bounds = sign * line[["gain_instances_low", "gain_instances_high"]].to_numpy(float)
-            low, high = min(bounds, default=math.nan), max(bounds, default=math.nan)
-            return Interval(
-                interval.estimate,
-                float(np.fmin(interval.low, low)),
-                float(np.fmax(interval.high, high)),
-            )
+            low = np.fmin(interval.low, min(bounds, default=math.nan))
+            high = np.fmax(interval.high, max(bounds, default=math.nan))
+            return Interval(interval.estimate, float(low), float(high))
     return interval
 
 
@@ -306,40 +294,29 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
     suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
     tables = [suite.figures] if suite is not None else []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
-    return next(
-        (
-            table[claim.data, name][metric]
-            for name in (row, row.removesuffix("_printed"))
-            for table in tables
-            if metric in table.get((claim.data, name), {})
-        ),
-        None,
-    )
+    names = (row, row.removesuffix("_printed"))
+    figures = (table.get((claim.data, name), {}) for name in names for table in tables)
+    return next((by_metric[metric] for by_metric in figures if metric in by_metric), None)
 
 
 def _row(
     results: Path, claim: Claim, suite: str, row: str, metric: str
 ) -> tuple[float, float, int, pd.Series]:
     """Returns a row's mean, deviation, runs and values by seed (none where they are not stored)."""
+    place = f"claims.toml: {claim.name}: results/{suite}.csv"
     if claim.panel:
         table = _table(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
         x = lines.iloc[:, 2].max() if claim.x is None else claim.x
         lines = lines[np.isclose(lines.iloc[:, 2].astype(float), float(x))]
         if not len(lines):
-            raise DataError(
-                f"claims.toml: {claim.name}: results/{suite}.csv has no line {row!r} of"
-                f" {claim.panel!r} at {x}"
-            )
+            raise DataError(f"{place} has no line {row!r} of {claim.panel!r} at {x}")
         mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
         return float(mean), float(deviation), int(runs), pd.Series(dtype=float)
     line = _line(results, suite, claim.data, row, metric)
     if not len(line) or not line["runs"]:
-        raise DataError(
-            f"claims.toml: {claim.name}: results/{suite}.csv has no row with runs of"
-            f" {claim.data}/{row}, {metric}"
-        )
-    table = seed_rows(results, suite)
+        raise DataError(f"{place} has no row with runs of {claim.data}/{row}, {metric}")
+    table = _table(results / f"{suite}_seeds.csv")
     seeds = _of(table, claim.data, row, metric).set_index("seed")["value"].astype(float)
     runs = int(line["runs"])
     if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - line["mean"]) > 1e-5):
@@ -358,11 +335,6 @@ def _of(table: pd.DataFrame, data: str, row: str, metric: str) -> pd.DataFrame:
         return table.iloc[:0].reindex(columns=["seed", "value"])
     key = [data, row, metric]
     return table[(table[["dataset", "method", "metric"]] == key).all(axis=1)]
-
-
-def seed_rows(results: Path, suite: str) -> pd.DataFrame:
-    """Returns a table's values by seed; nothing if it was made without them."""
-    return _table(results / f"{suite}_seeds.csv")
 
 
 def _table(path: Path) -> pd.DataFrame:

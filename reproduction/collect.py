@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
+from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, STATUS
 from neucrowd_tf.io.files.json import read_json
 from reproduction.suite import Case, Suite
 
@@ -27,16 +27,11 @@ class FinishedRun:
     def read(self, name: str) -> dict[str, Any]:
         """Returns a JSON file of the run; nothing if it is missing."""
         path = self.folder / name
-        content: dict[str, Any] = read_json(path) if path.exists() else {}
-        return content
+        return dict(read_json(path)) if path.exists() else {}
 
     @property
     def evaluation(self) -> dict[str, Any]:
         return self.read(EVALUATION)
-
-    @property
-    def history(self) -> dict[str, Any]:
-        return self.read(HISTORY)
 
     def metric(self, name: str) -> float | None:
         """Returns a figure of the test split, of the run's times, or of evaluation.json.
@@ -75,8 +70,7 @@ def _folders(root: Path, case: Case, dataset: str, method: str) -> Iterator[tupl
         folder = base / f"seed-{seed}"
         if case.folds is None:
             yield seed, folder
-            continue
-        for fold in range(case.folds * case.options.get("repeats", 1)):
+        for fold in range((case.folds or 0) * case.options.get("repeats", 1)):
             yield seed, folder / f"fold-{fold}"
 
 

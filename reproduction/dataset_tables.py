@@ -43,10 +43,8 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     and .45.
     """
     figures = cards.dataset_statistics(dataset)
-    crowds = (
-        dataset.annotations,
-        *(split.annotations for split in (dataset.validation, dataset.test) if split is not None),
-    )
+    splits = (dataset, dataset.validation, dataset.test)
+    crowds = (split.annotations for split in splits if split is not None)
     votes = np.concatenate([crowd.vote_counts() for crowd in crowds if crowd is not None])
     figures["kappa"] = statistics.fleiss_kappa(votes)
     if dataset.num_classes == 2:
@@ -64,10 +62,8 @@ def agrees(name: str, printed: float, ours: float) -> bool:
 def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
     entry = registry.dataset(name)
     try:
-        drawn = [
-            entry.load(options.data_dir, FIRST_SEED + i)
-            for i in range(SEEDS if entry.simulated else 1)
-        ]
+        draws = range(SEEDS if entry.simulated else 1)
+        drawn = [entry.load(options.data_dir, FIRST_SEED + i) for i in draws]
     except (DataError, OSError):
         return [[paper, name, "", "", "", "", "", ABSENT]]
     all_found = [dataset_statistics(dataset) for dataset in drawn]

@@ -10,15 +10,11 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib
+from itertools import product
 from pathlib import Path
 
-FOLDERS = {
-    "rll": "hotel",
-    "neucrowd": "hotel",
-    "iced": "usps",
-    "dasc": "labelme",
-    "crowding": "labelme",
-}
+FOLDERS = {"rll": "hotel", "neucrowd": "hotel", "iced": "usps"}
+FOLDERS |= {"dasc": "labelme", "crowding": "labelme"}
 FIRST_SEED = 30_000
 COLUMNS = ["paper", "dataset", "seed", "accuracy"]
 
@@ -39,20 +35,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="how many, from 30000")
     parser.add_argument("--output", type=Path, default=Path("results/examples.csv"))
     options = parser.parse_args()
-    done = set()
-    if options.output.exists():
-        with open(options.output, encoding="utf-8", newline="") as file:
-            done = {(row["paper"], int(row["seed"])) for row in csv.DictReader(file)}
+    text = options.output.read_text("utf-8") if options.output.exists() else ""
+    done = {(row["paper"], int(row["seed"])) for row in csv.DictReader(text.splitlines())}
     with open(options.output, "a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         if not done:
             writer.writerow(COLUMNS)
-        for paper in options.papers:
-            for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
-                if (paper, seed) not in done:
-                    value = accuracy(paper, options.data_dir, seed)
-                    writer.writerow([paper, FOLDERS[paper], seed, f"{value:.6f}"])
-                    file.flush()
+        seeds = range(FIRST_SEED, FIRST_SEED + options.seeds)
+        for paper, seed in product(options.papers, seeds):
+            if (paper, seed) not in done:
+                value = accuracy(paper, options.data_dir, seed)
+                writer.writerow([paper, FOLDERS[paper], seed, f"{value:.6f}"])
+                file.flush()
 
 
 if __name__ == "__main__":

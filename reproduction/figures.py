@@ -11,7 +11,7 @@ import pandas as pd
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
-from neucrowd_tf.cli.run_files import CURVES
+from neucrowd_tf.cli.run_files import CURVES, HISTORY
 from neucrowd_tf.harness.flags import Options
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.panels import Places, Point, draw_bars, figure, write
@@ -68,7 +68,7 @@ def tuplet_losses(run: FinishedRun) -> Places:
     each trains on.
     """
     for name, title in LOSSES.items():
-        for epoch, value in enumerate(run.history.get(name, []), 1):
+        for epoch, value in enumerate(run.read(HISTORY).get(name, []), 1):
             yield title, run.method, epoch, value
 
 
@@ -86,10 +86,8 @@ def _curve(run: FinishedRun) -> pd.DataFrame:
 def surest_instances(run: FinishedRun) -> Places:
     """CrowdInG's figure 2a: accuracy of DL-CL on its surest training instances."""
     surest = run.evaluation.get("surest", {}) if run.method == "dl_cl" else {}
-    for share, accuracy in zip(
-        *(surest.get(key, []) for key in ("share", "accuracy")), strict=True
-    ):
-        yield run.dataset, "DL-CL", share, accuracy
+    pairs = zip(surest.get("share", ()), surest.get("accuracy", ()), strict=True)
+    yield from ((run.dataset, "DL-CL", share, accuracy) for share, accuracy in pairs)
 
 
 @figure("steps", "epoch of the game", "test accuracy")
@@ -235,15 +233,13 @@ def dasc_figure_6(run: FinishedRun) -> Places:
 def inferred_labels(run: FinishedRun) -> Places:
     """Accuracy of majority vote, and of Dawid-Skene before, after the first and the last round."""
     panel = f"{run.dataset}: {run.case.row_name(run.method)}"
-    for key, shown in INFERRED.items():
-        yield panel, shown, 0, run.evaluation.get(key)
+    yield from ((panel, shown, 0, run.evaluation.get(key)) for key, shown in INFERRED.items())
 
 
 @figure("rounds", "round", "label accuracy")
 def labels_by_round(run: FinishedRun) -> Places:
     """Accuracy of inferred labels by round."""
-    values = run.evaluation.get("rounds", {}).get("label_accuracy", [])
-    for number, value in enumerate(values):
+    for number, value in enumerate(run.evaluation.get("rounds", {}).get("label_accuracy", [])):
         yield run.dataset, run.case.row_name(run.method), number, value
 
 

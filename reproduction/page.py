@@ -52,15 +52,23 @@ WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES = "runs.json", "studies.csv"
 Rows = list[dict[str, str]]
+# What a page says without a row of gains, or of none.
+NO_GAINS = {
+    True: "No stored table shows a gain over a simpler method.",
+    False: "Each stored comparison shows a gain.",
+}
+
+
+def read_rows(path: Path) -> Rows:
+    """Returns the rows of a CSV."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def rows_of(results: Path, suite: Suite) -> Rows:
     """Returns the rows of a suite's CSV; none without it, or if it is another kind of table."""
     path = results / f"{suite.name}.csv"
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = read_rows(path) if path.exists() else []
     return rows if rows and {"published", "verdict", "metric"} <= set(rows[0]) else []
 
 
@@ -76,7 +84,7 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
                     counts[word if word in STATUSES else OTHER] += 1
     columns = [x for x in (*STATUSES, OTHER) if any(counts[x] for counts in papers.values())]
     lines = [
-        [paper, str(counts.total()), *(str(counts[status]) for status in columns)]
+        [paper, *map(str, (counts.total(), *(counts[status] for status in columns)))]
         for paper, counts in papers.items()
         if counts.total()
     ]
@@ -96,7 +104,7 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
         parts += [f"{private} need private data"] * bool(private)
-        parts += [f"{' or '.join(map(str, seeds))} seeds each"]
+        parts.append(f"{' or '.join(map(str, seeds))} seeds each")
         lines.append(f"- **{paper}**: {'; '.join(parts)}.")
     return lines
 
@@ -164,11 +172,8 @@ def page(results: Path) -> str:
     """
     tables, rows = _tables(results), claims.read()
     text = TEMPLATE.read_text(encoding="utf-8")
-    for place, lines in (
-        (ANSWER, answer(rows)),
-        (CLAIMS, at_a_glance(rows)),
-        (COUNTS, summary(tables)),
-    ):
+    places = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
+    for place, lines in places.items():
         text = text.replace(place, "\n".join(lines).strip())
     return f"# Results\n\n{text.strip()}\n"
 
@@ -210,12 +215,10 @@ def _paper_page(
             first = f"**{about[0].claim}** ({about[0].where})"
             others = f" and {len(about) - 1} more" if len(about) > 1 else ""
             lines += [*_wrapped(f"- {first}{others}: {note}")]
-        lines.append("")
+        lines += ["", "## Tables with published values", ""]
+        lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
-    if mine:
-        lines += ["## Tables with published values", ""]
-        lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
     for suite, table in tables:
         if not mine or any(row["published"] for row in table):
             lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
@@ -227,11 +230,8 @@ def _paper_page(
 
 def _pictures(results: Path, suite: Suite) -> list[Path]:
     """Returns a suite's pictures, not those of suites whose names begin like it."""
-    return [
-        path
-        for path in sorted(results.glob(f"{suite.name}*.png"))
-        if path.stem == suite.name or path.stem.startswith(f"{suite.name}_")
-    ]
+    pictures = sorted(results.glob(f"{suite.name}*.png"))
+    return [path for path in pictures if f"{path.stem}_".startswith(f"{suite.name}_")]
 
 
 def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
@@ -251,12 +251,7 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
             _, shown, seeds = claims.figures(claim)
             data = f"`{claim.data}`" + f", {setting}" * bool(setting)
             table.append([*names, data, f"{shown.partition(' over')[0]} ({seeds})"])
-    none = (
-        "No stored table shows a gain over a simpler method."
-        if gained
-        else "Each stored comparison shows a gain."
-    )
-    return aligned(table, "md", "") if len(table) > 1 else [none]
+    return aligned(table, "md", "") if len(table) > 1 else [NO_GAINS[gained]]
 
 
 def filled(text: str, name: str) -> str:
@@ -280,8 +275,7 @@ def filled(text: str, name: str) -> str:
 def readme(results: Path) -> str:
     """Returns results/README.md: a line for each table, with the question that it answers."""
     titles: Mapping[str, str] = {suite.name: suite.title for suite in SUITES}
-    with (results / STUDIES).open(encoding="utf-8", newline="") as file:
-        questions = {row["file"]: row["question"] for row in reversed([*csv.DictReader(file)])}
+    questions = {row["file"]: row["question"] for row in reversed(read_rows(results / STUDIES))}
     lines = [
         "# Results as files",
         "",
@@ -300,9 +294,7 @@ def readme(results: Path) -> str:
             about = (about or titles.get(suite, "")).partition(" (")[0]
             files.setdefault(about, []).append(path.name)
     for about, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about.partition(' (')[0]}".rstrip(
-            ": "
-        )
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines) + "\n"
 
@@ -310,8 +302,7 @@ def readme(results: Path) -> str:
 def collect_runs(results: Path) -> None:
     """Moves what a suite says of its runs, `<suite>.json`, into one file."""
     path = results / RUNS
-    single = [x for x in sorted(results.glob("*.json")) if x != path]
-    if single:
+    if single := [x for x in sorted(results.glob("*.json")) if x != path]:
         records = read_json(path) if path.exists() else {}
         records |= {x.stem: read_json(x) for x in single}
         write_json(path, dict(sorted(records.items())))

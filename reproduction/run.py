@@ -21,18 +21,17 @@ from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json_text import write_json
 from reproduction.collect import case_folder, suite_runs
+from reproduction.panels import RESULTS
 from reproduction.printed import ELSEWHERE
 from reproduction.suite import FIRST_SEED, Case, Suite
 from reproduction.table import cells, draw, markdown, rows_shown, write_csv, write_seeds
 
-RESULTS = "results"
 WRITE_SECONDS = 60.0
 
 
 def case_options(options: Options, case: Case) -> Options:
     """Returns the command that makes one case's runs."""
-    registered = registry.entries("method")
-    methods = tuple(name for name in case.methods if name in registered)
+    methods = tuple(name for name in case.methods if name in registry.entries("method"))
     return dataclasses.replace(
         options,
         dataset=case.datasets,
@@ -78,12 +77,10 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
         if name not in ELSEWHERE:
             failures.append(f"{name}: {reason}")
     for case in suite.cases:
-        case = dataclasses.replace(
-            case, datasets=tuple(name for name in case.datasets if name not in missing)
-        )
+        here = tuple(name for name in case.datasets if name not in missing)
+        case = dataclasses.replace(case, datasets=here)
         command = case_options(options, case)
-        absent = set(case.methods) - set(command.method)
-        if absent:
+        if absent := set(case.methods) - set(command.method):
             report(f"{suite.name}: not registered here: {', '.join(sorted(absent))}")
             failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
         label = f"{case.setting}/" if case.setting else ""
@@ -158,10 +155,6 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
         except (DataError, OSError) as error:  # a figure of data that is not there
             listed.append(f"figure: {one_line(error)}")
     revisions = Counter(run.revision for run in suite_runs(suite, root))
-    record = {
-        "title": suite.title,
-        "command": suite.command,
-        "failures": listed,
-        "revisions": dict(sorted(revisions.items())),
-    }
+    record: dict[str, object] = {"title": suite.title, "command": suite.command, "failures": listed}
+    record["revisions"] = dict(sorted(revisions.items()))
     write_json(folder / f"{suite.name}.json", record)

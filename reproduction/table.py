@@ -63,14 +63,6 @@ class Cell:
     runs: tuple[tuple[int, str], ...] = ()
 
     @property
-    def interval(self) -> tuple[float, float, float]:
-        """Mean of ours and its 95% interval; NaN without runs."""
-        if not self.values:
-            return math.nan, math.nan, math.nan
-        interval = mean_interval(self.values, test_train_ratio=_ratio(self.folds))
-        return interval.estimate, interval.low, interval.high
-
-    @property
     def by_seed(self) -> tuple[float, ...]:
         """Our values, one per seed: means over the folds of a cross-validation."""
         if not self.runs:
@@ -104,20 +96,17 @@ class Cell:
     def row(self) -> dict[str, str]:
         """Returns the cell as a row of the suite's CSV."""
         values = pd.Series(self.values, dtype=float)
-        gain, wider = self.gain or NO_INTERVAL, self.gain_instances or NO_INTERVAL
         numbers = {
             "published": None if self.published is None else self.published.mean,
             "mean": float(values.mean()),
             "sd": float(values.std()),
-            "predicted_low": self.predicted.low,
-            "predicted_high": self.predicted.high,
             "worst": self.worst,
-            "gain": gain.estimate,
-            "gain_low": gain.low,
-            "gain_high": gain.high,
-            "gain_instances_low": wider.low,
-            "gain_instances_high": wider.high,
+            "gain": None if self.gain is None else self.gain.estimate,
         }
+        intervals = {"predicted": self.predicted, "gain": self.gain}
+        for name, interval in {**intervals, "gain_instances": self.gain_instances}.items():
+            low, high = (None, None) if interval is None else (interval.low, interval.high)
+            numbers |= {f"{name}_low": low, f"{name}_high": high}
         shown = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
         texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
         return texts | shown | {"runs": str(len(self.values))}
@@ -209,10 +198,7 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
     for (dataset, name), figures in () if only_rows else suite.figures.items():
         if (dataset, name) not in rows:
             reason = "" if dataset in PRIVATE | ELSEWHERE else NO_IDENTITIES
-            table += [
-                Cell(dataset, name, metric, figure, (), None, reason)
-                for metric, figure in figures.items()
-            ]
+            table += [Cell(dataset, name, *figure, (), None, reason) for figure in figures.items()]
     return table
 
 
@@ -224,12 +210,11 @@ def write_csv(path: Path, table: Iterable[Cell]) -> None:
 
 def write_seeds(path: Path, table: Iterable[Cell]) -> None:
     """Writes our values, one line per run and metric, so that a single run can be checked."""
-    rows = []
-    for cell in table:
-        for (seed, folder), value in zip(cell.runs, cell.values, strict=True):
-            fold = folder.partition("fold-")[2]
-            place = [cell.dataset, cell.method, cell.metric, str(seed), fold]
-            rows.append([*place, number_cell(value)])
+    rows = [
+        [cell.dataset, cell.method, cell.metric, str(seed), folder.partition("fold-")[2], value]
+        for cell in table
+        for (seed, folder), value in zip(cell.runs, map(number_cell, cell.values), strict=True)
+    ]
     write_text(path, to_csv(SEED_COLUMNS, rows))
 
 
@@ -266,12 +251,8 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
             row = by_metric.get(metric, {})
             ours = _shown(row, "mean", "predicted_low", "predicted_high")
             ours += f" ({row['runs']})" if ours else ""
-            published = row.get("published", "")
-            verdict = row.get("verdict", "")
-            if metric in compared:
-                items += [f"{float(published):.3f}" if published else "", ours, verdict]
-            else:
-                items.append(ours or verdict)
+            published, verdict = _shown(row, "published"), row.get("verdict", "")
+            items += [published, ours, verdict] if metric in compared else [ours or verdict]
         if suite.baseline:
             items.append(_shown_gain(by_metric.get(suite.metrics[0], {})))
         shown.append(items)
@@ -286,18 +267,13 @@ def _over(suite: Suite) -> str:
 
 def _shown_gain(row: Mapping[str, str]) -> str:
     """Returns the gain with the wider of its two intervals."""
-    low, high = (
-        reach([float(row[name]) for name in names if row.get(name)], default=math.nan)
-        for reach, names in (
-            (min, ("gain_low", "gain_instances_low")),
-            (max, ("gain_high", "gain_instances_high")),
-        )
-    )
-    bounds = {} if math.isnan(low) else {"gain_low": str(low), "gain_high": str(high)}
-    return _shown({**row, **bounds}, "gain", "gain_low", "gain_high", sign="+")
+    names = [f"{name}_{end}" for name in ("gain", "gain_instances") for end in ("low", "high")]
+    bounds = [float(row[name]) for name in names if row.get(name)]
+    wider = {"gain_low": str(min(bounds)), "gain_high": str(max(bounds))} if bounds else {}
+    return _shown({**row, **wider}, "gain", "gain_low", "gain_high", sign="+")
 
 
-def _shown(row: Mapping[str, str], mean: str, low: str, high: str, sign: str = "") -> str:
+def _shown(row: Mapping[str, str], mean: str, low: str = "", high: str = "", sign: str = "") -> str:
     """Returns "0.850 [0.830, 0.870]"; no interval where one run has none, nothing without runs."""
     if not row.get(mean):
         return ""
@@ -321,7 +297,8 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
 
     def draw_rows(axis: Any, name: str) -> None:
         for place, cell in enumerate(rows[name]):
-            mean, low, high = np.nan_to_num(cell.interval, nan=cell.interval[0])
+            ours = mean_interval(cell.values, test_train_ratio=_ratio(cell.folds))
+            mean, low, high = np.nan_to_num(dataclasses.astuple(ours), nan=ours.estimate)
             axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
             errors = [[mean - low], [high - mean]]
             axis.errorbar(mean, place, xerr=errors, fmt="o", capsize=2, color="tab:blue")
