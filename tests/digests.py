@@ -74,12 +74,14 @@ def main() -> int:
     parser.add_argument("--kinds", action="store_true", help="after --suite=smoke_kinds")
     options = parser.parse_args()
     made = digests(options.folder)
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    chosen = options.methods.split(",") if options.methods else []
     if options.write:
+        if chosen:
+            made = stored | {name: made[name] for name in chosen}
         lines = (f'"{name}": {json.dumps(each)}' for name, each in sorted(made.items()))
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return 0
-    stored = json.loads(STORED.read_text(encoding="utf-8"))
-    chosen = options.methods.split(",") if options.methods else []
     if options.kinds:
         plugins.register(("baselines", "data", "reproduction"))
         chosen = [method.name for method in kinds()]

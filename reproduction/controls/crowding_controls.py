@@ -154,7 +154,8 @@ class HeldOut(Game):
         def scores(instances: Any, labels: Any) -> NDArray[np.float32]:
             columns = [tf.constant(column, tf.int32) for column in (instances, annotators, labels)]
             authentic = tf.ones(len(annotators), tf.bool)
-            pairs = Pairs(*columns, authentic, tf.gather(latent, instances))
+            latents = tf.gather(latent, instances)
+            pairs = Pairs(columns[0], columns[1], columns[2], authentic, latents)
             return np.asarray(self.scores(self.crowd.inputs, pairs))
 
         authentic = scores(instances, self.withheld.labels)
