@@ -94,9 +94,7 @@ def table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
         path, sep=SEPARATORS[path.suffix], header=header, dtype=str, encoding="utf-8-sig"
     ).rename(columns=str)
     parts = [[text[part] for part in name.split("|")] for name in columns]
-    joined = [
-        one[0].str.cat(pd.concat(one[1:], axis=1), sep="|") if one[1:] else one[0] for one in parts
-    ]
+    joined = [x[0].str.cat(pd.concat(x[1:], axis=1), sep="|") if x[1:] else x[0] for x in parts]
     return pd.concat(joined, axis=1, keys=range(len(columns))).dropna()
 
 

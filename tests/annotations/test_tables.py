@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations, align_annotations, as_annotations
+from neucrowd_tf.annotations.tables import split_names
 from neucrowd_tf.errors import DataError
 
 LONG = pd.DataFrame(
@@ -133,3 +134,12 @@ def test_align_replace_and_select_are_those_of_the_matrix() -> None:
     assert crowd.replace(class_names=["n", "y"]).to_frame()["label"].tolist() == list("ynyy")
     with pytest.raises(DataError, match="annotator_names: expected 2 names, received 1"):
         crowd.replace(annotator_names=["w"])
+
+
+def test_measured_values_are_no_ids() -> None:
+    """A column such as `unit` has ids, or measures of a feature."""
+    frame = pd.DataFrame({"unit": [0.5, 1.25, 2.0], "width": [1.0, 2.0, 3.0]})
+    features, names = split_names(frame, "features")
+    assert list(features.columns) == ["unit", "width"] and names is None
+    features, names = split_names(frame.assign(unit=["a", "b", "c"]), "features")
+    assert list(features.columns) == ["width"] and names.tolist() == ["a", "b", "c"]
