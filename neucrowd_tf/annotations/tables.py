@@ -72,8 +72,7 @@ def split_names(
             c for c in further if columns is not None or (every and every <= set(frame[c].tolist()))
         ]
     # A measured value has the name of ids at times, such as `unit` or `sample`.
-    kinds = dict(zip(frame.columns, (dtype.kind for dtype in frame.dtypes), strict=True))
-    ids = [c for c in ids if kinds[c] != "f" or not (frame[c] % 1 > 0).to_numpy().any()]
+    ids = [c for c in ids if not (frame[[c]].select_dtypes(np.floating) % 1 > 0).to_numpy().any()]
     if not ids or len(frame.columns) == 1:
         return frame, names
     unset = index.name is None and getattr(index.dtype, "kind", "O") in "iu"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from neucrowd_tf.annotations.statistics import EQUAL, agreement_coefficients, top_classes
@@ -179,16 +180,16 @@ class Calibration:
             weight: of each label.
         """
         design = np.stack([np.ones(len(logits)), logits], axis=1)
-        precision, shift = np.linalg.inv(self.covariance), self.shift
-        for _ in range(50):
-            mean = expit(logits + design @ shift)
-            slope = weight * design.T @ (right - mean) - precision @ (shift - self.shift)
-            spread = weight * mean * (1 - mean)
-            curvature = (design * spread[:, None]).T @ design + precision
-            step = np.linalg.solve(curvature, slope)
-            shift = shift + step
-            if np.abs(step).max() < 1e-9:
-                break
+        precision = np.linalg.inv(self.covariance)
+
+        def loss(shift: Array) -> tuple[float, Array]:
+            z, apart = logits + design @ shift, shift - self.shift
+            value = weight * (np.logaddexp(0, z) - right * z).sum() + apart @ precision @ apart / 2
+            return value, weight * design.T @ (expit(z) - right) + precision @ apart
+
+        shift = minimize(loss, self.shift, jac=True, tol=1e-9).x
+        mean = expit(logits + design @ shift)
+        curvature = weight * (design * (mean * (1 - mean))[:, None]).T @ design + precision
         return shift, np.linalg.inv(curvature)
 
     def apply(

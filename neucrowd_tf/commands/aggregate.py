@@ -169,8 +169,8 @@ def _warning(message: Warning | str, method: str) -> str:
 
 def _aggregate_by_parts(flags: Flags) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
-    for name in ("annotators", "gold", "ties"):
-        if getattr(flags, name) is not None:
+    for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
+        if getattr(flags, name) not in (None, (), "nominal"):
             raise UsageError(
                 f"--{name}: not available for labels that are read by parts (--engine, a folder or"
                 " a Parquet file). Use a CSV without --engine."

@@ -40,7 +40,7 @@ class Flags(LabelFlags):
     Fill in the column true_label and pass the file to --gold of aggregate, report, relabel or run.
     """
 
-    annotations: Annotated[Path, ANNOTATIONS]
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
     size: Annotated[int, whole(1), "Number of items to draw."] = 50
     output: Annotated[Path, f"CSV to write: {','.join(HEADER)}. `-` prints."] = STDOUT
     by: Annotated[

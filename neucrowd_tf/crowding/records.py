@@ -82,7 +82,7 @@ class Crowd:
         columns = [tf.concat(both, axis=0) for both in zip(authentic, generated, strict=True)]
         return *columns, tf.range(tf.size(columns[0])) < len(self.labels)
 
-    def draw(self, epoch: Any, purpose: Purpose) -> Any:
+    def draw(self, epoch: Any, purpose: int) -> Any:
         """Returns a seed `[2]` for one purpose in one epoch."""
         number = tf.cast(epoch, tf.int32) * 16 + int(purpose)
         return tf.stack([tf.constant(self.seed), number])

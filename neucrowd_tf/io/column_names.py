@@ -26,11 +26,12 @@ SECOND = {"task": SECOND_ITEM} | {
     }.items()
 }
 _STATUS = re.compile(
-    r"(created|start(ed)?|submitted|updated|finished|end(ed)?|complet(ed|ion)|recorded)(at|on|time"
-    r"|date)?|(accept|submit|work|lead)time\w*|time|timestamp|date|datetime|duration\w*|ip(address)?"
-    r"|userip|useragent|userlanguage|country|region|city|(distribution)?channel|progress|location\w*"
-    r"|recipient\w*|externalreference|trust|tainted|canary|golden|missed|confidence|(assignment"
-    r"|annotation|judge?ment|classification|row)id|status|assignmentstatus|workflow\w*|metadata|version|batch"
+    r"(created|started|submitted|updated|finished)(at|on|time|date)?|(accept|submit|work|lead)time\w*"
+    r"|(start|end|ended|completed|completion|recorded)(at|on|time|date)|time|timestamp|date|datetime"
+    r"|duration(inseconds)?|ip(address)?|userip|useragent|userlanguage|country|region|city|progress"
+    r"|(distribution)?channel|location(latitude|longitude)|recipient(first|last)?(name|email)|status"
+    r"|externalreference|trust|tainted|canary|golden|missed|confidence|assignmentstatus|workflow\w*"
+    r"|(assignment|annotation|judge?ment|classification|row)id|metadata|version|batch"
 )
 _GOLD = re.compile(
     r"(\w+_)?(gold|(ground_?)?truth|true_?label|majority|(hard|soft)_?label|consensus|adjudicated)"

@@ -172,9 +172,10 @@ class _Values:
         if missing and not wide:
             shown = ", ".join(repr(n) for n, out in zip(self.names, absent, strict=True) if out)
             self.notes.append(f"{missing:,} labels are missing ({shown}).")
-        if options.missing is None:
+        if options.missing is None and not options.bins:
             texts = [text for text, out in zip(self.names, absent, strict=True) if out and text]
-            self.notes += nothing_said(self.names, self.codes, texts)
+            counts = np.bincount(self.codes, minlength=len(self.names))
+            self.notes += nothing_said(self.names, counts, texts)
         for names, codes, role_word in (
             (self.items, self.item_codes, "item"),
             (self.annotators, self.annotator_codes, "annotator"),

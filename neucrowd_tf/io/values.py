@@ -92,12 +92,12 @@ def check_several(
             break
 
 
-def nothing_said(names: Sequence[Any], codes: NDArray[Any], missing: Sequence[str]) -> list[str]:
+def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[str]) -> list[str]:
     """Returns a line about texts that may mean that there is no label, and are read as classes.
 
     Args:
         names: the different labels.
-        codes: `[A]` the label of each place.
+        counts: how many labels have each name.
         missing: those that are missing.
     """
     texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
@@ -106,7 +106,7 @@ def nothing_said(names: Sequence[Any], codes: NDArray[Any], missing: Sequence[st
         absent.remove("-1")
     if not absent:
         return []
-    count = int(np.isin(codes, [at for at, name in enumerate(names) if name in absent]).sum())
+    count = int(counts[[at for at, name in enumerate(names) if name in absent]].sum())
     command = f"--missing={shlex.quote(','.join([*missing, *absent]))}"
     return [
         f"{count:,} labels are {', '.join(absent)}, read as a class ({command} leaves them out)."

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import feather
 
+from neucrowd_tf.io import values
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
 from neucrowd_tf.io.files.atomic import atomic_path
@@ -26,7 +27,6 @@ from neucrowd_tf.io.labels import class_line, read_annotations
 from neucrowd_tf.io.roles import Roles, decide
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
-from neucrowd_tf.io.values import check_classes, check_ids, check_names, check_several, classes_of
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"
@@ -288,7 +288,7 @@ def _check_items(items: pa.ChunkedArray, file: Path) -> None:
         return
     odd = items.filter(pc.invert(pc.match_substring_regex(items, PLAIN_ID)))
     if len(odd):
-        check_ids(file, "item", pc.unique(odd).to_pylist(), lambda at: "")
+        values.check_ids(file, "item", pc.unique(odd).to_pylist(), lambda at: "")
 
 
 def vocabulary(piece: Part) -> tuple[pa.Array, Counter[str], int]:
@@ -329,17 +329,18 @@ def check_vocabulary(
     if not labels:
         raise error("no_labels", path, problem="; all are missing" if missing else "")
     place: Callable[[int], str] = lambda at: ""  # noqa: E731
-    check_names(path, "annotator", annotators, place, options)
-    check_ids(path, "annotator", annotators, place)
+    values.check_names(path, "annotator", annotators, place, options)
+    values.check_ids(path, "annotator", annotators, place)
     names = list(labels)
     counts = np.array(list(labels.values()))
-    check_several(path, names, place)
-    notes = check_classes(path, "label", names, counts, options)
-    check_names(path, "label", names, place, options)
+    notes = [*values.check_several(path, names, place)]
+    notes += values.check_classes(path, "label", names, counts, options)
+    notes += values.nothing_said(names, counts, ()) if options.missing is None else []
+    values.check_names(path, "label", names, place, options)
     line = class_line(names, counts)
     missed = [f"{missing:,} labels are missing."] if missing else []
     missed += ["All labels are the same."] if len(names) == 1 else []
-    return classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
+    return values.classes_of(path, names, options, place), [" ".join([line, *notes, *missed])]
 
 
 def scatter(
