@@ -118,3 +118,8 @@ def test_vote_counts_cannot_be_merged(tmp_path: Path, capsys: pytest.CaptureFixt
     new.write_text(LABELS)
     assert merge.main([f"--annotations={votes}", f"--labels={new}"]) == 2
     assert "vote counts do not name annotators" in capsys.readouterr().err
+
+
+def test_gold_asks_for_the_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gold.main([]) == 2
+    assert "--annotations is missing" in capsys.readouterr().err

@@ -167,3 +167,14 @@ def test_ties_of_posteriors_and_of_votes() -> None:
     # Gold labels of ties say nothing about how the crowd differs from others.
     tied = np.array([1, -1, -1, 0])
     assert (Calibration.learned().fitted(probas, votes, tied).shift == 0).all()
+
+
+def test_few_gold_labels_do_not_diverge() -> None:
+    """Undamped steps end far away where sure labels are wrong."""
+    wide = Calibration(np.zeros(5), np.zeros(2), np.diag([4.0, 4.0]))
+    logits, right = np.array([2.0, 3.0, 4.0, 5.0, 3.5]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    shift, _ = wide.shift_of(logits, right)
+    mean = expit(logits + shift[0] + shift[1] * logits)
+    slope = np.array([(right - mean).sum(), ((right - mean) * logits).sum()]) - shift / 4
+    assert slope == pytest.approx(np.zeros(2), abs=1e-4)
+    assert abs(mean.mean() - right.mean()) < 0.1

@@ -516,3 +516,9 @@ def test_rows_that_are_left_out_are_counted(
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
     assert main([*flags, "--resume"]) == 2
     assert "the fit there began with a.csv=" in capsys.readouterr().err
+
+
+def test_a_cell_of_several_labels_stops_the_fit(tmp_path: Path, local: Local) -> None:
+    (tmp_path / "a.csv").write_text("task,worker,label\n1,a,x|y\n1,b,y\n2,a,x\n2,b,x\n")
+    with pytest.raises(DataError, match=r"a cell has several labels: 'x\|y'"):
+        fit(Request(tmp_path / "a.csv", "dawid_skene", tmp_path / "out"), local)
