@@ -93,7 +93,7 @@ def table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     text = pd.read_csv(
         path, sep=SEPARATORS[path.suffix], header=header, dtype=str, encoding="utf-8-sig"
     ).rename(columns=str)
-    parts = [[text[part] for part in name.split("|")] for name in columns]
+    parts = [[text[single] for single in name.split("|")] for name in columns]
     joined = [x[0].str.cat(pd.concat(x[1:], axis=1), sep="|") if x[1:] else x[0] for x in parts]
     return pd.concat(joined, axis=1, keys=range(len(columns))).dropna()
 
@@ -177,9 +177,9 @@ def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
     for _ in range(20):
         seconds = []
         for features, hits, spread in zip(evidence, right, spreads, strict=True):
-            own = dataclasses.replace(calibration, covariance=calibration.covariance * spread)
+            prior = dataclasses.replace(calibration, covariance=calibration.covariance * spread)
             logits = coefficients[0] + features @ coefficients[1:]
-            shift, error = own.shift_of(logits, hits)
+            shift, error = prior.shift_of(logits, hits)
             seconds.append((np.outer(shift, shift) + error) / spread)
         covariance = np.average(seconds, axis=0, weights=shares)
         calibration = dataclasses.replace(calibration, covariance=covariance)
@@ -202,15 +202,15 @@ def ranges(crowds: Sequence[Crowd]) -> dict[str, list[float]]:
 
 
 def figures(one: Crowd, calibration: Calibration) -> dict[str, Any]:
-    """Returns what is said of a crowd, with and without gold labels, beside what is true."""
+    """Returns a crowd's estimates, with and without gold labels, and the true values."""
     probas, rows, right = one.probas["consensus"], one.rows, one.right()
     certainty = calibration.apply(probas, one.votes)
-    said, bins = certainty.right()[rows], np.minimum((certainty.right()[rows] * 10).astype(int), 9)
-    gaps = np.abs(np.bincount(bins, said - right, minlength=10))
-    kept = certainty.accuracy(rows)
+    expected = certainty.right()[rows]
+    bins = np.minimum((expected * 10).astype(int), 9)
+    gaps = np.abs(np.bincount(bins, expected - right, minlength=10))
     row = {name: getattr(one, name) for name in ("name", "family", "kind", "thinned")}
     row |= sizes_of(one) | {"true": right.mean()}
-    row |= dict(zip(("expected", "low", "high"), kept, strict=True))
+    row |= dict(zip(("expected", "low", "high"), certainty.accuracy(rows), strict=True))
     row |= {"calibration_error": gaps.sum() / len(rows), "unlike": len(certainty.notes)}
     row |= {"majority_vote": one.right("majority_vote").mean()} | annotators(one, certainty)
     errors, inside = [], []

@@ -105,20 +105,20 @@ class Faults(keras.callbacks.Callback):
 
     def __init__(self, device: str) -> None:
         super().__init__()
-        self.device, self.found = device, set[str]()
+        self.device, self.lines = device, set[str]()
 
     def on_train_end(self, logs: Any = None) -> None:
         for variable in self.model.variables:
             if self.device not in variable.value.device:
-                self.found.add(f"{variable.path} on {variable.value.device}")
+                self.lines.add(f"{variable.path} on {variable.value.device}")
         for operation in (item for graph in step_graphs() for item in graph):
             if "PyFunc" in operation.type:
-                self.found.add(f"Python: {operation.name}")
+                self.lines.add(f"Python: {operation.name}")
             wide = any(output.dtype == tf.float64 for output in operation.outputs)
             if wide and operation.type in NETWORK:
-                self.found.add(f"float64: {operation.type}")
+                self.lines.add(f"float64: {operation.type}")
             if "CPU" in operation.device and self.device != "CPU":
-                self.found.add(f"on the CPU: {operation.type}")
+                self.lines.add(f"on the CPU: {operation.type}")
 
 
 def measure(name: str, device: str, setting: str, options: argparse.Namespace) -> Mapping[str, Any]:
@@ -162,7 +162,7 @@ def measure(name: str, device: str, setting: str, options: argparse.Namespace) -
     faults = Faults(device)
     checked = method.make(**{**case.hparams, **tiny_arguments(method), "seed": 0})
     checked.fit(features, crowd, run=Run(progress=False, callbacks=[faults]))
-    figures["faults"] = sorted(faults.found)
+    figures["faults"] = sorted(faults.lines)
     write_json(folder / "figures.json", figures)
     return figures
 
@@ -244,8 +244,8 @@ def page(figures: Figures, machine: Mapping[str, str], how: str) -> str:
     lines += [f"{plain} (bfloat16: {mixed}). After a fit on each device,"]
     lines += [f"at least {SAME_CLASSES:.0%} of the instances have the same class.", ""]
     lines += markdown_table(HEAD, (row(fit, figures) for fit in figures))
-    for title, found in (("Problems", problems(figures)), ("In training steps", faults)):
-        lines += ["", f"{title}:", "", *(f"- {line}" for line in found or ["none"])]
+    for title, listed in (("Problems", problems(figures)), ("In training steps", faults)):
+        lines += ["", f"{title}:", "", *(f"- {line}" for line in listed or ["none"])]
     return "\n".join([*lines, ""])
 
 

@@ -42,11 +42,11 @@ def lines(page: str) -> list[str]:
     result = []
     for text, paths in sorted(items.items(), key=lambda item: item[0]):
         place, *rest = MARK.split(text)
-        said = " ".join(
-            f"*{name}:* {what.strip()}" for name, what in zip(rest[::2], rest[1::2], strict=True)
+        fields = " ".join(
+            f"*{name}:* {value.strip()}" for name, value in zip(rest[::2], rest[1::2], strict=True)
         )
         where = ", ".join(f"`{path.removeprefix('neucrowd_tf/')}`" for path in paths)
-        item = f"- **{place.strip().rstrip('.')}** ({where}). {said}"
+        item = f"- **{place.strip().rstrip('.')}** ({where}). {fields}"
         options = {"subsequent_indent": "  ", "break_on_hyphens": False}
         result += textwrap.wrap(item, 100, break_long_words=False, **options)
     return result

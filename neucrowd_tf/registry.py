@@ -219,8 +219,7 @@ def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
     methods = {name: _method(listed) for name, listed in registration.METHODS.items()}
     tables: dict[str, Any] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
-    found: dict[str, Any] = tables[kind]
-    return found
+    return dict(tables[kind])
 
 
 def _method(listed: Registered) -> Method:

@@ -118,8 +118,8 @@ def table_of(rows: Iterable[Claim], data: bool = True) -> list[str]:
         text = f"{claim.claim} ({claim.where})"
         source = SOURCES.get(claim.source, claim.source) if data else ""
         table.append([claim.verdict, text, published, ours, source])
-    kept = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
-    return aligned([[line[i] for i in kept] for line in table], "md", "")
+    filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
+    return aligned([[line[i] for i in filled] for line in table], "md", "")
 
 
 def at_a_glance(rows: Iterable[Claim]) -> list[str]:

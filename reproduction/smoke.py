@@ -39,10 +39,10 @@ def tiny_arguments(method: registry.Method) -> dict[str, Any]:
 
 def kinds() -> list[registry.Method]:
     """Returns a method for each class of estimators, and for each layer that DASC is put over."""
-    found: dict[Any, registry.Method] = {}
+    first: dict[Any, registry.Method] = {}
     for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
-        found.setdefault((method.factory, method.defaults.get("estimator")), method)
-    return list(found.values())
+        first.setdefault((method.factory, method.defaults.get("estimator")), method)
+    return list(first.values())
 
 
 def suite(methods: Sequence[registry.Method]) -> Suite:

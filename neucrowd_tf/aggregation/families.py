@@ -137,9 +137,9 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArra
     names = list(map(str, crowd.annotator_names.tolist()))
     families, taken = [], np.zeros(len(names), dtype=bool)
     for pattern in patterns:
-        parts = pattern.split("|")
+        alternatives = pattern.split("|")
         members = np.array(
-            [name in parts or any(fnmatchcase(name, part) for part in parts) for name in names]
+            [any(name == x or fnmatchcase(name, x) for x in alternatives) for name in names]
         )
         if members.sum() < 2 or (members & taken).any():
             problem = (

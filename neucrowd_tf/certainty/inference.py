@@ -45,7 +45,7 @@ MORE_VOTES = (
 )
 UNLIKE = (
     "This crowd is unlike the crowds that the probabilities were calibrated on: {}. The interval is"
-    " therefore wider; gold labels would say more (--gold)."
+    " therefore wider."
 )
 SHARED = "Mistakes that annotators share cannot be seen without gold labels; add some with --gold."
 
@@ -124,19 +124,15 @@ class Inference:
         names = list(map(str, self.crowd.annotator_names.tolist()))
         for family in self.families:
             members = [names[code] for code in np.flatnonzero(family.members).tolist()]
-            size = len(members)
             lines.append(
-                f"{', '.join(members[:8])}{', ...' if size > 8 else ''}: these {size} annotators"
-                f" err together (correlation {family.dependence:.2f}) and"
-                f" count as one source. They are worth {family.independent:.1f} independent ones."
+                f"{_these(members)} err together (correlation {family.dependence:.2f}) and count as"
+                f" one source. They are worth {family.independent:.1f} independent ones."
             )
-        for members in self.related():
-            lines.append(
-                f"{', '.join(members[:8])}{', ...' if len(members) > 8 else ''}: these"
-                f" {len(members)} annotators agree with each other beyond the consensus. If they"
-                " have a common source, count them once:"
-                f" --family={shlex.quote('|'.join(members))}"
-            )
+        lines += [
+            f"{_these(members)} agree with each other beyond the consensus. If they have a common"
+            f" source, count them once: --family={shlex.quote('|'.join(members))}"
+            for members in self.related()
+        ]
         tied = (self.certainty.num_tied > 1) & self.crowd.annotated
         if tied.any():
             lines.append(
@@ -159,6 +155,10 @@ class Inference:
 def shown(estimate: Estimate) -> str:
     """Returns an estimate as text, such as `0.894 [0.880, 0.908]`."""
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+
+
+def _these(names: list[str]) -> str:
+    return f"{', '.join(names[:8])}{', ...' * (len(names) > 8)}: these {len(names)} annotators"
 
 
 def infer(

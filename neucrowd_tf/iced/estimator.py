@@ -331,8 +331,8 @@ class ICED(CrowdEstimator):
             "warm_up_samples": self.warm_up_samples_,
             "permuted": int(permuted.any(axis=1).sum()),
         }
-        if made := sum(self.history_.get("synthetic", ())):
-            as_made = sum(self.history_["synthetic_as_made"]) / made
+        if number := sum(self.history_.get("synthetic", ())):
+            as_made = sum(self.history_["synthetic_as_made"]) / number
             scores |= {"synthetic_as_made": as_made, "balance": self.history_["balance"][-1]}
         for group, mix in enumerate(self.certainty_classes_, start=1):
             largest = float(mix.max() / mix.sum()) if mix.any() else None
@@ -464,8 +464,8 @@ def round_figures(
     as_made = (inferred[len(inferred) - len(classes) :] == classes).sum()
     sizes = np.bincount(inferred, minlength=len(counts))[used]
     balance = float(sizes.min() / sizes.max())
-    made = float(counts.sum())
-    return {"synthetic": made, "synthetic_as_made": float(as_made), "balance": balance}
+    number = float(counts.sum())
+    return {"synthetic": number, "synthetic_as_made": float(as_made), "balance": balance}
 
 
 def settled(changed: Sequence[float], tol: float | None) -> bool:
