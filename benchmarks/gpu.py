@@ -20,6 +20,7 @@ import argparse
 import gc
 import multiprocessing
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -256,7 +257,7 @@ def main() -> int:
         page=Path("results/gpu.md"), data_dir=data_folder(), output_dir=Path("runs/gpu"),
     )  # fmt: skip
     figures = make_all(plan(options), options)
-    how = "python -m benchmarks.gpu" + " --small" * options.small
+    how = shlex.join(["python", "-m", "benchmarks.gpu", *sys.argv[1:]])
     write_text(options.page, text := page(figures, devices(), how))
     show(options, [{"fit": fit, **each} for fit, each in figures.items()], text)
     return bool(problems(figures))
