@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
+from neucrowd_tf.commands.flags import FLAGS
 from neucrowd_tf.flags import help_text
 from neucrowd_tf.harness.flags import Options
 
@@ -38,9 +38,7 @@ def page() -> str:
     os.environ["COLUMNS"] = "96"  # the width of absl's help
     names = [name for name in COMMANDS if name != RUN]
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
-    kinds = {RUN: Options}
-    for name in names:
-        kinds[name] = importlib.import_module(f"neucrowd_tf.commands.{name}").Flags
+    kinds = {RUN: Options} | {name: FLAGS[name] for name in names}
     shown: dict[str, str] = {}
     for name, kind in kinds.items():
         text = once(help_text(kind, f"neucrowd {name}"), name, shown)

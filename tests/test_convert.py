@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neucrowd_tf.commands.convert import main
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, TEXTS, label_studio
 
@@ -21,7 +21,7 @@ def test_converted_is_what_the_export_says(
     write: Writer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, output = write(tmp_path), tmp_path / "annotations.csv"
-    assert main([f"--input={path}", f"--output={output}"]) == 0
+    assert call("convert", [f"--input={path}", f"--output={output}"]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "labels of 4 items by 3 annotators" in captured.err
@@ -31,7 +31,7 @@ def test_converted_is_what_the_export_says(
 def test_tasks_and_gold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tasks, gold = tmp_path / "tasks.csv", tmp_path / "gold.csv"
     path = label_studio(tmp_path)
-    assert main([f"--input={path}", f"--tasks={tasks}", f"--gold={gold}"]) == 0
+    assert call("convert", [f"--input={path}", f"--tasks={tasks}", f"--gold={gold}"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[:2] == ["task,annotator,label", "1,ann,pos"]
     assert pd.read_csv(tasks)["text"].tolist() == list(TEXTS.values())
@@ -61,7 +61,7 @@ def test_what_cannot_be_converted(
         path.write_text(content)
     output = tmp_path / "out" / "annotations.csv"
     flags = [flag.format(tmp_path) for flag in flags]
-    assert main([f"--input={path}", f"--output={output}", *flags]) == 2
+    assert call("convert", [f"--input={path}", f"--output={output}", *flags]) == 2
     assert message in capsys.readouterr().err
     assert not output.exists()
 
@@ -70,7 +70,7 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
     flags = ["--task_column=id", "--worker_column=who", "--label_column=says"]
     path = tmp_path / "a.tsv"
     path.write_text("id\twho\tsays\ttext\n007\tann\tx\tgood\n008\tann\t\tbad\n")
-    assert main([f"--input={path}", *flags]) == 0
+    assert call("convert", [f"--input={path}", *flags]) == 0
     captured = capsys.readouterr()
     assert captured.out == "task,annotator,label\n007,ann,x\n"
     assert "1 labels are missing" in captured.err
@@ -79,7 +79,7 @@ def test_a_table_with_names_of_columns(tmp_path: Path, capsys: pytest.CaptureFix
     frame.to_parquet(parquet)
     frame.to_json(lines, orient="records", lines=True)
     for other in (parquet, lines):
-        assert main([f"--input={other}", *flags]) == 0
+        assert call("convert", [f"--input={other}", *flags]) == 0
         assert capsys.readouterr().out == captured.out
 
 
@@ -88,5 +88,5 @@ def test_records_are_a_table(name: str, tmp_path: Path, capsys: pytest.CaptureFi
     rows = [{"task": 1, "worker": "a", "label": "x"}, {"task": 1, "worker": "b", "label": "y"}]
     lines = name.endswith("l")
     (tmp_path / name).write_text("\n".join(map(json.dumps, rows)) if lines else json.dumps(rows))
-    assert main([f"--input={tmp_path / name}"]) == 0
+    assert call("convert", [f"--input={tmp_path / name}"]) == 0
     assert capsys.readouterr().out == "task,annotator,label\n1,a,x\n1,b,y\n"

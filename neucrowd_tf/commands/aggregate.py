@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import itertools
 import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.engine.local import Local
-from neucrowd_tf.cli.command_line import (
-    SCALE,
-    STDOUT,
-    LabelFlags,
-    check_models,
-    check_order,
-    check_outputs,
-    run_command,
-    write_outputs,
-)
-from neucrowd_tf.declare import number, whole
+from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
+from neucrowd_tf.aggregation.engine.local import Engine, Local
+from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.commands.flags import Aggregate
+from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -35,65 +27,19 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
-from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.schema import ANNOTATIONS
 from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.engine.local import Engine
-    from neucrowd_tf.certainty.inference import Inference
     from neucrowd_tf.certainty.models import ModelAnnotator
 
 LABELS: tuple[str, ...] = ("task", "label", "probability", "num_labels", "num_tied")
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Flags(LabelFlags):
-    """Infers one label per item from the labels of many annotators.
-
-    A folder, a Parquet file or any file with --engine is read by parts, so that it may be larger
-    than memory; the output is then a folder of Parquet files.
-    """
-
-    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
-    method: Annotated[
-        str | None, "Truth-inference method. Default: consensus (dawid_skene with --engine)."
-    ] = None
-    output: Annotated[
-        Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."
-    ] = STDOUT
-    annotators: Annotated[
-        Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
-    ] = None
-    seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
-    ties: Annotated[
-        Literal["random", "first", "prior"] | None,
-        "What decides between equally probable classes: `random` (with --seed), `first` in the"
-        " order of the classes, or `prior`, the class with most votes. Default: first; for"
-        " majority_vote random.",
-    ] = None
-    scale: Annotated[Literal["nominal", "ordinal"], SCALE + " Adds the column expected_value."] = (
-        "nominal"
-    )
-    engine: Annotated[
-        Literal["local", "dask"] | None,
-        "Reads the labels by parts, with threads of this machine or with Dask workers.",
-    ] = None
-    workers: Annotated[int | None, whole(1), "Threads or Dask processes (with --engine)."] = None
-    scheduler: Annotated[str | None, "Address tcp://host:port (with --engine=dask)."] = None
-    resume: Annotated[bool, "Continues an interrupted fit (with --engine)."] = False
-    max_iter: Annotated[int | None, whole(1), "Most iterations (with --engine)."] = None
-    tol: Annotated[float | None, number(least=0), "With --engine: least rise of the objective."] = (
-        None
-    )
-
-
-def aggregate(flags: Flags) -> list[str]:
+def run(flags: Aggregate) -> list[str]:
     """Writes what the flags ask for; returns notes for standard error.
 
     Raises:
@@ -113,23 +59,16 @@ def aggregate(flags: Flags) -> list[str]:
         return _aggregate_by_parts(flags)
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
-    # Errors in the flags are reported before slow imports.
-    from neucrowd_tf.aggregation.catalogue import make_aggregator
-    from neucrowd_tf.certainty.inference import METHOD, infer
-
     ordered = flags.scale == "ordinal"
     if ordered and flags.method is not None:
         raise UsageError("--method: not with --scale=ordinal, which chooses its own.")
     method = "ordinal" if ordered else flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
-    reading = read_annotations(path, flags)
-    crowd = reading.annotations
     models = flags.model_annotator
-    check_order(flags, flags.scale, path, crowd.class_names.tolist())
-    check_models(models, crowd.annotator_names.tolist())
+    reading, gold = read_labels(path, flags, flags.gold, models, scale=flags.scale)
+    crowd = reading.annotations
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
@@ -167,7 +106,7 @@ def _warning(message: Warning | str, method: str) -> str:
     return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 
-def _aggregate_by_parts(flags: Flags) -> list[str]:
+def _aggregate_by_parts(flags: Aggregate) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
     for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
         if getattr(flags, name) not in (None, (), "nominal"):
@@ -188,7 +127,7 @@ def _aggregate_by_parts(flags: Flags) -> list[str]:
     return []
 
 
-def _fit(flags: Flags) -> None:
+def _fit(flags: Aggregate) -> None:
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 
@@ -215,7 +154,7 @@ def _fit(flags: Flags) -> None:
         fit(request, engine)
 
 
-def _engine(flags: Flags) -> Engine:
+def _engine(flags: Aggregate) -> Engine:
     if flags.engine == "dask":
         from neucrowd_tf.aggregation.engine.dask import Dask
 
@@ -259,8 +198,6 @@ def annotators_csv(
     for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
     recalibrated probabilities; its rows sum to one.
     """
-    from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
-
     crowd, skills = inference.crowd, inference.skills
     if skills is None:
         raise ValueError("annotators are not known")
@@ -286,6 +223,3 @@ def annotators_csv(
     pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
     rows = zip(*columns.values(), *errors.reshape(len(names), -1).T.tolist(), strict=True)
     return to_csv([*columns, *pairs], (map(cell, row) for row in rows))
-
-
-main = functools.partial(run_command, Flags, aggregate, "neucrowd aggregate")

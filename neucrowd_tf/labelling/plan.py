@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -152,18 +153,19 @@ def _first_bids(
     return heap
 
 
-def rise(gains: NDArray[np.float64], size: int) -> tuple[float, float, float]:
-    """Returns by how much labels raise the accuracy: expected, and an 80% interval.
+def accuracy_after(now: Sequence[float], gains: NDArray[np.float64], size: int) -> list[float]:
+    """Returns the accuracy with the labels of a plan: expected, and an 80% interval.
 
     Gains add up to more than what is reached, because annotators share mistakes. How much more
     was measured on public crowds (results/relabel.csv; results/studies.csv has the command).
 
     Args:
+        now: the accuracy without them, and its interval.
         gains: of the requests.
         size: number of items with labels.
     """
     total = float(gains.sum()) / max(size, 1)
-    return REACHED[0] * total, REACHED[1] * total, REACHED[2] * total
+    return [min(value + share * total, 1.0) for value, share in zip(now, REACHED, strict=True)]
 
 
 def reason(

@@ -21,7 +21,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, class_numbers, pairs, people_only
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
 from neucrowd_tf.labelling.belief import belief_of
-from neucrowd_tf.labelling.plan import REACHED, make_plan, reason, rise
+from neucrowd_tf.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.report.text import percent, shown
 
 # Agreement on fewer items than this is shown, but not judged.
@@ -143,9 +143,8 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
         for one in plan[:MOST_ITEMS]
     ]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    gained = rise(np.array([one.gain for one in plan]), int(labelled))
-    now = inference.accuracy
-    then = Estimate(*(min(each + more, 1.0) for each, more in zip(now, gained, strict=True)))
+    now, gains = inference.accuracy, np.array([one.gain for one in plan])
+    then = Estimate(*accuracy_after(now, gains, int(labelled)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
-from neucrowd_tf.commands import predict
+from neucrowd_tf.commands.flags import call
+from neucrowd_tf.commands.predict import Scorer
 from neucrowd_tf.encoders import SentenceEncoder, sentences
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
@@ -158,17 +159,17 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     saved = export_saved_model(model, tmp_path / "model")
     names = json.loads((saved / "assets.extra" / "names.json").read_text())
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
-    scorer = predict.Scorer(saved)
+    scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
     got = scorer.probabilities(encoder.transform(texts))
     np.testing.assert_allclose(got, expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
-    assert predict.main(flags) == 0
+    assert call("predict", flags) == 0
     rows = list(csv.reader(capsys.readouterr().out.splitlines()))
     assert [row[1] for row in rows[1:]] == ["0", "1"]
     other = make_encoder(tmp_path / "other", TABLE + 1)
-    assert predict.main([*flags, f"--encoder={other}"]) == 2
+    assert call("predict", [*flags, f"--encoder={other}"]) == 2
     assert "not the encoder that" in capsys.readouterr().err
 
 

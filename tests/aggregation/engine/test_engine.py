@@ -16,7 +16,7 @@ import pytest
 from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.aggregate import main
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
@@ -346,9 +346,9 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = [f"--annotations={file}", f"--output={tmp_path / 'out'}", "--max_iter=2"]
-    assert main([*flags, "--workers=2"]) == 0
+    assert call("aggregate", [*flags, "--workers=2"]) == 0
     assert "iteration 2: objective -" in capsys.readouterr().err
-    assert main([*flags, "--resume"]) == 0
+    assert call("aggregate", [*flags, "--resume"]) == 0
     assert "finished before" in capsys.readouterr().err
 
 
@@ -369,7 +369,7 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
 def test_flags_that_do_not_go_together(
     flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(flags) == 2
+    assert call("aggregate", flags) == 2
     assert message in capsys.readouterr().err
 
 
@@ -455,8 +455,8 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
 def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
     """Returns tasks and labels as they are inferred in memory, and by parts."""
     flags = (f"--annotations={path}", "--method=majority_vote", *flags)
-    assert main([*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
-    assert main([*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
+    assert call("aggregate", [*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
+    assert call("aggregate", [*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
     whole = pd.read_csv(folder / "labels.csv", dtype=str, keep_default_na=False)
     parts = pd.read_parquet(folder / "parts" / "labels").astype({"task": str, "label": str})
     columns = ["task", "label"]
@@ -505,16 +505,16 @@ def test_rows_that_are_left_out_are_counted(
     path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
     flags = ["--engine=local", f"--annotations={path}", f"--output={tmp_path / 'o'}"]
     flags.insert(2, "--method=majority_vote")
-    assert main(flags) == 0
+    assert call("aggregate", flags) == 0
     assert "2 labels are missing." in (said := capsys.readouterr().err)
     assert "All labels are the same." not in said
-    assert main([*flags, "--resume"]) == 0
+    assert call("aggregate", [*flags, "--resume"]) == 0
     assert "finished before" in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,x\n2,b,x\n")
-    assert main([*flags[:3], f"--output={tmp_path / 'same'}"]) == 0
+    assert call("aggregate", [*flags[:3], f"--output={tmp_path / 'same'}"]) == 0
     assert "All labels are the same." in capsys.readouterr().err
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
-    assert main([*flags, "--resume"]) == 2
+    assert call("aggregate", [*flags, "--resume"]) == 2
     assert "the fit there began with a.csv=" in capsys.readouterr().err
 
 
