@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -82,7 +83,7 @@ def classes_in_order(values: Any) -> list[Any] | None:
     if not getattr(getattr(values, "dtype", None), "ordered", False):
         return None
     used = set(values.tolist())
-    return [name for name in values.dtype.categories.tolist() if name in used]
+    return whole_numbers([name for name in values.dtype.categories.tolist() if name in used])
 
 
 def check_spelling(names: Iterable[Any], title: str) -> None:
@@ -105,7 +106,8 @@ def factorize(
         values: `[A]` hashable ids.
         names: the allowed ids in their order, or None for those that occur.
         title: the column's name, for the error.
-        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance.
+        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance;
+            sorted ones that are whole numbers are ints, as missing values turn ints into floats.
 
     Raises:
         DataError: a missing id, or one that `names` does not contain.
@@ -123,6 +125,8 @@ def factorize(
         row = int(np.flatnonzero(codes < 0)[0])
         raise RowError(row, f"column {title!r}: expected a value, received a missing one")
     distinct = as_name_array(distinct)
+    if sort:
+        distinct = as_name_array(whole_numbers(distinct.tolist()))
     if names is None:
         check_spelling(distinct.tolist() if sort else (), title)
         try:
@@ -193,10 +197,12 @@ def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]
 
 
 def whole_numbers(labels: list[Any]) -> list[Any]:
-    """Returns labels as ints if all of them are whole floats."""
-    if all(isinstance(label, (float, np.floating)) and label.is_integer() for label in labels):
-        return [int(label) for label in labels]
-    return labels
+    """Returns labels as ints if all of them are whole numbers."""
+    whole = all(
+        isinstance(label, Real) and not isinstance(label, bool) and label % 1 == 0
+        for label in labels
+    )
+    return [*map(int, labels)] if whole else labels
 
 
 def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:

@@ -188,7 +188,10 @@ class _Values:
             problem = "; all are missing" if len(held) else ""
             raise error("no_labels", self.path, problem=problem)
         if not held.all():
+            named = sum(bool(name.strip()) for name in self.items)
             self._select(held)
+            if lost := named - len(self.items):
+                self.notes.append(f"{lost:,} items have no label.")
 
     def _select(self, chosen: NDArray[Any]) -> None:
         """Continues with some of the labels; annotators of a wide table stay."""
