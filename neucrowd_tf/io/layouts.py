@@ -100,7 +100,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
             if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
                 column = roles.label[at % width]
                 raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], ()
+        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], []
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
