@@ -156,11 +156,11 @@ def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np
     Raises:
         DataError: a name that is wanted twice.
     """
-    position: dict[Any, int] = {}
-    for place, name in enumerate(wanted.tolist()):
-        if position.setdefault(name, place) != place:
+    positions: dict[Any, int] = {}
+    for index, name in enumerate(wanted.tolist()):
+        if positions.setdefault(name, index) != index:
             raise DataError(f"{title} names: expected each name once, received {spelt(name)} again")
-    return np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
+    return np.array([positions.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 
 def as_frame(value: Any) -> Any:
@@ -198,11 +198,11 @@ def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]
 
 def whole_numbers(labels: list[Any]) -> list[Any]:
     """Returns labels as ints if all of them are whole numbers."""
-    whole = all(
+    integral = all(
         isinstance(label, Real) and not isinstance(label, bool) and label % 1 == 0
         for label in labels
     )
-    return [*map(int, labels)] if whole else labels
+    return [*map(int, labels)] if integral else labels
 
 
 def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:

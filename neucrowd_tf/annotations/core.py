@@ -445,9 +445,9 @@ class Annotations(AnnotationViews):
             DataError: a cell has a label already.
         """
         extra = coded_triples(instances, annotators, labels)
-        whole = zip((self.instances, self.annotators, self.labels), extra, strict=True)
+        columns = zip((self.instances, self.annotators, self.labels), extra, strict=True)
         return Annotations(
-            *map(np.concatenate, whole),
+            *map(np.concatenate, columns),
             instance_names=self.instance_names,
             annotator_names=self.annotator_names,
             class_names=self.class_names,

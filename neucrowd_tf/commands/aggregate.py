@@ -7,7 +7,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,14 +29,12 @@ from neucrowd_tf.errors import (
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
-from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
     from neucrowd_tf.certainty.models import ModelAnnotator
-
-LABELS: tuple[str, ...] = ("task", "label", "probability", "num_labels", "num_tied")
 
 
 def run(flags: Aggregate) -> list[str]:
@@ -75,15 +73,7 @@ def run(flags: Aggregate) -> list[str]:
             inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    rows, header = label_rows(inference), LABELS
-    if reading.pairs is not None:
-        header = ("task", "class", *header[1:])
-        cells = map(text_cell, crowd.instance_names.tolist())
-        names = dict(zip(cells, reading.pairs, strict=True))
-        rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
-    if ordered:
-        header, rows = (*header, "expected_value"), _with_values(rows, inference)
-    written = {flags.output: to_csv(header, rows)}
+    written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
     compared: list[ModelAnnotator] = []
     lines: list[str] = []
     if models:
@@ -162,27 +152,34 @@ def _engine(flags: Aggregate) -> Engine:
     return Local(flags.workers)
 
 
-def label_rows(inference: Inference) -> Iterator[list[str]]:
-    """Yields a row of `LABELS` for each item that has a label or a gold label."""
-    crowd, labels, probas = inference.crowd, inference.labels, inference.probas
-    names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts, tied = crowd.vote_counts().sum(axis=1), inference.certainty.num_tied
-    for row, task in enumerate(crowd.instance_names.tolist()):
-        if counts[row] or inference.gold[row] >= 0:
-            label = int(labels[row])
-            probability = number_cell(float(probas[row, label]))
-            numbers = str(int(counts[row])), str(int(tied[row]))
-            yield [text_cell(task), names[label], probability, *numbers]
+def labels_csv(
+    inference: Inference, pairs: Sequence[tuple[str, str]] | None = None, ordered: bool = False
+) -> str:
+    """Returns a row for each item that has a label or a gold label.
 
-
-def _with_values(rows: Iterable[list[str]], inference: Inference) -> Iterator[list[str]]:
-    """Yields the rows with the expected class: as a number, otherwise by its place from 1."""
-    crowd, probas = inference.crowd, inference.model.probas_
-    numbers = numbers_of(list(map(str, crowd.class_names.tolist())))
-    values = probas @ (np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers)
-    used = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
-    for row, value in zip(rows, values[used].tolist(), strict=True):
-        yield [*row, number_cell(float(value))]
+    Args:
+        inference: of the labels.
+        pairs: the item and the class of each instance, if cells had several labels.
+        ordered: whether to add the expected class: as a number, otherwise by its place from 1.
+    """
+    crowd, probas, classes = inference.crowd, inference.probas, inference.crowd.class_names
+    rows = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
+    labels = inference.labels[rows]
+    columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
+    if pairs is not None:
+        items, questions = zip(*(pairs[row] for row in rows), strict=True)
+        columns = {"task": items, "class": questions}
+    columns |= {
+        "label": classes[labels],
+        "probability": probas[rows, labels],
+        "num_labels": crowd.vote_counts().sum(axis=1)[rows],
+        "num_tied": inference.certainty.num_tied[rows],
+    }
+    if ordered:
+        numbers = numbers_of(list(map(str, classes.tolist())))
+        places = np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers
+        columns["expected_value"] = (inference.model.probas_ @ places)[rows]
+    return columns_csv(columns.items())
 
 
 def annotators_csv(
@@ -206,12 +203,12 @@ def annotators_csv(
     by_code = {row.annotator: row for row in tests}
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]
-    columns: dict[str, Sequence[object]] = {
+    columns: dict[str, Iterable[object]] = {
         "annotator": names,
-        "num_labels": crowd.labels_per_annotator().tolist(),
-        "skill": skills.skill.tolist(),
-        "skill_low": skills.low.tolist(),
-        "skill_high": skills.high.tolist(),
+        "num_labels": crowd.labels_per_annotator(),
+        "skill": skills.skill,
+        "skill_low": skills.low,
+        "skill_high": skills.high,
         "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
@@ -221,5 +218,5 @@ def annotators_csv(
         columns["advantage"] = [test.advantage if test else math.nan for test in results]
     # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
     pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
-    rows = zip(*columns.values(), *errors.reshape(len(names), -1).T.tolist(), strict=True)
-    return to_csv([*columns, *pairs], (map(cell, row) for row in rows))
+    cells = errors.reshape(len(names), -1).T
+    return columns_csv([*columns.items(), *zip(pairs, cells, strict=True)])

@@ -9,9 +9,8 @@ from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.commands.flags import Gold
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.tables.writing import cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv
 
-HEADER = ("task", "true_label", "consensus", "probability")
 USES = {
     "random": "at random. They estimate accuracy and class shares (aggregate --gold) and"
     " calibrate.",
@@ -40,12 +39,13 @@ def run(flags: Gold) -> list[str]:
     if flags.by == "doubt":
         order = order[np.argsort(result.probas[order].max(axis=1), kind="stable")]
     drawn = order[: flags.size]
-    names, classes = crowd.instance_names.tolist(), crowd.class_names.tolist()
-    cells = (
-        (names[row], "", classes[result.labels[row]], float(result.probas[row].max()))
-        for row in drawn.tolist()
-    )
-    write_outputs({flags.output: to_csv(HEADER, (map(cell, row) for row in cells))})
+    columns = {
+        "task": crowd.instance_names[drawn],
+        "true_label": [""] * len(drawn),
+        "consensus": crowd.class_names[result.labels[drawn]],
+        "probability": result.probas[drawn].max(axis=1),
+    }
+    write_outputs({flags.output: columns_csv(columns.items())})
     return [
         f"{len(drawn):,} of {len(rows):,} items {USES[flags.by]}",
         "Fill in the column true_label, if possible without looking at the column consensus.",

@@ -107,9 +107,9 @@ def arrange(
     """
     wanted = scorer.feature_names
     if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
-        position = {name: place for place, name in enumerate(names)}
-        if lost := [name for name in wanted if name not in position]:
-            raise DataError(f"{source}: column {lost[0]!r} is missing; the model needs it.")
+        position = {name: index for index, name in enumerate(names)}
+        if missing := [name for name in wanted if name not in position]:
+            raise DataError(f"{source}: column {missing[0]!r} is missing; the model needs it.")
         if extra := [name for name in names if name not in set(wanted)]:
             raise DataError(
                 f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"

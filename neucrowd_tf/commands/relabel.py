@@ -19,12 +19,11 @@ from neucrowd_tf.commands.flags import Relabel
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.writing import cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
 from neucrowd_tf.labelling.inputs import read_costs, read_probabilities
 from neucrowd_tf.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
 
-HEADER = ("task", "annotator", "priority", "gain", "reason")  # and cost and text, if there are any
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 
@@ -142,7 +141,7 @@ def _csv(
     costs: NDArray[np.float64] | None,
     texts: Mapping[str, str],
 ) -> str:
-    """Returns a row of `HEADER` per request, with its cost and its item's text if there are any."""
+    """Returns a row per request, with its cost and its item's text if there are any."""
     tasks, annotators = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     votes = crowd.vote_counts()
     columns = {
@@ -156,7 +155,7 @@ def _csv(
         columns["cost"] = [float(costs[one.annotator]) for one in plan]
     if texts:
         columns["text"] = [" ".join(texts.get(str(task), "").split()) for task in columns["task"]]
-    return to_csv([*columns], (map(cell, row) for row in zip(*columns.values(), strict=True)))
+    return columns_csv(columns.items())
 
 
 def _summary(

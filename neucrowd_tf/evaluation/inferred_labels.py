@@ -105,8 +105,8 @@ def held_out_predictions(
         probas[np.asarray(rows)[predicted]] = np.asarray(folds)[predicted]
     splits = [split.features for split in annotated_parts(dataset) if len(split)]
     others = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    whole = np.concatenate([probas, *others]).astype(np.float64)
-    return whole, np.pad(held_out, (0, len(whole) - len(probas)), constant_values=True)
+    predictions = np.concatenate([probas, *others]).astype(np.float64)
+    return predictions, np.pad(held_out, (0, len(predictions) - len(probas)), constant_values=True)
 
 
 def infer_labels(

@@ -140,9 +140,9 @@ class CodedLabels:
         """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
         options, place, names = self.options, self.place(self.labels), self.labels.names
         # In JSON a text is one label.
-        whole = [self.columns.structured and isinstance(name, str) for name in names]
+        single = [self.columns.structured and isinstance(name, str) for name in names]
         if options.multi_label is None:
-            cells = ["" if one else name for one, name in zip(whole, names, strict=True)]
+            cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
             self.notes += check_several(self.path, cells, place)
             if not options.exact_names:
                 self.labels = self.labels.renamed(without_point(names))
@@ -151,8 +151,8 @@ class CodedLabels:
                 self.labels = self.labels.renamed(binned)
             return
         parted = [
-            [name] if one else split_cell(self.path, name, options.multi_label, place(at))
-            for at, (one, name) in enumerate(zip(whole, names, strict=True))
+            [name] if alone else split_cell(self.path, name, options.multi_label, place(at))
+            for at, (alone, name) in enumerate(zip(single, names, strict=True))
         ]
         used = list(dict.fromkeys(label for cell in parted for label in cell))
         check_names(self.path, "label", used, lambda at: "", options)

@@ -79,9 +79,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> Table:
         rows, columns = [row for row in rows if cells[row] == value], tuple(names)
     if len(rows) == len(table):
         return table
-    held = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
+    chosen = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
     lines = None if table.lines is None else [table.lines[row] for row in rows]
-    return dataclasses.replace(table, columns=columns, cells=held, lines=lines)
+    return dataclasses.replace(table, columns=columns, cells=chosen, lines=lines)
 
 
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:

@@ -52,8 +52,8 @@ def check_names(
 
 def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
-    whole = "".join(names)
-    if whole.isprintable() and "\ufffd" not in whole:
+    text = "".join(names)
+    if text.isprintable() and "\ufffd" not in text:
         return
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:

@@ -99,13 +99,13 @@ def make_plan(
     asked = np.zeros(crowd.num_instances, dtype=np.int64)
     heap = _first_bids(belief, open_to, crowd, price)
     plan: list[Request] = []
-    left = budget + 1e-9
-    while heap and left >= price[can].min():
+    remaining = budget + 1e-9
+    while heap and remaining >= price[can].min():
         _, task, annotator, gain = heapq.heappop(heap)
         if gain < least_gain * price[annotator]:
             continue
-        if load[annotator] < cap and price[annotator] <= left:
-            left -= price[annotator]
+        if load[annotator] < cap and price[annotator] <= remaining:
+            remaining -= price[annotator]
             plan.append(Request(task, annotator, gain))
             open_to[task, annotator] = False
             load[annotator] += 1
@@ -114,13 +114,13 @@ def make_plan(
                 continue
             joint = weights[task][:, :, None] * belief.errors[annotator]
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
-        others = np.flatnonzero(open_to[task] & (load < cap) & (price <= left))
-        if len(others):
-            worth, gains = worths(weights[task], belief.errors[others])
-            worth = worth / price[others]
+        candidates = np.flatnonzero(open_to[task] & (load < cap) & (price <= remaining))
+        if len(candidates):
+            worth, gains = worths(weights[task], belief.errors[candidates])
+            worth = worth / price[candidates]
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
-                heapq.heappush(heap, _bid(worth[best], task, int(others[best]), gains[best]))
+                heapq.heappush(heap, _bid(worth[best], task, int(candidates[best]), gains[best]))
     return plan
 
 

@@ -204,13 +204,13 @@ def _items(inference: Inference) -> dict[str, Any]:
     return {
         "rows": [
             {
-                "task": crowd.instance_names[rows[place]],
-                "consensus": names[labels[rows[place]]],
-                "labels": votes(rows[place]),
-                "probability": probability[place],
-                "tied": int(inference.certainty.num_tied[rows[place]]),
+                "task": crowd.instance_names[rows[index]],
+                "consensus": names[labels[rows[index]]],
+                "labels": votes(rows[index]),
+                "probability": probability[index],
+                "tied": int(inference.certainty.num_tied[rows[index]]),
             }
-            for place in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
+            for index in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
         ],
         "total": len(rows),
         "wrong": float((1.0 - probability).sum()),
