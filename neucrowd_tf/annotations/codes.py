@@ -20,27 +20,25 @@ Duplicates = Literal["error", "first", "last", "all"]
 Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
 
 
-def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
-    """Returns `values` as one-dimensional int32 codes; raises DataError for other values."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
-        raise DataError(
-            f"{title}: expected a one-dimensional array of integer codes, received {array.dtype} of"
-            f" shape {array.shape}. Use Annotations.from_arrays for names."
-        )
-    return array.astype(np.int32, copy=False)
-
-
 def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
-    """Returns instances, annotators and labels as codes of one length."""
-    names = ("instances", "annotators", "labels")
-    triple = [code_array(codes, title) for codes, title in zip(columns, names, strict=True)]
-    if len({len(codes) for codes in triple}) != 1:
+    """Returns instances, annotators and labels as int32 codes of one length.
+
+    Raises:
+        DataError: values that are no codes, or of different lengths.
+    """
+    arrays = [np.asarray(values) for values in columns]
+    for array, title in zip(arrays, ("instances", "annotators", "labels"), strict=True):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
+            raise DataError(
+                f"{title}: expected a one-dimensional array of integer codes, received"
+                f" {array.dtype} of shape {array.shape}. Use Annotations.from_arrays for names."
+            )
+    if len({*map(len, arrays)}) != 1:
         raise DataError(
             "expected instances, annotators and labels of one length, received"
-            f" {[len(codes) for codes in triple]}"
+            f" {[*map(len, arrays)]}"
         )
-    return triple
+    return [array.astype(np.int32, copy=False) for array in arrays]
 
 
 def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, title: str) -> int:

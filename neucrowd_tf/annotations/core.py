@@ -356,14 +356,11 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: another number of names.
         """
-        sides = {
-            "instance_names": instance_names,
-            "annotator_names": annotator_names,
-            "class_names": class_names,
-        }
+        sides = ("instance_names", "annotator_names", "class_names")
+        others = zip(sides, (instance_names, annotator_names, class_names), strict=True)
         fields = {
             side: names_for(names, len(getattr(self, side)), side)
-            for side, names in sides.items()
+            for side, names in others
             if names is not None
         }
         return self._with(**fields, named=self.named or instance_names is not None)

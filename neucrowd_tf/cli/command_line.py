@@ -94,12 +94,12 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
     Raises:
         UsageError: an output that is an input, lies in one or contains one, or is another output.
     """
-    read = {name: _real(path) for name, path in inputs.items() if path is not None}
+    read = {name: Path(os.path.realpath(path)) for name, path in inputs.items() if path is not None}
     written: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
             continue
-        real = _real(path)
+        real = Path(os.path.realpath(path))
         if real in written:
             raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
         written[real] = name
@@ -109,10 +109,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 raise UsageError(
                     f"{name}={path}: would overwrite {other}={inputs[other]}. Choose another place."
                 )
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
 
 
 def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from neucrowd_tf.errors import (
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
@@ -118,10 +118,16 @@ def _aggregate_by_parts(flags: Aggregate) -> list[str]:
 
 
 def _fit(flags: Aggregate) -> None:
+    engine: Engine
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 
-        engine = _engine(flags)
+        if flags.engine == "dask":
+            from neucrowd_tf.aggregation.engine.dask import Dask
+
+            engine = Dask(flags.scheduler, flags.workers or 2)
+        else:
+            engine = Local(flags.workers)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
@@ -129,7 +135,7 @@ def _fit(flags: Aggregate) -> None:
         ) from None
     method = flags.method or "dawid_skene"
     if flags.method is None:
-        print(f"method: {method} (labels are read by parts)", file=sys.stderr)  # noqa: T201
+        report_on_stderr(f"method: {method} (labels are read by parts)")
     request = Request(
         flags.annotations,
         method,
@@ -138,18 +144,10 @@ def _fit(flags: Aggregate) -> None:
         flags.tol,
         flags.resume,
         flags,
-        lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
+        report_on_stderr,
     )
     with contextlib.closing(engine):
         fit(request, engine)
-
-
-def _engine(flags: Aggregate) -> Engine:
-    if flags.engine == "dask":
-        from neucrowd_tf.aggregation.engine.dask import Dask
-
-        return Dask(flags.scheduler, flags.workers or 2)
-    return Local(flags.workers)
 
 
 def labels_csv(
@@ -176,7 +174,7 @@ def labels_csv(
         "num_tied": inference.certainty.num_tied[rows],
     }
     if ordered:
-        numbers = numbers_of(list(map(str, classes.tolist())))
+        numbers = numbers_of(classes.tolist())
         places = np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers
         columns["expected_value"] = (inference.model.probas_ @ places)[rows]
     return columns_csv(columns.items())

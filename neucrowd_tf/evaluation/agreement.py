@@ -69,11 +69,6 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
 
 
-def class_numbers(annotations: Annotations) -> list[float] | None:
-    """Returns the numbers `[C]` that classes are, or None if one is not a number."""
-    return numbers_of(list(map(str, annotations.class_names.tolist())))
-
-
 def people_only(annotations: Annotations, models: Collection[str]) -> Annotations:
     """Returns the annotations without those of models, which are named."""
     if not models:
@@ -97,7 +92,7 @@ def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal"
         DataError: no instance has two labels.
     """
     votes, names = annotations.vote_counts(), titles(scale)
-    measured = agreement_intervals(votes, scale, class_numbers(annotations))
+    measured = agreement_intervals(votes, scale, numbers_of(annotations.class_names.tolist()))
     by_class, items = statistics.class_agreement(votes), statistics.item_agreement(votes)
     coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
     sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)

@@ -220,12 +220,12 @@ class _Decision:
         if len(workers) != 1 or len(labels) != 1 or sizes[workers[0]] != sizes[labels[0]]:
             return None
         used = [*groups[workers[0]], *groups[labels[0]]]
-        rest = [column for column in self.table.columns if column not in used]
-        item = (
-            self.taken["task"] or roles_of(rest)["task"] or [c for c in rest if folded(c) == "id"]
-        )
-        unique = len(item) == 1 and len(self.table.distinct(item[0])) == len(self.table)
-        item = item if unique or self.taken["task"] else []
+        item = self.taken["task"]
+        if not item:
+            others = [column for column in self.table.columns if column not in used]
+            ids = roles_of(others)["task"] or [c for c in others if folded(c) == "id"]
+            unique = len(ids) == 1 and len(self.table.distinct(ids[0])) == len(self.table)
+            item = ids if unique else []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
     def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:

@@ -18,8 +18,9 @@ from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.certainty.judges import Judge, judges
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, class_numbers, pairs, people_only
+from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.labelling.belief import belief_of
 from neucrowd_tf.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.report.text import percent, shown
@@ -84,7 +85,7 @@ def _agreement(
     annotations: Annotations, models: Sequence[str], scale: statistics.Scale
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
-    numbers = class_numbers(annotations)
+    numbers = numbers_of(annotations.class_names.tolist())
     if scale == "interval" and numbers is None:
         raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
     crowd = people_only(annotations, models)
