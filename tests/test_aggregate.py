@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -204,11 +205,10 @@ TIE = "task,worker,label\nt1,a,cat\nt1,b,dog\nt2,a,cat\nt2,b,cat\nt3,a,dog\nt3,b
 
 
 @pytest.mark.parametrize("method", ["majority_vote", "consensus", "glad", "dawid_skene"])
-def test_three_way_ties(tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\nt,u,x\nt,v,y\nt,w,z\n")
-    assert call("aggregate", [f"--annotations={path}", f"--method={method}"]) == 0
-    printed = capsys.readouterr()
+    printed = cli("aggregate", [f"--annotations={path}", f"--method={method}"])
     *_, probability, labels, tied = printed.out.splitlines()[1].split(",")
     assert float(probability) <= 1 / 3 + 1e-9 and (labels, tied) == ("3", "3")
     assert "ties of equally probable classes: 1 of 1 labels" in printed.err

@@ -154,9 +154,10 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("command", FLAGS)
-def test_help_lists_flags_with_defaults(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(command, ["--output=x", "--help"]) == 0
-    out = capsys.readouterr().out
+def test_help_lists_flags_with_defaults(
+    command: str, capsys: pytest.CaptureFixture[str], cli: Any
+) -> None:
+    out = cli(command, ["--output=x", "--help"]).out
     assert out.startswith("usage: neucrowd ") and "--flagfile: " in out
     assert command == "report" or "Required." in out
     assert not capsys.readouterr().err

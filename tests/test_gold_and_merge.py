@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -80,7 +81,7 @@ def test_filled_in_they_are_gold_labels(
     assert "Class shares: 0 0." in message
 
 
-def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
     old.write_text(LABELS)
     new.write_text(
@@ -98,8 +99,10 @@ def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     message = capsys.readouterr().err
     assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in message
     assert "1 annotators are new: 'w'. Check their spelling." in message
-    assert call("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"]) == 2
-    assert "would overwrite --labels" in capsys.readouterr().err
+    assert (
+        "would overwrite --labels"
+        in cli("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"], 2).err
+    )
 
 
 def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Path) -> None:
@@ -112,14 +115,15 @@ def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Pat
     assert pd.read_csv(io.StringIO(output.read_text()))["label"][0] == "y"
 
 
-def test_vote_counts_cannot_be_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vote_counts_cannot_be_merged(tmp_path: Path, cli: Any) -> None:
     votes, new = tmp_path / "votes.csv", tmp_path / "b.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     new.write_text(LABELS)
-    assert call("merge", [f"--annotations={votes}", f"--labels={new}"]) == 2
-    assert "vote counts do not name annotators" in capsys.readouterr().err
+    assert (
+        "vote counts do not name annotators"
+        in cli("merge", [f"--annotations={votes}", f"--labels={new}"], 2).err
+    )
 
 
-def test_gold_asks_for_the_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("gold", []) == 2
-    assert "--annotations is missing" in capsys.readouterr().err
+def test_gold_asks_for_the_labels(cli: Any) -> None:
+    assert "--annotations is missing" in cli("gold", [], 2).err

@@ -9,6 +9,7 @@ import io
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,7 +99,7 @@ def test_columns_in_another_order_and_batches_give_the_same(
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
     """
@@ -126,16 +127,18 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "new" / "more").mkdir()
     capsys.readouterr()
     flags = [f"--model={model}", f"--images={tmp_path / 'new'}"]
-    assert call("predict", [*flags, f"--output={tmp_path / 'new' / 'day.png'}"]) == 2
-    assert "would overwrite --images=" in capsys.readouterr().err
+    assert (
+        "would overwrite --images="
+        in cli("predict", [*flags, f"--output={tmp_path / 'new' / 'day.png'}"], 2).err
+    )
     assert (tmp_path / "new" / "day.png").read_bytes() == before
-    assert call("predict", [*flags, "--output=-"]) == 0
-    printed = capsys.readouterr()
+    printed = cli("predict", [*flags, "--output=-"])
     assert printed.out == (tmp_path / "y.csv").read_text()
     assert printed.err == "2 rows\n"
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    assert call("predict", [*flags, f"--features={table}", "--output=-"]) == 2
-    assert "name one of them" in capsys.readouterr().err
+    assert (
+        "name one of them" in cli("predict", [*flags, f"--features={table}", "--output=-"], 2).err
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def test_a_csv_becomes_a_page(
 
 
 def test_names_and_signs_of_the_users_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:
     rows = [
         f"{task};{who};{'xy'[(task + (who == 'gpt')) % 2]}" for task in range(8) for who in "uv"
@@ -45,21 +46,23 @@ def test_names_and_signs_of_the_users_own(
     page = output.read_text(encoding="utf-8")
     assert "is a model and is left out" in page and "Model &#39;gpt&#39;: " in page
     capsys.readouterr()
-    assert call("report", [*flags, "--model_annotator=gpt", "--output=-"]) == 0
-    assert capsys.readouterr().out == output.read_text(encoding="utf-8")
-    assert call("report", [*flags, "--model_annotator=claude", f"--output={output}"]) == 2
-    assert "--model_annotator: no annotator is named" in capsys.readouterr().err
+    assert cli("report", [*flags, "--model_annotator=gpt", "--output=-"]).out == output.read_text(
+        encoding="utf-8"
+    )
+    assert (
+        "--model_annotator: no annotator is named"
+        in cli("report", [*flags, "--model_annotator=claude", f"--output={output}"], 2).err
+    )
 
 
-def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags(tmp_path: Path, cli: Any) -> None:
     wrong = {
         "--anotations=x": "flag 'anotations'. Did you mean: annotations",
         "--annotations=/none.csv": "no such file",
         "--gold=t.csv": "--annotations is missing",
     }
     for flags, message in (([flag], message) for flag, message in wrong.items()):
-        assert call("report", flags) == 2
-        error = capsys.readouterr().err
+        error = cli("report", flags, 2).err
         assert message in error and error.count("\n") == 1
     assert call("report", [f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
 

@@ -343,13 +343,11 @@ def test_resume_refuses_other_settings(
 
 
 def test_the_command_reads_parquet_and_says_how_far_it_is(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, tmp_path: Path, cli: Any
 ) -> None:
     flags = [f"--annotations={file}", f"--output={tmp_path / 'out'}", "--max_iter=2"]
-    assert call("aggregate", [*flags, "--workers=2"]) == 0
-    assert "iteration 2: objective -" in capsys.readouterr().err
-    assert call("aggregate", [*flags, "--resume"]) == 0
-    assert "finished before" in capsys.readouterr().err
+    assert "iteration 2: objective -" in cli("aggregate", [*flags, "--workers=2"]).err
+    assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
 
 
 @pytest.mark.parametrize(
@@ -366,11 +364,8 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
         ),
     ],
 )
-def test_flags_that_do_not_go_together(
-    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call("aggregate", flags) == 2
-    assert message in capsys.readouterr().err
+def test_flags_that_do_not_go_together(flags: list[str], message: str, cli: Any) -> None:
+    assert message in cli("aggregate", flags, 2).err
 
 
 # ---------------------------------------------------------------------------- Dask
@@ -498,24 +493,21 @@ def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None
         assert whole == parts
 
 
-def test_rows_that_are_left_out_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
     flags = ["--engine=local", f"--annotations={path}", f"--output={tmp_path / 'o'}"]
     flags.insert(2, "--method=majority_vote")
-    assert call("aggregate", flags) == 0
-    assert "2 labels are missing." in (said := capsys.readouterr().err)
+    assert "2 labels are missing." in (said := cli("aggregate", flags).err)
     assert "All labels are the same." not in said
-    assert call("aggregate", [*flags, "--resume"]) == 0
-    assert "finished before" in capsys.readouterr().err
+    assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
     path.write_text("task,worker,label\n1,a,x\n2,b,x\n")
-    assert call("aggregate", [*flags[:3], f"--output={tmp_path / 'same'}"]) == 0
-    assert "All labels are the same." in capsys.readouterr().err
+    assert (
+        "All labels are the same."
+        in cli("aggregate", [*flags[:3], f"--output={tmp_path / 'same'}"]).err
+    )
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
-    assert call("aggregate", [*flags, "--resume"]) == 2
-    assert "the fit there began with a.csv=" in capsys.readouterr().err
+    assert "the fit there began with a.csv=" in cli("aggregate", [*flags, "--resume"], 2).err
 
 
 def test_a_cell_of_several_labels_stops_the_fit(tmp_path: Path, local: Local) -> None:
