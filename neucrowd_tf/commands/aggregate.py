@@ -165,7 +165,7 @@ def labels_csv(
     labels = inference.labels[rows]
     columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
     if pairs is not None:
-        items, questions = zip(*(pairs[row] for row in rows), strict=True)
+        items, questions = zip(*(pairs[row] for row in rows.tolist()), strict=True)
         columns = {"task": items, "class": questions}
     columns |= {
         "label": classes[labels],
