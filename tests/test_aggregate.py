@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no human annotator has 30 items" in note
 
 
-def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
+def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, error: Any) -> None:
     gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
     gold.write_text("task,label\na,y\n")
     assert (
@@ -148,41 +149,42 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
         'task,label\na,y\n"b,x\n': "[broken_file]",
     }.items():
         gold.write_text(content)
-        assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
+        assert error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
 
 
-def _error(flags: list[str]) -> str:
-    stream, sys.stderr = sys.stderr, io.StringIO()
-    try:
-        assert call("aggregate", flags) == 2
-        text = sys.stderr.getvalue()
-    finally:
-        sys.stderr = stream
-    assert text.count("error: ") == 1
-    return text
+@pytest.fixture
+def error(cli: Any) -> Callable[[list[str]], str]:
+    """Returns the only line of a command that fails."""
+
+    def printed(flags: list[str]) -> str:
+        text: str = cli("aggregate", flags, 2).err
+        assert text.count("error: ") == 1
+        return text
+
+    return printed
 
 
-def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) -> None:
     annotations = f"--annotations={labels_csv}"
-    assert "--annotations" in _error([])
-    assert "received 'emm'" in _error([annotations, "--method=emm"])
-    assert "no such file" in _error([f"--annotations={tmp_path / 'none.csv'}"])
+    assert "--annotations" in error([])
+    assert "received 'emm'" in error([annotations, "--method=emm"])
+    assert "no such file" in error([f"--annotations={tmp_path / 'none.csv'}"])
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     flags = [f"--annotations={votes}", "--method=dawid_skene"]
-    assert f"{votes}: DawidSkene needs" in _error(flags)
+    assert f"{votes}: DawidSkene needs" in error(flags)
     flags = [f"--annotations={votes}", "--method=majority_vote"]
-    assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
-    assert "--annotators=-: --output writes to the same" in _error([*flags, "--annotators=-"])
-    assert "--gold: not available" in _error(
+    assert f"{votes}: --annotators" in error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
+    assert "--annotators=-: --output writes to the same" in error([*flags, "--annotators=-"])
+    assert "--gold: not available" in error(
         [annotations, "--engine=local", "--output=x", f"--gold={votes}"]
     )
-    assert "Name a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
+    assert "Name a folder" in error([annotations, "--engine=local", "--output=x.csv"])
     inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
-    assert "would overwrite --annotations" in _error([f"--annotations={tmp_path}", *inside])
+    assert "would overwrite --annotations" in error([f"--annotations={tmp_path}", *inside])
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:2000])
-    assert "ends early" in _error([f"--annotations={broken}"])
+    assert "ends early" in error([f"--annotations={broken}"])
 
 
 def test_a_quick_start(
