@@ -109,14 +109,20 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     return lines
 
 
-def table_of(rows: Iterable[Claim], data: bool = True) -> list[str]:
-    """Returns a table with a row per claim, the verdict first; `data` is whether it names them."""
+def table_of(rows: Iterable[Claim], usual: str = "") -> list[str]:
+    """Returns a table with a row per claim, the verdict first.
+
+    With the usual source of the page's data only claims of other data name theirs.
+    """
     table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         text = f"{claim.claim} ({claim.where})"
-        source = SOURCES.get(claim.source, claim.source) if data else ""
+        source = SOURCES.get(claim.source, claim.source)
+        if usual:
+            text += f" ({source})" * (claim.source not in ("", usual))
+            source = ""
         table.append([claim.verdict, text, published, ours, source])
     filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
     return aligned([[line[i] for i in filled] for line in table], "md", "")
@@ -126,10 +132,16 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
     """Returns a table per paper of its main claims."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        sources = {claim.source for claim in main}
-        one = f": {min(sources)}" if len(sources) == 1 else ""
-        lines += [f"### {paper}{one}", "", *table_of(main, not one), ""]
+        usual = _usual(main)
+        lines += [f"### {paper}{f': {usual}' if usual else ''}", "", *table_of(main, usual), ""]
     return lines
+
+
+def _usual(rows: Iterable[Claim]) -> str:
+    """Returns the source of at least four of five measured claims; nothing where there is none."""
+    sources = Counter(claim.source for claim in rows if claim.ours is not None)
+    source, number = sources.most_common(1)[0]
+    return source if number >= 0.8 * sources.total() else ""
 
 
 def _word(claim: Claim) -> str:
@@ -194,14 +206,16 @@ def _paper_page(
     mine = [claim for claim in rows if claim.paper == title]
     choices = [claim for claim in mine if claim.choice]
     if mine:
+        usual = _usual(mine)
         lines += [
             "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
+            *[f"All claims are on {usual}, unless they name others."] * bool(usual),
             "",
             *["## Further claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
+            *table_of((x for x in mine if not x.choice and not x.headline), usual),
             *["", "## Choices of ours", ""],
-            *table_of(claim for claim in choices if claim.suite),
+            *table_of((claim for claim in choices if claim.suite), usual),
             *["", "## Conditions and readings", ""],
             "These are the conditions of the main claims and of what runs cannot decide. The notes",
             "of all claims are in `reproduction/claims.toml`.",
@@ -209,7 +223,8 @@ def _paper_page(
         ]
         notes: dict[str, list[Claim]] = {}
         for claim in mine:
-            if claim.note and (claim.headline or claim.verdict == claims.READING):
+            shown = claim.headline or claim.absent or claim.verdict == claims.READING
+            if claim.note and shown:
                 notes.setdefault(claim.note, []).append(claim)
         for note, about in notes.items():
             first = f"**{about[0].claim}** ({about[0].where})"
