@@ -36,7 +36,7 @@ STAND_IN = "a stand-in"
 SOURCES = {
     **dict.fromkeys(("hotel", "labelme", "music"), AUTHORS),
     **dict.fromkeys(("syn1", "syn2"), RECIPE),
-    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a recipe fitted to the authors' data"),
+    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a fitted recipe"),
     **dict.fromkeys(("usps_syn", "gsad_syn", "usps_lt", "cifar10n_lt"), OURS),
     **dict.fromkeys(("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8"), STAND_IN),
 }

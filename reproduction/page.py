@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import baselines  # noqa: F401  (registers the rivals)
+from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
@@ -43,14 +45,18 @@ OTHER = "not run"
 # The data of a claim, as tables name it.
 SOURCES = {
     "the authors' data": "authors",
-    "a recipe fitted to the authors' data": "fitted",
+    "a fitted recipe": "fitted",
     "the paper's recipe": "recipe",
     "a recipe of ours": "ours",
     "a stand-in": "stand-in",
 }
 WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
-RUNS, STUDIES = "runs.json", "studies.csv"
+RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
+TOLERANCE_NOTE = """\
+A new run of a row agrees with the stored seed within its table's tolerance, in points of accuracy.
+It is the largest distance of the repeats in [tolerance.csv](tolerance.csv), with one or two threads
+and without oneDNN, of the packages that the table's methods come from."""
 Rows = list[dict[str, str]]
 # What a page says without a row of gains, or of none.
 NO_GAINS = {
@@ -98,9 +104,11 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         measured = [claim for claim in main if claim.ours is not None]
         parts = []
         for source in dict.fromkeys(claim.source for claim in measured):
-            words = Counter(_word(claim) for claim in measured if claim.source == source)
-            unclear = f" ({words[UNCLEAR]} unclear)" if words[UNCLEAR] else ""
-            parts.append(f"{words[YES]} of {words.total()} hold on {source}{unclear}")
+            those = [claim for claim in measured if claim.source == source]
+            words = Counter(_word(claim) for claim in those)
+            names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in those))
+            unclear = f"; {words[UNCLEAR]} unclear" if words[UNCLEAR] else ""
+            parts.append(f"{words[YES]} of {words.total()} hold on {source} ({names}{unclear})")
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
         parts += [f"{private} need private data"] * bool(private)
@@ -311,7 +319,36 @@ def readme(results: Path) -> str:
     for about, names in files.items():
         line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
+    if (results / TOLERANCE).exists():
+        lines += ["", "## Tolerance", "", *textwrap.wrap(TOLERANCE_NOTE, 100), ""]
+        lines += tolerances(results)
     return "\n".join(lines) + "\n"
+
+
+def tolerances(results: Path) -> list[str]:
+    """Returns how far repeated runs lie apart: by the package of the method, then by suite."""
+    repeats: dict[str, list[float]] = {}
+    for row in read_rows(results / TOLERANCE):
+        apart = 100 * int(row["instances_apart"]) / int(row["test_instances"])
+        repeats.setdefault(_package(row["method"]), []).append(apart)
+    kinds = [["methods of", "repeats", "points apart, at most"]]
+    kinds += [[f"`{x}`", f"{len(y)}", f"{max(y):.1f}"] for x, y in sorted(repeats.items())]
+    groups: dict[str, list[str]] = {}
+    for suite in SUITES:
+        used = {_package(method) for case in suite.cases for method in case.methods}
+        if used and rows_of(results, suite):
+            known = [apart for name in used & set(repeats) for apart in repeats[name]]
+            words = [f"{max(known):.1f} points"] if known else []
+            words += [f"`{name}` not measured" for name in sorted(used - set(repeats))]
+            groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
+    tables = [["tolerance", "tables"], *([x, ", ".join(y)] for x, y in sorted(groups.items()))]
+    return [*aligned(kinds, "md", ""), "", *aligned(tables, "md", "")]
+
+
+def _package(method: str) -> str:
+    """Returns the package of a row's method, "neucrowd" of "neucrowd_tf.neucrowd.estimator"."""
+    module: str = registry.entry("method", method.rpartition("/")[2]).module
+    return module.removeprefix("neucrowd_tf.").partition(".")[0]
 
 
 def collect_runs(results: Path) -> None:
