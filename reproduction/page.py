@@ -146,7 +146,7 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
 
 
 def _usual(rows: Iterable[Claim]) -> str:
-    """Returns the source of at least four of five measured claims; nothing where there is none."""
+    """Returns the source of at least four of five measured claims, or ""."""
     sources = Counter(claim.source for claim in rows if claim.ours is not None)
     source, number = sources.most_common(1)[0]
     return source if number >= 0.8 * sources.total() else ""
