@@ -75,7 +75,7 @@ class Cell:
         """The 95% prediction interval of the mean of as many runs as the paper averaged."""
         values = pd.Series(self.by_seed, dtype=float)
         ours = float(values.mean()), float(values.std()), len(values)
-        return predicted(*ours, self.published, self.metric)
+        return prediction_interval(*ours, self.published, share=is_share(self.metric))
 
     @property
     def worst(self) -> float | None:
@@ -110,21 +110,6 @@ class Cell:
         shown = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
         texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
         return texts | shown | {"runs": str(len(self.values))}
-
-
-def predicted(
-    mean: float, deviation: float, runs: int, published: Figure | None, metric: str
-) -> Interval:
-    """Returns the prediction interval for a published value's runs; for one run without it."""
-    theirs = published or Figure(mean)
-    return prediction_interval(
-        mean,
-        deviation,
-        runs,
-        averaged=theirs.runs,
-        published_deviation=theirs.deviation,
-        share=is_share(metric),
-    )
 
 
 def _gain(

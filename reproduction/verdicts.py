@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from neucrowd_tf.evaluation.intervals import Interval
+from reproduction.printed import Figure
 
 # A verdict from fewer seeds is provisional; a value's interval says nothing if it is wider than
 # this to either side; the gain that a claim without a number must exclude to be "no".
@@ -23,13 +24,7 @@ FEWER = ", provisional"
 
 
 def prediction_interval(
-    mean: float,
-    deviation: float,
-    runs: int,
-    *,
-    averaged: int = 1,
-    published_deviation: float | None = None,
-    share: bool = True,
+    mean: float, deviation: float, runs: int, published: Figure | None = None, *, share: bool = True
 ) -> Interval:
     """Returns the 95% interval of the mean of as many further runs as a paper averaged.
 
@@ -38,8 +33,7 @@ def prediction_interval(
 
     Args:
         mean, deviation, runs: our values, by seed.
-        averaged: the runs behind the published value.
-        published_deviation: of these, None for ours.
+        published: the published value, whose runs and deviation count; one run like ours without.
         share: whether values lie within 0 and 1; the interval is then one of the log odds.
 
     Returns:
@@ -48,9 +42,10 @@ def prediction_interval(
     if runs < 2:
         return Interval(mean, math.nan, math.nan)
     ours, freedom = deviation**2 / runs, float(runs - 1)
-    theirs = (deviation if published_deviation is None else published_deviation) ** 2 / averaged
-    if published_deviation is not None and averaged > 1 and ours + theirs > 0:
-        parts = ours**2 / (runs - 1) + theirs**2 / (averaged - 1)
+    paper = published or Figure(mean)
+    theirs = (deviation if paper.deviation is None else paper.deviation) ** 2 / paper.runs
+    if paper.deviation is not None and paper.runs > 1 and ours + theirs > 0:
+        parts = ours**2 / (runs - 1) + theirs**2 / (paper.runs - 1)
         freedom = (ours + theirs) ** 2 / parts
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
     if not share or not 0 < mean < 1:
