@@ -23,11 +23,12 @@ from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
 from reproduction.printed import ELSEWHERE, PRIVATE, TABLES, Figure
-from reproduction.table import ABSENT_DATA, PRIVATE_DATA, is_share
+from reproduction.table import ABSENT_DATA, PRIVATE_DATA
 from reproduction.verdicts import (
     MEASURED,
     UNCLEAR,
     gain_verdict,
+    kind_of,
     prediction_interval,
     value_verdict,
 )
@@ -198,7 +199,7 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
     figure = _published(claim, claim.rows[0], claim.metric)
     if figure is None and claim.published is not None:
         figure = Figure(claim.published)
-    interval = prediction_interval(mean, deviation, runs, figure, share=is_share(claim.metric))
+    interval = prediction_interval(mean, deviation, runs, figure, kind=kind_of(claim.metric))
     published = None if figure is None else round(figure.mean, 5)
     ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
     return ours, MEASURED if claim.choice else value_verdict(published, interval, runs)
@@ -246,7 +247,7 @@ def _gain(
         (mean, deviation, runs, _), (other, spread, number, _) = mine[0], theirs[0]
         # Of one more mean of as many runs as the control has: Welch's interval.
         pair = deviation, runs, Figure(other, spread, number)
-        interval = prediction_interval(sign * (mean - other), *pair, share=False)
+        interval = prediction_interval(sign * (mean - other), *pair, kind="gain")
         runs = min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
