@@ -16,7 +16,7 @@ from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
-from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
@@ -24,7 +24,7 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels, hold_out
+from neucrowd_tf.training.validation import hold_out
 
 # DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
 _CNN = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20}
@@ -75,12 +75,6 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         " majority votes of a fifth that is held out where `fit` gets none.",
     ] = None
 
-    classifier_: CrowdLayer = fitted()
-    completed_: Annotations = fitted()
-    confusion_matrices_: NDArray[np.float32] = fitted()
-    history_: dict[str, list[float]] = fitted()
-    n_iter_: int = fitted()
-
     def _dl_cl(self) -> CrowdLayer:
         """Returns an unfitted DL-CL."""
         shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
@@ -88,9 +82,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     def _watched(self, data: TrainingData) -> TrainingData:
         """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
-        if self.monitor is None or data.validation is not None:
-            return data
-        return hold_out(data, consensus_labels(data.annotations, self.seed), 0.2, self.seed)[0]
+        return data if self.monitor is None else hold_out(data, self.seed)[0]
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells.

@@ -91,7 +91,6 @@ class NeuCrowd(TupletEstimator):
     safety_start: ClassVar[int] = 0
 
     safe_: NDArray[np.bool_] | None = fitted()
-    assurance_: NDArray[np.float32] = fitted()
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""

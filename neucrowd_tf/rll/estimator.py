@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
@@ -74,8 +74,6 @@ class RLL(TupletEstimator):
         whole(1),
         "d, the number of annotations used per instance, drawn at random; None uses all.",
     ] = None
-
-    confidence_: NDArray[np.float32] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.annotators_per_instance is not None:  # the d of table III
