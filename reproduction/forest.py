@@ -8,6 +8,7 @@ from typing import Any
 
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import Claim
+from reproduction.panels import Figure
 
 COLOURS = {"yes": "tab:blue", "no": "tab:red", "unclear": "tab:gray"}
 LIMITS = (-0.3, 0.4)  # of the axis; bars beyond are cut
@@ -20,9 +21,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         claims: with figures and verdicts.
         path: of the picture.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
+    if Figure is None:
         return False
     rows = [x for x in claims if x.headline and x.controls and x.ours is not None]
     figure = Figure(figsize=(7, 1 + 0.36 * len(rows)), layout="constrained")

@@ -18,6 +18,11 @@ from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.suite import Analysis, Suite
 
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    Figure = None  # type: ignore[assignment,misc]
+
 RESULTS = "results"
 _COLUMNS = 3
 
@@ -153,11 +158,7 @@ def draw_panels(
         title: above all panels.
         height: of a panel, in inches.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return []
-    if not names:
+    if Figure is None or not names:
         return []
     columns = len(names) if len(names) <= 4 else _COLUMNS
     rows = -(-len(names) // columns)
