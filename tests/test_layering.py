@@ -17,7 +17,7 @@ from tests.processes import python
 FLOORS = (
     ("errors", "stopping"),
     ("declare", "metrics", "names", "registration"),
-    ("annotations", "flags", "nested"),
+    ("annotations", "flags", "nested", "variants"),
     ("io",),
     ("cli",),
     ("saving", "datasets.core", "datasets.splits"),

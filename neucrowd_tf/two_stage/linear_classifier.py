@@ -38,7 +38,7 @@ class LinearClassifier(CrowdEstimator):
 
     def _inference_model(self) -> Any:
         """Returns a Keras model: standardise, then a dense softmax."""
-        from neucrowd_tf.nn.layers import linear_model
+        from neucrowd_tf.nn.linear import linear_model
 
         head = self.head_
         arguments = head.kernel_, head.bias_, head.mean_, head.scale_

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import neucrowd_tf.persistence as persistence
-from neucrowd_tf.nn.layers import linear_model
+from neucrowd_tf.nn.linear import linear_model
 from neucrowd_tf.training.linear import fit_logistic
 
 
