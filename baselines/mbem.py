@@ -16,7 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, number, whole
+from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -84,6 +84,8 @@ class MBEM(NetworkClassifier):
     smoothing: Annotated[
         float, number(least=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.01
+
+    probas_: NDArray[np.float64] = fitted()
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))
