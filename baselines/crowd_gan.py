@@ -54,8 +54,8 @@ class DLCLGAN(AugmentedDLCL):
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if data.validation is None:
-            rest, _ = hold_out(data, self.seed)
-            self._play(rest, run.stage("choice"), self.gan_epochs)
+            split, _ = hold_out(data, self.seed)
+            self._play(split, run.stage("choice"), self.gan_epochs)
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
             self.history_, self.best_epoch_ = history, best

@@ -213,14 +213,14 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
     verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
     order = ("no", UNCLEAR, "yes")
-    words = [verdict.partition(",")[0] for verdict in verdicts]
-    place = min(range(len(gains)), key=lambda i: (order.index(words[i]), gains[i][0].estimate))
-    ours, verdict = gains[place][1], verdicts[place]
+    outcomes = [verdict.partition(",")[0] for verdict in verdicts]
+    worst = min(range(len(gains)), key=lambda i: (order.index(outcomes[i]), gains[i][0].estimate))
+    ours, verdict = gains[worst][1], verdicts[worst]
     if len(gains) > 1:
-        leads = f"{words.count('yes')} of {len(words)}"
-        ours = dataclasses.replace(ours, over=claim.controls[place], leads=leads)
+        leads = f"{outcomes.count('yes')} of {len(outcomes)}"
+        ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
         few = verdict.endswith("provisional")
-        verdict = f"{words[place]}, leads {leads}" + ", provisional" * few
+        verdict = f"{outcomes[worst]}, leads {leads}" + ", provisional" * few
     return ours, verdict
 
 
@@ -235,19 +235,19 @@ def _gain(
     sign = -1.0 if claim.less else 1.0
     suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
     other_x = dataclasses.replace(claim, x=claim.x if claim.control_x is None else claim.control_x)
-    mine = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
-    theirs = [_row(results, other_x, suite, control, metric) for control in controls]
-    pairs = zip(mine, theirs, strict=True)
-    by_seed = [sign * (ours[3] - others[3]).dropna() for ours, others in pairs]
+    lines = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
+    control_lines = [_row(results, other_x, suite, control, metric) for control in controls]
+    pairs = zip(lines, control_lines, strict=True)
+    by_seed = [sign * (ours[3] - control[3]).dropna() for ours, control in pairs]
     gains = sum(by_seed[1:], by_seed[0]).dropna() / len(by_seed)
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
         interval = _with_instances(claim, rows, controls, interval, results)
     else:
-        (mean, deviation, runs, _), (other, spread, number, _) = mine[0], theirs[0]
+        (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
         # Of one more mean of as many runs as the control has: Welch's interval.
-        pair = deviation, runs, Figure(other, spread, number)
-        interval = prediction_interval(sign * (mean - other), *pair, kind="gain")
+        pair = deviation, runs, Figure(control_mean, spread, number)
+        interval = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
         runs = min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
@@ -300,19 +300,19 @@ def _row(
     results: Path, claim: Claim, suite: str, row: str, metric: str
 ) -> tuple[float, float, int, pd.Series]:
     """Returns a row's mean, deviation, runs and values by seed (none where they are not stored)."""
-    place = f"claims.toml: {claim.name}: results/{suite}.csv"
+    file = f"claims.toml: {claim.name}: results/{suite}.csv"
     if claim.panel:
         table = _table(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
         x = lines.iloc[:, 2].max() if claim.x is None else claim.x
         lines = lines[np.isclose(lines.iloc[:, 2].astype(float), float(x))]
         if not len(lines):
-            raise DataError(f"{place} has no line {row!r} of {claim.panel!r} at {x}")
+            raise DataError(f"{file} has no line {row!r} of {claim.panel!r} at {x}")
         mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
         return float(mean), float(deviation), int(runs), pd.Series(dtype=float)
     lines = _lines(results / f"{suite}.csv", claim.data, row, metric)
     if not len(lines) or not lines.iloc[0]["runs"]:
-        raise DataError(f"{place} has no row with runs of {claim.data}/{row}, {metric}")
+        raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
     table, line = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric), lines.iloc[0]
     seeds, runs = table.set_index("seed")["value"].astype(float), int(line["runs"])
     if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - line["mean"]) > 1e-5):
@@ -371,8 +371,8 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
             block.pop()
         if claim.ours is not None:
             fields = dataclasses.asdict(claim.ours).items()
-            parts = [f"{key} = {_toml(value)}" for key, value in fields if value not in (None, "")]
-            block.append(f"ours = {{ {', '.join(parts)} }}")
+            items = [f"{key} = {_toml(value)}" for key, value in fields if value not in (None, "")]
+            block.append(f"ours = {{ {', '.join(items)} }}")
         block += [f"verdict = {_toml(claim.verdict)}", ""]
     return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
 
@@ -386,12 +386,12 @@ def figures(claim: Claim) -> tuple[str, str, str]:
     sign, ours = "+" if claim.controls else "", claim.ours
     if ours is None:
         return "" if claim.published is None else f"{claim.published:{sign}.3f}", "", ""
-    shown = f"{ours.mean:{sign}.3f}"
+    ours_text = f"{ours.mean:{sign}.3f}"
     if ours.low is not None and ours.high is not None:
-        shown += f" [{ours.low:{sign}.3f}, {ours.high:{sign}.3f}]"
-    shown += f" over `{ours.over}`" if ours.over else ""
+        ours_text += f" [{ours.low:{sign}.3f}, {ours.high:{sign}.3f}]"
+    ours_text += f" over `{ours.over}`" if ours.over else ""
     published = "" if ours.published is None else f"{ours.published:{sign}.3f}"
-    return published, shown, str(ours.runs)
+    return published, ours_text, str(ours.runs)
 
 
 def main(arguments: list[str]) -> int:

@@ -96,16 +96,16 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         measured = [claim for claim in main if claim.ours is not None]
-        parts = []
+        phrases = []
         for source in dict.fromkeys(claim.source for claim in measured):
-            words = Counter(_word(claim) for claim in measured if claim.source == source)
-            unclear = f" ({words[UNCLEAR]} unclear)" if words[UNCLEAR] else ""
-            parts.append(f"{words[YES]} of {words.total()} hold on {source}{unclear}")
+            outcomes = Counter(_word(claim) for claim in measured if claim.source == source)
+            unclear = f" ({outcomes[UNCLEAR]} unclear)" if outcomes[UNCLEAR] else ""
+            phrases.append(f"{outcomes[YES]} of {outcomes.total()} hold on {source}{unclear}")
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
-        parts += [f"{private} need private data"] * bool(private)
-        parts.append(f"{' or '.join(map(str, seeds))} seeds each")
-        lines.append(f"- **{paper}**: {'; '.join(parts)}.")
+        phrases += [f"{private} need private data"] * bool(private)
+        phrases.append(f"{' or '.join(map(str, seeds))} seeds each")
+        lines.append(f"- **{paper}**: {'; '.join(phrases)}.")
     return lines
 
 
@@ -127,8 +127,8 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         sources = {claim.source for claim in main}
-        one = f": {min(sources)}" if len(sources) == 1 else ""
-        lines += [f"### {paper}{one}", "", *table_of(main, not one), ""]
+        common_source = f": {min(sources)}" if len(sources) == 1 else ""
+        lines += [f"### {paper}{common_source}", "", *table_of(main, not common_source), ""]
     return lines
 
 
@@ -172,9 +172,9 @@ def page(results: Path) -> str:
     """
     tables, rows = _tables(results), claims.read()
     text = TEMPLATE.read_text(encoding="utf-8")
-    places = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
-    for place, lines in places.items():
-        text = text.replace(place, "\n".join(lines).strip())
+    generated = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
+    for mark, lines in generated.items():
+        text = text.replace(mark, "\n".join(lines).strip())
     return f"# Results\n\n{text.strip()}\n"
 
 
@@ -191,15 +191,15 @@ def _paper_page(
     title: str, results: Path, rows: Iterable[Claim], tables: list[tuple[Suite, Rows]]
 ) -> str:
     lines = [f"# Results: {title}", ""]
-    mine = [claim for claim in rows if claim.paper == title]
-    choices = [claim for claim in mine if claim.choice]
-    if mine:
+    of_paper = [claim for claim in rows if claim.paper == title]
+    choices = [claim for claim in of_paper if claim.choice]
+    if of_paper:
         lines += [
             "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             "",
             *["## Further claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
+            *table_of(claim for claim in of_paper if not claim.choice and not claim.headline),
             *["", "## Choices of ours", ""],
             *table_of(claim for claim in choices if claim.suite),
             *["", "## Conditions and readings", ""],
@@ -208,19 +208,19 @@ def _paper_page(
             "",
         ]
         notes: dict[str, list[Claim]] = {}
-        for claim in mine:
+        for claim in of_paper:
             if claim.note and (claim.headline or claim.verdict == claims.READING):
                 notes.setdefault(claim.note, []).append(claim)
-        for note, about in notes.items():
-            first = f"**{about[0].claim}** ({about[0].where})"
-            others = f" and {len(about) - 1} more" if len(about) > 1 else ""
-            lines += [*_wrapped(f"- {first}{others}: {note}")]
+        for note, noted in notes.items():
+            first = f"**{noted[0].claim}** ({noted[0].where})"
+            more = f" and {len(noted) - 1} more" if len(noted) > 1 else ""
+            lines += [*_wrapped(f"- {first}{more}: {note}")]
         lines += ["", "## Tables with published values", ""]
         lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
     for suite, table in tables:
-        if not mine or any(row["published"] for row in table):
+        if not of_paper or any(row["published"] for row in table):
             lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
     lines += ["", "[All files](../../results/README.md), a line each."]
     pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
@@ -248,9 +248,9 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]
-            _, shown, seeds = claims.figures(claim)
+            _, gain, seeds = claims.figures(claim)
             data = f"`{claim.data}`" + f", {setting}" * bool(setting)
-            table.append([*names, data, f"{shown.partition(' over')[0]} ({seeds})"])
+            table.append([*names, data, f"{gain.partition(' over')[0]} ({seeds})"])
     return aligned(table, "md", "") if len(table) > 1 else [NO_GAINS[gained]]
 
 
@@ -264,12 +264,12 @@ def filled(text: str, name: str) -> str:
     """
     rows = claims.read()
     advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
-    places = {
+    generated = {
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
     }
-    return _PLACES.sub(lambda place: place[1] + "\n".join(places[place[2]]) + "\n", text)
+    return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
 
 def readme(results: Path) -> str:
@@ -290,11 +290,11 @@ def readme(results: Path) -> str:
     for path in sorted(results.glob("*.csv")):
         if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
-            about = questions.get(path.name, "") if path.stem != suite else ""
-            about = (about or titles.get(suite, "")).partition(" (")[0]
-            files.setdefault(about, []).append(path.name)
-    for about, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
+            question = questions.get(path.name, "") if path.stem != suite else ""
+            question = (question or titles.get(suite, "")).partition(" (")[0]
+            files.setdefault(question, []).append(path.name)
+    for question, names in files.items():
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {question}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     return "\n".join(lines) + "\n"
 

@@ -112,13 +112,13 @@ def figure(
 ) -> Callable[[Callable[[FinishedRun], Places]], Analysis]:
     """Makes a figure of a suite from a function of one run; the arguments are those of `write`."""
 
-    def analysis_of(places: Callable[[FinishedRun], Places]) -> Analysis:
-        @functools.wraps(places)
+    def analysis_of(points_of: Callable[[FinishedRun], Places]) -> Analysis:
+        @functools.wraps(points_of)
         def analysis(suite: Suite, options: Options) -> list[Path]:
             points = (
                 Point(panel, line, at, run.seed, value)
                 for run in suite_runs(suite, options.output_dir)
-                for panel, line, at, value in places(run)
+                for panel, line, at, value in points_of(run)
             )
             return write(suite, options, name, points, x, y, draw)
 

@@ -73,8 +73,8 @@ def prediction_interval(
     paper = published or Figure(mean)
     theirs = (deviation if paper.deviation is None else paper.deviation) ** 2 / paper.runs
     if paper.deviation is not None and paper.runs > 1 and ours + theirs > 0:
-        parts = ours**2 / (runs - 1) + theirs**2 / (paper.runs - 1)
-        freedom = (ours + theirs) ** 2 / parts
+        terms = ours**2 / (runs - 1) + theirs**2 / (paper.runs - 1)
+        freedom = (ours + theirs) ** 2 / terms
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
     low, high = BOUNDS[kind]
     if not low < mean < high:

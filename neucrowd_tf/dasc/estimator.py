@@ -179,9 +179,9 @@ class DASC(CrowdEstimator):
         by_validation, rounds, first = self.pick == "validation", self.rounds, None
         validation = data.validation
         if by_validation and validation is None:
-            rest, _ = hold_out(data, self.seed)
-            first, validation = self._self_train(rest, rounds, run.stage("choose")), rest.validation
-            rounds = len(first.models) - 1
+            split, _ = hold_out(data, self.seed)
+            first = self._self_train(split, rounds, run.stage("choose"))
+            validation, rounds = split.validation, len(first.models) - 1
         result = self._self_train(data, rounds, run)
         scored = result if first is None else first
         self.best_round_ = last = len(result.models) - 1
@@ -277,12 +277,12 @@ class DASC(CrowdEstimator):
         generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
         cells = labels.ravel()[free], entropies.ravel()[free]
         candidates = Candidates(free, *cells, generated, self.hand_on)
-        places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
-        chosen, available = candidates.labels[places], candidates.available
+        picks = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
+        chosen, available = candidates.labels[picks], candidates.available
         quota = np.bincount(chosen, minlength=observed.num_classes)
         exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
         figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
-        selected = np.stack([*np.divmod(candidates.cells[places], annotators), chosen], axis=1)
+        selected = np.stack([*np.divmod(candidates.cells[picks], annotators), chosen], axis=1)
         return selected.astype(np.int32), figures
 
     def _model(self, number: int) -> Any:
