@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.variants import settings_in
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite
@@ -57,10 +57,10 @@ def _registered(suite: Suite) -> registry.Suite:
 
 def read(path: Path) -> Iterator[Suite]:
     """Yields the suites of a file."""
-    sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    sections = settings_in(path)
     names = sections.pop("names", {})
     for name, section in sections.items():
-        rows = section.pop("cases", [{}] if "methods" in section else [])
+        rows = section.pop("cases", ({},) if "methods" in section else ())
         fields = {key: section.pop(key) for key in _SUITE if key in section}
         if "metrics" in fields:
             fields["metrics"] = tuple(fields["metrics"].split())
@@ -75,8 +75,10 @@ def read(path: Path) -> Iterator[Suite]:
 def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
     """Yields a row's cases, one for each value of `x`."""
     values_of_x = row.get("x")
-    for x in values_of_x if isinstance(values_of_x, list) else [values_of_x]:
-        values = {key: _value(key, x if value == "{x}" else value) for key, value in row.items()}
+    for x in values_of_x if isinstance(values_of_x, tuple) else (values_of_x,):
+        values = {key: x if value == "{x}" else value for key, value in row.items()}
+        if "dataset_option" in values:
+            values["dataset_option"] = tuple(values["dataset_option"].items())
         hparams = {key: values[key] for key in values if key not in (*_CASE, *OPTIONS)}
         named = ",".join(f"{key}={value}" for key, value in hparams.items())
         yield Case(
@@ -88,12 +90,6 @@ def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
             x=x,
             **{key: values[key] for key in ("seeds", "first_seed") if key in values},
         )
-
-
-def _value(key: str, value: Any) -> Any:
-    if key == "dataset_option":
-        return tuple(value.items())
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
