@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.harness.results import NO_INTERVAL, aligned, compare
+from neucrowd_tf.harness.results import NO_INTERVAL, aligned, bounds, compare
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
@@ -98,8 +98,7 @@ class Cell:
         }
         intervals = {"predicted": self.predicted, "gain": self.gain}
         for name, interval in {**intervals, "gain_instances": self.gain_instances}.items():
-            low, high = (None, None) if interval is None else (interval.low, interval.high)
-            numbers |= {f"{name}_low": low, f"{name}_high": high}
+            numbers |= bounds(name, interval or NO_INTERVAL)
         cells = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
         texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
         return texts | cells | {"runs": str(len(self.values))}
