@@ -11,7 +11,7 @@ from tests.test_pages import script
 MARKS = {
     "labels_only": "ci",
     "people_and_models": "ci",
-    "compare_on_your_data": "slow",
+    "compare_on_your_data": "ci",
     "compare_on_music": "slow",
 }
 
