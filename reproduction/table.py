@@ -21,7 +21,7 @@ from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE, Figure
 from reproduction.suite import Case, Suite
-from reproduction.verdicts import kind_of, prediction_interval, value_verdict
+from reproduction.verdicts import KINDS, prediction_interval, value_verdict
 
 COLUMNS = (
     *("dataset", "method", "metric", "published", "mean", "sd", "runs"),
@@ -116,7 +116,7 @@ def predicted(
         runs,
         averaged=theirs.runs,
         published_deviation=theirs.deviation,
-        kind=kind_of(metric),
+        kind=KINDS.get(metric, "share"),
     )
 
 
