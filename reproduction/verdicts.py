@@ -21,8 +21,8 @@ SEEDS, WIDEST, LEAST_GAIN = 10, 0.03, 0.01
 YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
 FEWER = ", provisional"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
-_COUNTS = ("warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss")
-KINDS = {"hardness_correlation": "correlation", **dict.fromkeys(_COUNTS, "count")}
+_COUNTS = "warm_up_samples permuted exhausted group_1 fit_seconds log_loss generator_entropy"
+KINDS = {"hardness_correlation": "correlation", **dict.fromkeys(_COUNTS.split(), "count")}
 # By kind its bounds, the scale on which intervals are symmetric, its inverse and that one's slope.
 SCALES = {
     "share": (0.0, 1.0, logit, expit, lambda mean: mean * (1 - mean)),
