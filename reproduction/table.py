@@ -21,7 +21,7 @@ from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE, Figure
 from reproduction.suite import Case, Suite
-from reproduction.verdicts import KINDS, prediction_interval, value_verdict
+from reproduction.verdicts import kind_of, prediction_interval, value_verdict
 
 COLUMNS = (
     *("dataset", "method", "metric", "published", "mean", "sd", "runs"),
@@ -101,26 +101,7 @@ class Cell:
             numbers |= bounds(name, interval or NO_INTERVAL)
         cells = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
         texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
-<<<<<<< HEAD
-        return texts | shown | {"runs": str(len(self.values))}
-
-
-def predicted(
-    mean: float, deviation: float, runs: int, published: Figure | None, metric: str
-) -> Interval:
-    """Returns the prediction interval for a published value's runs; for one run without it."""
-    theirs = published or Figure(mean)
-    return prediction_interval(
-        mean,
-        deviation,
-        runs,
-        averaged=theirs.runs,
-        published_deviation=theirs.deviation,
-        kind=KINDS.get(metric, "share"),
-    )
-=======
         return texts | cells | {"runs": str(len(self.values))}
->>>>>>> main
 
 
 def _gain(

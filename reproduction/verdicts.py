@@ -22,16 +22,8 @@ SEEDS, WIDEST, LEAST_GAIN = 10, 0.03, 0.01
 YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
 FEWER = ", provisional"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
-<<<<<<< HEAD
-_COUNTS = "warm_up_samples permuted exhausted group_1 fit_seconds log_loss generator_entropy"
-KINDS = {"hardness_correlation": "correlation", **dict.fromkeys(_COUNTS.split(), "count")}
-# By kind its bounds, the scale on which intervals are symmetric, its inverse and that one's slope.
-SCALES = {
-    "share": (0.0, 1.0, logit, expit, lambda mean: mean * (1 - mean)),
-    "count": (0.0, math.inf, math.log, math.exp, lambda mean: mean),
-    "correlation": (-1.0, 1.0, math.atanh, math.tanh, lambda mean: 1 - mean**2),
-=======
 COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
+COUNTS |= {"generator_entropy"}
 CORRELATIONS = {"hardness_correlation"}
 BOUNDS = {
     "share": (0.0, 1.0),
@@ -45,8 +37,14 @@ _SCALES = {
     "count": (math.log, math.exp, lambda mean: mean),
     "correlation": (math.atanh, math.tanh, lambda mean: 1 - mean**2),
     "gain": (float, float, lambda mean: 1.0),
->>>>>>> main
 }
+
+
+def kind_of(metric: str) -> str:
+    """Returns "count", "correlation" or "share": what a metric's values are bounded by."""
+    if metric in COUNTS:
+        return "count"
+    return "correlation" if metric in CORRELATIONS else "share"
 
 
 def prediction_interval(
@@ -64,14 +62,8 @@ def prediction_interval(
 
     Args:
         mean, deviation, runs: our values, by seed.
-<<<<<<< HEAD
-        averaged: the runs behind the published value.
-        published_deviation: of these, None for ours.
-        kind: of the metric (`KINDS`); the interval keeps within its bounds.
-=======
         published: the published value, whose runs and deviation count; one run like ours without.
         kind: of the metric by `kind_of`, or "gain"; the interval keeps within its bounds.
->>>>>>> main
 
     Returns:
         an interval whose bounds are NaN for one run.
@@ -85,9 +77,10 @@ def prediction_interval(
         terms = ours**2 / (runs - 1) + theirs**2 / (paper.runs - 1)
         freedom = (ours + theirs) ** 2 / terms
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
-    low, high, scale, inverse, slope = SCALES[kind]
+    low, high = BOUNDS[kind]
     if not low < mean < high:
         return Interval(mean, mean - half, mean + half)
+    scale, inverse, slope = _SCALES[kind]
     centre, step = scale(mean), half / slope(mean)
     return Interval(mean, float(inverse(centre - step)), float(inverse(centre + step)))
 

@@ -21,7 +21,7 @@ from reproduction import claims, page
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim, Ours
 from reproduction.printed import Figure
-from reproduction.verdicts import KINDS, SCALES, gain_verdict, prediction_interval, value_verdict
+from reproduction.verdicts import BOUNDS, gain_verdict, kind_of, prediction_interval, value_verdict
 
 CLAIMS = claims.read()
 METHODS = Path(__file__).resolve().parents[2] / "docs" / "methods"
@@ -64,9 +64,9 @@ def test_prediction_interval_by_hand() -> None:
     # it is divided by .85 * .15, on the logarithm by .85, on Fisher's scale by 1 - .85**2.
     one = prediction_interval(0.85, 0.01, 10)
     assert one.low == pytest.approx(expit(1.734601 - 0.023726 / 0.1275), rel=1e-5)
-    count = prediction_interval(0.85, 0.01, 10, kind="count")
+    count = prediction_interval(0.85, 0.01, 10, kind=kind_of("log_loss"))
     assert math.log(count.high / 0.85) == pytest.approx(0.023726 / 0.85, rel=1e-4)
-    correlation = prediction_interval(0.85, 0.01, 10, kind="correlation")
+    correlation = prediction_interval(0.85, 0.01, 10, kind=kind_of("hardness_correlation"))
     step = math.atanh(0.85) - math.atanh(correlation.low)
     assert step == pytest.approx(0.023726 / 0.2775, rel=1e-4)
     # Five runs of theirs with a deviation of .02: sqrt(.01**2/10 + .02**2/5) = .009487, Welch's
@@ -83,8 +83,7 @@ def test_stored_intervals_keep_within_their_metrics_bounds() -> None:
     for path in sorted(claims.RESULTS.glob("*.csv")):
         table = pd.read_csv(path)
         if "predicted_low" in table:
-            kinds = table["metric"].map(lambda metric: KINDS.get(metric, "share"))
-            low, high = kinds.map(lambda x: SCALES[x][0]), kinds.map(lambda x: SCALES[x][1])
+            low, high = zip(*map(BOUNDS.get, map(kind_of, table["metric"])), strict=True)
             ends = table["mean"].fillna(0), table["predicted_low"], table["predicted_high"]
             assert all(
                 (end.fillna(0) >= low).all() and (end.fillna(0) <= high).all() for end in ends
