@@ -141,10 +141,10 @@ class _Decision:
                     self._check_questions(
                         [c for c in named if c != min(sizes, key=sizes.__getitem__)]
                     )
-                words = {"first": named[0], "second": named[1], "role": WORDS[role]}
+                details = {"first": named[0], "second": named[1], "role": WORDS[role]}
                 ids = [column for column in named if is_id(column)]
                 command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
-                raise self._error("two_columns", self._listed(role), command, **words)
+                raise self._error("two_columns", self._listed(role), command, **details)
             self.taken[role] = named
 
     def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
@@ -355,9 +355,9 @@ class _Decision:
         columns = list(self.table.columns)
         if len(columns) not in (3, 4) and self._groups(columns) == [columns]:
             return Roles("matrix", (), (), tuple(columns))
-        shown = "Columns and their distinct values: " + self._counts(columns)
+        listed = "Columns and their distinct values: " + self._counts(columns)
         roles = "item, annotator and label"
-        raise self._error("missing_role", shown, self._headerless(), roles=roles)
+        raise self._error("missing_role", listed, self._headerless(), roles=roles)
 
     # ------------------------------------------------------------- asking
 
@@ -368,8 +368,8 @@ class _Decision:
         if missing == ["label"] and filled["label"] in self.table.columns:
             texts, codes = self.table.codes(filled["label"])
             check_free_text(self.path, filled["label"], len(texts), len(codes))
-        words = [WORDS[role] for role in missing]
-        roles = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
+        nouns = [WORDS[role] for role in missing]
+        roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
         command = self._command(filled)
         if self.table.header and not any(map(is_known, self.table.columns)):
             command += "\nIf the first line is data: --header=none."
@@ -401,12 +401,12 @@ class _Decision:
                 filled[role] = as_list(second)
         if "label" in missing and "label" not in filled and len(groups) == 1:
             filled["label"] = next(iter(groups))
-        rest = [role for role in missing if role not in filled]
-        left = [column for column in self.free if column not in filled.values()]
-        if len(rest) == 1 and len(left) == 1 and (rest != ["worker"] or left[0] not in unique):
-            filled[rest[0]] = as_list(left)
-        elif rest == ["task"] and left and all(folded(c).endswith(("id", "ids")) for c in left):
-            filled["task"] = as_list(left)
+        gaps = [role for role in missing if role not in filled]
+        free = [column for column in self.free if column not in filled.values()]
+        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in unique):
+            filled[gaps[0]] = as_list(free)
+        elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
+            filled["task"] = as_list(free)
         return {role: filled.get(role, HOLES[role]) for role in missing}
 
     def _check_votes(self, missing: list[str]) -> None:
@@ -416,8 +416,8 @@ class _Decision:
         total, names = sums_of(self.table)
         if names:
             command = self._command({}, f"--votes_columns={as_list(names)}")
-            words = {"names": ", ".join(names), "total": total}
-            raise self._error("vote_counts", self._listed("label"), command, **words)
+            details = {"names": ", ".join(names), "total": total}
+            raise self._error("vote_counts", self._listed("label"), command, **details)
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""
