@@ -14,6 +14,7 @@ import importlib
 import importlib.resources
 import inspect
 import json
+import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -49,9 +50,10 @@ class Method(Registered):
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
-        if size == 1 or not _ENSEMBLES:
+        if size == 1:
             return estimator
-        return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
+        ensemble = pkgutil.resolve_name("neucrowd_tf.training.ensemble:Ensemble")
+        return ensemble(estimator, size=size, seed=arguments.get("seed", 0))
 
     def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
         """Returns the factory's arguments, with options of networks in their configurations.
@@ -89,7 +91,7 @@ class Method(Registered):
             theirs = method(name, "estimator").parameter_names or []
             other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
             names += [option for option in theirs if option not in other]
-        return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
+        return [*names, *nested_names(self.factory), "ensemble"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +172,6 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     return index
 
 
-_ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
@@ -183,11 +184,6 @@ def _divided(
     """Returns the options that have none of these names, and those that have."""
     others = {name: value for name, value in options.items() if name not in names}
     return others, {name: value for name, value in options.items() if name in names}
-
-
-def register_ensemble(factory: Callable[..., Any]) -> None:
-    """Registers the class that averages several fits: `factory(estimator, size=, seed=)`."""
-    _ENSEMBLES[:] = [factory]
 
 
 def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Loader], Loader]:
@@ -226,8 +222,7 @@ def _method(listed: Registered) -> Method:
     """Returns a registered method; what makes its estimators is imported."""
     factory = listed.factory
     if isinstance(factory, str):
-        module, _, name = factory.partition(":")
-        factory = getattr(importlib.import_module(module), name)
+        factory = pkgutil.resolve_name(factory)
     return Method(**{**vars(listed), "factory": factory})
 
 

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import baselines  # noqa: F401  (registers the rivals)
+from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
@@ -43,14 +45,18 @@ OTHER = "not run"
 # The data of a claim, as tables name it.
 SOURCES = {
     "the authors' data": "authors",
-    "a recipe fitted to the authors' data": "fitted",
+    "a fitted recipe": "fitted",
     "the paper's recipe": "recipe",
     "a recipe of ours": "ours",
     "a stand-in": "stand-in",
 }
 WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
-RUNS, STUDIES = "runs.json", "studies.csv"
+RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
+TOLERANCE_NOTE = """\
+A new run of a row agrees with the stored seed within its table's tolerance, in points of accuracy.
+It is the largest distance of the repeats in [tolerance.csv](tolerance.csv), with one or two threads
+and without oneDNN, of the packages that the table's methods come from."""
 Rows = list[dict[str, str]]
 # What a page says without a row of gains, or of none.
 NO_GAINS = {
@@ -96,27 +102,35 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         measured = [claim for claim in main if claim.ours is not None]
-        parts = []
+        phrases = []
         for source in dict.fromkeys(claim.source for claim in measured):
-            words = Counter(_word(claim) for claim in measured if claim.source == source)
-            unclear = f" ({words[UNCLEAR]} unclear)" if words[UNCLEAR] else ""
-            parts.append(f"{words[YES]} of {words.total()} hold on {source}{unclear}")
+            those = [claim for claim in measured if claim.source == source]
+            counts = Counter(_word(claim) for claim in those)
+            names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in those))
+            unclear = f"; {counts[UNCLEAR]} unclear" if counts[UNCLEAR] else ""
+            phrases.append(f"{counts[YES]} of {counts.total()} hold on {source} ({names}{unclear})")
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
-        parts += [f"{private} need private data"] * bool(private)
-        parts.append(f"{' or '.join(map(str, seeds))} seeds each")
-        lines.append(f"- **{paper}**: {'; '.join(parts)}.")
+        phrases += [f"{private} need private data"] * bool(private)
+        phrases.append(f"{' or '.join(map(str, seeds))} seeds each")
+        lines.append(f"- **{paper}**: {'; '.join(phrases)}.")
     return lines
 
 
-def table_of(rows: Iterable[Claim], data: bool = True) -> list[str]:
-    """Returns a table with a row per claim, the verdict first; `data` is whether it names them."""
+def table_of(rows: Iterable[Claim], usual: str = "") -> list[str]:
+    """Returns a table with a row per claim, the verdict first.
+
+    With the usual source of the page's data only claims of other data name theirs.
+    """
     table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         text = f"{claim.claim} ({claim.where})"
-        source = SOURCES.get(claim.source, claim.source) if data else ""
+        source = SOURCES.get(claim.source, claim.source)
+        if usual:
+            text += f" ({source})" * (claim.source not in ("", usual))
+            source = ""
         table.append([claim.verdict, text, published, ours, source])
     filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
     return aligned([[line[i] for i in filled] for line in table], "md", "")
@@ -126,10 +140,16 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
     """Returns a table per paper of its main claims."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        sources = {claim.source for claim in main}
-        one = f": {min(sources)}" if len(sources) == 1 else ""
-        lines += [f"### {paper}{one}", "", *table_of(main, not one), ""]
+        usual = _usual(main)
+        lines += [f"### {paper}{f': {usual}' if usual else ''}", "", *table_of(main, usual), ""]
     return lines
+
+
+def _usual(rows: Iterable[Claim]) -> str:
+    """Returns the source of at least four of five measured claims, or ""."""
+    sources = Counter(claim.source for claim in rows if claim.ours is not None)
+    source, number = sources.most_common(1)[0]
+    return source if number >= 0.8 * sources.total() else ""
 
 
 def _word(claim: Claim) -> str:
@@ -172,9 +192,9 @@ def page(results: Path) -> str:
     """
     tables, rows = _tables(results), claims.read()
     text = TEMPLATE.read_text(encoding="utf-8")
-    places = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
-    for place, lines in places.items():
-        text = text.replace(place, "\n".join(lines).strip())
+    generated = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
+    for mark, lines in generated.items():
+        text = text.replace(mark, "\n".join(lines).strip())
     return f"# Results\n\n{text.strip()}\n"
 
 
@@ -191,36 +211,39 @@ def _paper_page(
     title: str, results: Path, rows: Iterable[Claim], tables: list[tuple[Suite, Rows]]
 ) -> str:
     lines = [f"# Results: {title}", ""]
-    mine = [claim for claim in rows if claim.paper == title]
-    choices = [claim for claim in mine if claim.choice]
-    if mine:
+    of_paper = [claim for claim in rows if claim.paper == title]
+    choices = [claim for claim in of_paper if claim.choice]
+    if of_paper:
+        usual = _usual(of_paper)
         lines += [
             "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
+            *[f"All claims are on {usual}, unless they name others."] * bool(usual),
             "",
             *["## Further claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
+            *table_of((x for x in of_paper if not x.choice and not x.headline), usual),
             *["", "## Choices of ours", ""],
-            *table_of(claim for claim in choices if claim.suite),
+            *table_of((claim for claim in choices if claim.suite), usual),
             *["", "## Conditions and readings", ""],
             "These are the conditions of the main claims and of what runs cannot decide. The notes",
             "of all claims are in `reproduction/claims.toml`.",
             "",
         ]
         notes: dict[str, list[Claim]] = {}
-        for claim in mine:
-            if claim.note and (claim.headline or claim.verdict == claims.READING):
+        for claim in of_paper:
+            shown = claim.headline or claim.absent or claim.verdict == claims.READING
+            if claim.note and shown:
                 notes.setdefault(claim.note, []).append(claim)
-        for note, about in notes.items():
-            first = f"**{about[0].claim}** ({about[0].where})"
-            others = f" and {len(about) - 1} more" if len(about) > 1 else ""
-            lines += [*_wrapped(f"- {first}{others}: {note}")]
+        for note, noted in notes.items():
+            first = f"**{noted[0].claim}** ({noted[0].where})"
+            more = f" and {len(noted) - 1} more" if len(noted) > 1 else ""
+            lines += [*_wrapped(f"- {first}{more}: {note}")]
         lines += ["", "## Tables with published values", ""]
         lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
     for suite, table in tables:
-        if not mine or any(row["published"] for row in table):
+        if not of_paper or any(row["published"] for row in table):
             lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
     lines += ["", "[All files](../../results/README.md), a line each."]
     pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
@@ -248,9 +271,9 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]
-            _, shown, seeds = claims.figures(claim)
+            _, gain, seeds = claims.figures(claim)
             data = f"`{claim.data}`" + f", {setting}" * bool(setting)
-            table.append([*names, data, f"{shown.partition(' over')[0]} ({seeds})"])
+            table.append([*names, data, f"{gain.partition(' over')[0]} ({seeds})"])
     return aligned(table, "md", "") if len(table) > 1 else [NO_GAINS[gained]]
 
 
@@ -264,12 +287,12 @@ def filled(text: str, name: str) -> str:
     """
     rows = claims.read()
     advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
-    places = {
+    generated = {
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
     }
-    return _PLACES.sub(lambda place: place[1] + "\n".join(places[place[2]]) + "\n", text)
+    return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
 
 def readme(results: Path) -> str:
@@ -290,13 +313,42 @@ def readme(results: Path) -> str:
     for path in sorted(results.glob("*.csv")):
         if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
-            about = questions.get(path.name, "") if path.stem != suite else ""
-            about = (about or titles.get(suite, "")).partition(" (")[0]
-            files.setdefault(about, []).append(path.name)
-    for about, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
+            question = questions.get(path.name, "") if path.stem != suite else ""
+            question = (question or titles.get(suite, "")).partition(" (")[0]
+            files.setdefault(question, []).append(path.name)
+    for question, names in files.items():
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {question}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
+    if (results / TOLERANCE).exists():
+        lines += ["", "## Tolerance", "", *textwrap.wrap(TOLERANCE_NOTE, 100), ""]
+        lines += tolerances(results)
     return "\n".join(lines) + "\n"
+
+
+def tolerances(results: Path) -> list[str]:
+    """Returns how far repeated runs lie apart: by the package of the method, then by suite."""
+    repeats: dict[str, list[float]] = {}
+    for row in read_rows(results / TOLERANCE):
+        apart = 100 * int(row["instances_apart"]) / int(row["test_instances"])
+        repeats.setdefault(_package(row["method"]), []).append(apart)
+    kinds = [["methods of", "repeats", "points apart, at most"]]
+    kinds += [[f"`{x}`", f"{len(y)}", f"{max(y):.1f}"] for x, y in sorted(repeats.items())]
+    groups: dict[str, list[str]] = {}
+    for suite in SUITES:
+        used = {_package(method) for case in suite.cases for method in case.methods}
+        if used and rows_of(results, suite):
+            known = [apart for name in used & set(repeats) for apart in repeats[name]]
+            words = [f"{max(known):.1f} points"] if known else []
+            words += [f"`{name}` not measured" for name in sorted(used - set(repeats))]
+            groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
+    tables = [["tolerance", "tables"], *([x, ", ".join(y)] for x, y in sorted(groups.items()))]
+    return [*aligned(kinds, "md", ""), "", *aligned(tables, "md", "")]
+
+
+def _package(method: str) -> str:
+    """Returns the package of a row's method, "neucrowd" of "neucrowd_tf.neucrowd.estimator"."""
+    module: str = registry.entry("method", method.rpartition("/")[2]).module
+    return module.removeprefix("neucrowd_tf.").partition(".")[0]
 
 
 def collect_runs(results: Path) -> None:

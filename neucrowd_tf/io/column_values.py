@@ -129,11 +129,11 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
             numbers[column] = np.array([int(text) for text in texts])[codes]
     names = list(numbers)
     for total in names if len(table) > 1 else ():
-        rest = [name for name in names if name != total]
-        for first in range(len(rest)):
+        addends = [name for name in names if name != total]
+        for first in range(len(addends)):
             running = np.zeros(len(table), dtype=np.int64)
-            for last in range(first, len(rest)):
-                running = running + numbers[rest[last]]
+            for last in range(first, len(addends)):
+                running = running + numbers[addends[last]]
                 if last > first and running.any() and (running == numbers[total]).all():
-                    return total, rest[first : last + 1]
+                    return total, addends[first : last + 1]
     return "", []

@@ -66,12 +66,14 @@ def read_true_labels(
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
     labels = [name_of(cell, codes) for cell in table[column]]
-    held = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
-    rows = [names[row] for row in held]
-    places = matched(path, rows, items, lambda at: table.place(held[at]), drop=drop, other=other)
+    labelled = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
+    rows = [names[row] for row in labelled]
+    places = matched(
+        path, rows, items, lambda at: table.place(labelled[at]), drop=drop, other=other
+    )
     true = np.full(len(items), -1, dtype=np.int64)
-    missing, lost = len(labels) - len(held), int((places < 0).sum())
-    for row, place in zip(held, places.tolist(), strict=True):
+    missing, lost = len(labels) - len(labelled), int((places < 0).sum())
+    for row, place in zip(labelled, places.tolist(), strict=True):
         label = labels[row]
         if place >= 0 and label not in codes:
             shown = ", ".join(classes[:8])
@@ -84,9 +86,9 @@ def read_true_labels(
     if (true < 0).all():
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
     if missing or lost:
-        parts = [f"{missing:,} true labels are missing"] if missing else []
-        parts += [f"{lost:,} items without labels or features are left out"] if lost else []
-        report_on_stderr(f"{path.name}: {' and '.join(parts)}.")
+        notes = [f"{missing:,} true labels are missing"] if missing else []
+        notes += [f"{lost:,} items without labels or features are left out"] if lost else []
+        report_on_stderr(f"{path.name}: {' and '.join(notes)}.")
     return true
 
 

@@ -79,9 +79,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> Table:
         rows, columns = [row for row in rows if cells[row] == value], tuple(names)
     if len(rows) == len(table):
         return table
-    held = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
+    chosen = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
     lines = None if table.lines is None else [table.lines[row] for row in rows]
-    return dataclasses.replace(table, columns=columns, cells=held, lines=lines)
+    return dataclasses.replace(table, columns=columns, cells=chosen, lines=lines)
 
 
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
@@ -100,7 +100,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
             if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
                 column = roles.label[at % width]
                 raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], ()
+        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], []
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +52,8 @@ def check_names(
 
 def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
-    whole = "".join(names)
-    if whole.isprintable() and "\ufffd" not in whole:
+    text = "".join(names)
+    if text.isprintable() and "\ufffd" not in text:
         return
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:
@@ -84,7 +84,7 @@ def check_several(
             shown = name if isinstance(name, str) else list(name)
             raise error("multi_label", path, place(at), value=shown, sign=sign)
     used = {*map(str, names)}
-    for sign in JOINTS if numbers_of([*used]) is None else ():
+    for sign in JOINTS if numbers_of(used) is None else ():
         joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
             shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
@@ -150,10 +150,10 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
     return [piece.strip() for piece in parts if piece.strip()]
 
 
-def numbers_of(names: Sequence[str]) -> list[float] | None:
-    """Returns the names as numbers, or None if one is not a finite number."""
+def numbers_of(names: Iterable[Any]) -> list[float] | None:
+    """Returns the names as numbers, or None if one, as text, is not a finite number."""
     try:
-        values = [float(name) for name in names]
+        values = [float(str(name)) for name in names]
     except ValueError:
         return None
     return values if np.isfinite(values).all() else None
