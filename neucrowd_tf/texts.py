@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 from typing import Annotated, Any, ClassVar, Self
@@ -94,8 +95,9 @@ class TextClassifier(CrowdEstimator):
         data = super()._check(*arguments)
         encoder = self.encoder
         if encoder is None:
-            sparse = {"size": None} if getattr(self.estimator, "takes_sparse", False) else {}
-            encoder = TextFeatures(**sparse, seed=self.seed)
+            encoder = TextFeatures(seed=self.seed)
+            if getattr(self.estimator, "takes_sparse", False):
+                encoder.set_params(size=None)
         self.encoder_ = fitted_encoder(encoder, data.features)
         return data
 
@@ -168,11 +170,9 @@ class TextClassifier(CrowdEstimator):
     def _inference_model(self) -> Any:
         if not self._sparse:
             return self.estimator_.inference_model()
-        import keras
-
-        inputs = keras.Input((len(self.classes_),), dtype="float32", name="features")
-        logits = inputs + self.estimator_.head_.folded()[1].astype(np.float32)
-        return keras.Model(inputs, {"probabilities": keras.ops.softmax(logits, axis=-1)})
+        model = copy.copy(self.estimator_)
+        model.head_, model.feature_shape_ = model.head_.of_logits(), (len(self.classes_),)
+        return model.inference_model()
 
     def text_layer(self) -> Any:
         """Returns the layer from texts or images to vectors; None of a `SentenceEncoder`."""

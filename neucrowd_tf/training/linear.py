@@ -77,9 +77,16 @@ class LinearHead(Persistent, BaseEstimator):
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
+    def of_logits(self) -> LinearHead:
+        """Returns the head of features that are multiplied with `folded`'s weights already."""
+        head, size = LinearHead(), len(self.bias_)
+        head.mean_, head.scale_ = np.zeros(size), np.ones(size)
+        head.kernel_, head.bias_ = np.eye(size), self.folded()[1]
+        return head
+
 
 def fit_logistic(
-    x: NDArray[Any],
+    x: Any,
     codes: NDArray[Any],
     num_classes: int,
     Cs: Sequence[float] = STRENGTHS,

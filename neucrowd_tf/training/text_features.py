@@ -74,7 +74,7 @@ _LOCK = threading.RLock()
 def _remembered(key: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Returns the arrays that `make` makes of what the key names: the last ones are kept."""
     with _LOCK:  # threads that need the same arrays wait for the one that makes them
-        result = _REMEMBERED[key] = _REMEMBERED.pop(key, None) or make()
+        result = _REMEMBERED[key] = _REMEMBERED.pop(key, {}) or make()
         while len(_REMEMBERED) > _MOST or sum(map(_bytes, _REMEMBERED.values())) > _MOST_BYTES:
             _REMEMBERED.popitem(last=False)
     return result
@@ -208,5 +208,5 @@ class TextFeatures(Persistent, BaseEstimator):
         letters = np.array([fold(code) for code in range(TABLE)], dtype=np.int32)
         word_terms = WORDS, self.word_terms_.tolist(), self.word_weights_
         characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
-        components = self.components_ if components is None else components
-        return TextVectors(letters, [word_terms, characters], components)
+        chosen: Any = self.components_ if components is None else components
+        return TextVectors(letters, [word_terms, characters], chosen)
