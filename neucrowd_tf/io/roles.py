@@ -174,8 +174,8 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator, label = (tuple(taken[role]) for role in ROLES)
-        return Roles("long", item, annotator, label, reason)
+        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
