@@ -137,15 +137,15 @@ def factorize(
         rank[order] = np.arange(len(order), dtype=np.int32)
         return rank[codes], distinct[order]
     allowed = as_name_array(names)
-    places = matched(distinct, allowed, title).astype(np.int32)
-    if (places < 0).any():
-        unknown = int(np.flatnonzero(places < 0)[0])
+    positions = matched(distinct, allowed, title).astype(np.int32)
+    if (positions < 0).any():
+        unknown = int(np.flatnonzero(positions < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
-        shown = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
+        listed = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
         raise RowError(
-            row, f"column {title!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
+            row, f"column {title!r}: expected one of {listed}, received {spelt(distinct[unknown])}"
         )
-    return places[codes], allowed
+    return positions[codes], allowed
 
 
 def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np.int64]:
@@ -261,15 +261,15 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     """
     array = np.asarray(unmasked(matrix, MISSING))
     if array.ndim != 2 or array.dtype.kind not in "iubf":
-        one = ""
+        hint = ""
         if array.ndim == 1:
-            one = (
+            hint = (
                 ". Pass labels[:, None] for one label each; scikit-learn's cross_val_predict needs"
                 ' method="predict"'
             )
         raise DataError(
             "dense annotations: expected whole numbers, with -1 for missing ones, of shape"
-            f" [instances, annotators], received {array.dtype} of shape {array.shape}{one}"
+            f" [instances, annotators], received {array.dtype} of shape {array.shape}{hint}"
         )
     expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
     _check_cells(array, MISSING, "annotator", expected)
@@ -325,7 +325,7 @@ def encode_labels(
     codes = matched(array, class_names, "class")
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        shown = ", ".join(map(repr, class_names[:8].tolist()))
-        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
+        listed = ", ".join(map(repr, class_names[:8].tolist()))
+        problem = f"expected one of the classes {listed}, received {array.tolist()[row]!r}"
         raise DataError(f"{title}: row {row}: {problem}")
     return codes

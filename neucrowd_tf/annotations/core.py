@@ -403,20 +403,20 @@ class Annotations(AnnotationViews):
             if side == "instance"
             else (1, "num_classes", "_labels")
         )
-        places = matched(getattr(self, f"{side}_names"), names, side)
+        positions = matched(getattr(self, f"{side}_names"), names, side)
         used = self.vote_counts().sum(axis=1 - axis) > 0
-        lost = np.flatnonzero(used & (places < 0))
-        if len(lost):
-            name = spelt(getattr(self, f"{side}_names")[lost[0]])
-            shown = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
-            raise DataError(f"{side} names: expected one of {shown}, received {name}")
+        unwanted = np.flatnonzero(used & (positions < 0))
+        if len(unwanted):
+            name = spelt(getattr(self, f"{side}_names")[unwanted[0]])
+            listed = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
+            raise DataError(f"{side} names: expected one of {listed}, received {name}")
         fields = {size: len(names), f"{side}_names": names, "named": self.named or axis == 0}
         if self._votes is None:
-            fields[field] = places[getattr(self, field)].astype(np.int32)
+            fields[field] = positions[getattr(self, field)].astype(np.int32)
         else:
-            votes, wanted = np.moveaxis(self._votes, axis, 0), places >= 0
+            votes, wanted = np.moveaxis(self._votes, axis, 0), positions >= 0
             counts = np.zeros((len(names), votes.shape[1]), dtype=np.int32)
-            counts[places[wanted]] = votes[wanted]
+            counts[positions[wanted]] = votes[wanted]
             fields["_votes"] = np.ascontiguousarray(np.moveaxis(counts, 0, axis))
         return self._with(**fields)
 

@@ -106,10 +106,10 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     wanted, present = columns.tolist(), frame.columns.tolist()
     if wanted == present:
         return frame
-    lost = [name for name in wanted if name not in present]
+    missing = [name for name in wanted if name not in present]
     new = [name for name in present if name not in wanted]
-    if lost or new or len(present) > len(wanted):
-        name, problem = (lost[0], "missing") if lost else ((new or present)[0], "new")
+    if missing or new or len(present) > len(wanted):
+        name, problem = (missing[0], "missing") if missing else ((new or present)[0], "new")
         raise DataError(
             f"{subject}: column {name!r} is {problem}. Pass the columns of training:"
             f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
@@ -170,13 +170,13 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
         return labels
     if rows.tolist() == names.tolist():
         return labels
-    places = matched(rows, names, subject)
-    if (places < 0).any():
+    at = matched(rows, names, subject)
+    if (at < 0).any():
         raise DataError(
-            f"{subject}: {spelt(rows[places < 0][0])} of the features' index has no label. Add it,"
+            f"{subject}: {spelt(rows[at < 0][0])} of the features' index has no label. Add it,"
             f" or pass {subject}.to_numpy() if row i is label i."
         )
-    return labels.iloc[places]
+    return labels.iloc[at]
 
 
 # --------------------------------------------------------------------------- numbers
@@ -414,7 +414,7 @@ def check_search(annotations: Any) -> None:
             scorers = getattr(scorer, "_scorers", {"": scorer}).values()
             if caller.f_locals.get("method", "predict") != "predict":
                 problem = 're-encodes each column for method="predict_proba". Use method="predict".'
-            elif any(type(one).__name__ == "_Scorer" for one in scorers):
+            elif any(type(each).__name__ == "_Scorer" for each in scorers):
                 problem = "cannot score them. Pass Annotations.from_dense(...), or no scoring."
             else:
                 return

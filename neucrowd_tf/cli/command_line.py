@@ -58,8 +58,8 @@ def run(command: Callable[[], Iterable[str] | int | None]) -> int:
         text = str(shown)
         return run(lambda: say(text))
     except DataError as error:
-        first, *rest = str(error).split("\n")  # further lines are commands to paste
-        return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
+        first, *commands = str(error).split("\n")  # further lines are commands to paste
+        return _fail("\n".join([one_line(DataError(first)), *map(printable, commands)]))
     except (UsageError, OSError) as error:
         return _fail(one_line(error))
     except MemoryError as error:
@@ -103,11 +103,11 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
         if real in written:
             raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
         written[real] = name
-        for other, source in read.items():
+        for flag, source in read.items():
             same = real == source or source in real.parents or real in source.parents
             if same and path != STDOUT:
                 raise UsageError(
-                    f"{name}={path}: would overwrite {other}={inputs[other]}. Choose another place."
+                    f"{name}={path}: would overwrite {flag}={inputs[flag]}. Choose another place."
                 )
 
 

@@ -81,14 +81,14 @@ class Scorer:
         """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
-        parts = [np.empty((0, len(self.classes)), np.float32)]
+        batches = [np.empty((0, len(self.classes)), np.float32)]
         for start in range(0, len(features), BATCH):
             batch = features[start : start + BATCH]
             if self.takes_texts:
                 batch = np.array([text.encode("utf-8", "replace") for text in batch], dtype=object)
             outputs = self._serve(**{self._name: tf.constant(batch, self._dtype)})
-            parts.append(np.asarray(outputs["probabilities"]))
-        return np.concatenate(parts)
+            batches.append(np.asarray(outputs["probabilities"]))
+        return np.concatenate(batches)
 
 
 def arrange(

@@ -145,14 +145,14 @@ def _csv(
     tasks, annotators = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     votes = crowd.vote_counts()
     columns = {
-        "task": [tasks[one.task] for one in plan],
-        "annotator": [annotators[one.annotator] for one in plan],
+        "task": [tasks[request.task] for request in plan],
+        "annotator": [annotators[request.annotator] for request in plan],
         "priority": range(1, len(plan) + 1),
-        "gain": [REACHED[0] * one.gain for one in plan],
-        "reason": [reason(crowd, belief, votes, one) for one in plan],
+        "gain": [REACHED[0] * request.gain for request in plan],
+        "reason": [reason(crowd, belief, votes, request) for request in plan],
     }
     if costs is not None:
-        columns["cost"] = [float(costs[one.annotator]) for one in plan]
+        columns["cost"] = [float(costs[request.annotator]) for request in plan]
     if texts:
         columns["text"] = [" ".join(texts.get(str(task), "").split()) for task in columns["task"]]
     return columns_csv(columns.items())
@@ -174,8 +174,8 @@ def _summary(
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
     """
-    prices = np.array([1.0 if costs is None else costs[one.annotator] for one in plan])
-    gains = np.array([one.gain for one in plan])
+    prices = np.array([1.0 if costs is None else costs[request.annotator] for request in plan])
+    gains = np.array([request.gain for request in plan])
     line = (
         f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
         f" {len({r.annotator for r in plan}):,} annotators"

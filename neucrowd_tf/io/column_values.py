@@ -94,9 +94,9 @@ def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
 def several_questions(table: Table, column: str) -> DataError:
     """Returns the error of a table whose rows answer several questions, named in a column."""
     counts = Counter(table[column])
-    shown = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
+    listed = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
     command = f"--question={shlex.quote(f'{column}={next(iter(counts))}')}"
-    return error("several_questions", table.path, tool="a table", questions=shown, command=command)
+    return error("several_questions", table.path, tool="a table", questions=listed, command=command)
 
 
 def _count(keys: Any) -> int:

@@ -11,24 +11,11 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import flagged_columns, is_gold, is_missing, is_second
-from neucrowd_tf.io.items import item_columns, matched, only_column, options_beside
+from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
-
-
-def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
-    """Reads a table that belongs to the labels.
-
-    Flags of columns count as far as the file has such columns.
-
-    Returns:
-        the table, and the options that count.
-    """
-    options = options_beside(path, options)
-    return read_table(path, options), options
 
 
 def read_true_labels(
@@ -68,28 +55,28 @@ def read_true_labels(
     labels = [name_of(cell, codes) for cell in table[column]]
     labelled = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
     rows = [names[row] for row in labelled]
-    places = matched(
+    indices = matched(
         path, rows, items, lambda at: table.place(labelled[at]), drop=drop, other=other
     )
-    true = np.full(len(items), -1, dtype=np.int64)
-    missing, lost = len(labels) - len(labelled), int((places < 0).sum())
-    for row, place in zip(labelled, places.tolist(), strict=True):
+    truth = np.full(len(items), -1, dtype=np.int64)
+    missing, extra = len(labels) - len(labelled), int((indices < 0).sum())
+    for row, place in zip(labelled, indices.tolist(), strict=True):
         label = labels[row]
         if place >= 0 and label not in codes:
-            shown = ", ".join(classes[:8])
-            raise error("unknown_class", path, table.place(row), label=label, classes=shown)
-        elif place >= 0 and true[place] not in (-1, codes[label]):
+            listed = ", ".join(classes[:8])
+            raise error("unknown_class", path, table.place(row), label=label, classes=listed)
+        elif place >= 0 and truth[place] not in (-1, codes[label]):
             problem = f"item {ids[row]!r} occurs twice, with different labels"
             raise broken(path, problem, table.place(row))
         elif place >= 0:
-            true[place] = codes[label]
-    if (true < 0).all():
+            truth[place] = codes[label]
+    if (truth < 0).all():
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
-    if missing or lost:
+    if missing or extra:
         notes = [f"{missing:,} true labels are missing"] if missing else []
-        notes += [f"{lost:,} items without labels or features are left out"] if lost else []
+        notes += [f"{extra:,} items without labels or features are left out"] if extra else []
         report_on_stderr(f"{path.name}: {' and '.join(notes)}.")
-    return true
+    return truth
 
 
 def read_gold(

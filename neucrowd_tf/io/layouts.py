@@ -41,25 +41,25 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     table = _without_extra_rows(table, options)
     roles = decide(table, options)
     check_header_again(table)
-    words = {"task": ",".join(roles.task) or "the row's number"}
+    role_columns = {"task": ",".join(roles.task) or "the row's number"}
     if roles.layout in ("long", "one_hot"):
         long = roles.layout == "long"
         labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
         items, annotators = table.coded(roles.task), table.coded(roles.worker)
         columns = LabelColumns(items, annotators, labels, table.place)
-        words["worker"] = ",".join(roles.worker)
+        role_columns["worker"] = ",".join(roles.worker)
     else:
         columns = _of_cells(table, roles)
     if roles.layout == "respondents":
         columns = dataclasses.replace(columns, items=columns.annotators, annotators=columns.items)
-        words = {"task": "the column", "worker": ",".join(roles.worker)}
+        role_columns = {"task": "the column", "worker": ",".join(roles.worker)}
     if roles.layout in ("long", "one_hot", "votes"):
-        words["label"] = ",".join(roles.label)
+        role_columns["label"] = ",".join(roles.label)
     used = {*roles.task, *roles.worker, *roles.label}
     return dataclasses.replace(
         columns,
         layout=LAYOUTS[roles.layout],
-        roles=words,
+        roles=role_columns,
         reason=roles.reason,
         unused=tuple(name for name in table.columns if name not in used),
         wrong=table.wrong,
@@ -135,11 +135,11 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | li
     columns = [[cell.strip().lower() in ONES for cell in table[name]] for name in roles.label]
     labels: list[str | list[str]] = []
     for row, cells in enumerate(zip(*columns, strict=True)):
-        chosen = [name for name, one in zip(names, cells, strict=True) if one]
+        chosen = [name for name, is_one in zip(names, cells, strict=True) if is_one]
         if len(chosen) != 1 and options.multi_label is None:
-            shown = ", ".join(roles.label)
+            listed = ", ".join(roles.label)
             place = table.place(row)
-            raise error("one_hot", table.path, place, count=len(chosen), columns=shown)
+            raise error("one_hot", table.path, place, count=len(chosen), columns=listed)
         labels.append(chosen[0] if options.multi_label is None else chosen)
     return labels
 

@@ -106,8 +106,8 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
-            if (judged := self._judged()) is not None:
-                return judged
+            if (alike := self._same_values()) is not None:
+                return alike
             self._take_aliases()
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not self.taken["worker"] and not self.taken["label"]:
@@ -141,10 +141,10 @@ class _Decision:
                     self._check_questions(
                         [c for c in named if c != min(sizes, key=sizes.__getitem__)]
                     )
-                words = {"first": named[0], "second": named[1], "role": WORDS[role]}
+                details = {"first": named[0], "second": named[1], "role": WORDS[role]}
                 ids = [column for column in named if is_id(column)]
                 command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
-                raise self._error("two_columns", self._listed(role), command, **words)
+                raise self._error("two_columns", self._listed(role), command, **details)
             self.taken[role] = named
 
     def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
@@ -153,30 +153,29 @@ class _Decision:
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
-        table = self.table
-        if not self.taken["task"]:
+        table, taken, reason = self.table, self.taken, ""
+        if not taken["task"]:
             ids = [column for column in self.free if folded(column) == "id"]
             if ids and len(table.distinct(ids[0])) < len(table):
-                self.taken["task"] = ids
-        reason = ""
-        item, annotator, label = (self.taken[role] for role in ROLES)
-        if item and self.free and not self.flags["label"]:
-            answers, questions = answers_of(table, item, annotator, self.free + label)
+                taken["task"] = ids
+        label = taken["label"]
+        if taken["task"] and self.free and not self.flags["label"]:
+            columns = self.free + label
+            answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
             apart = [column for column in questions if column not in label]
             if label and apart:
                 raise several_questions(table, apart[0])
             if label:
                 self._check_label(label[0], answers, questions)
             elif len(answers) == 1:
-                self.taken["label"] = answers
+                taken["label"] = answers
                 reason = "the only column of few values that differs between rows of an item"
             elif answers:
                 self._which(answers, "several columns could be the label")
-        missing = [role for role in ROLES if not self.taken[role]]
-        if missing:
+        if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator, label = (self.taken[role] for role in ROLES)
-        return Roles("long", tuple(item), tuple(annotator), tuple(label), reason)
+        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
@@ -238,7 +237,7 @@ class _Decision:
         self._check_votes(["worker"])
         return Roles("wide", tuple(item), (), tuple(columns))
 
-    def _judged(self) -> Roles | None:
+    def _same_values(self) -> Roles | None:
         """Returns the roles of an id and columns with one set of values, whatever their names."""
         hits = roles_of(self.table.columns)
         ids = [c for c in self.free if is_id(c) and c not in hits["worker"]]
@@ -355,9 +354,9 @@ class _Decision:
         columns = list(self.table.columns)
         if len(columns) not in (3, 4) and self._groups(columns) == [columns]:
             return Roles("matrix", (), (), tuple(columns))
-        shown = "Columns and their distinct values: " + self._counts(columns)
+        listed = "Columns and their distinct values: " + self._counts(columns)
         roles = "item, annotator and label"
-        raise self._error("missing_role", shown, self._headerless(), roles=roles)
+        raise self._error("missing_role", listed, self._headerless(), roles=roles)
 
     # ------------------------------------------------------------- asking
 
@@ -368,8 +367,8 @@ class _Decision:
         if missing == ["label"] and filled["label"] in self.table.columns:
             texts, codes = self.table.codes(filled["label"])
             check_free_text(self.path, filled["label"], len(texts), len(codes))
-        words = [WORDS[role] for role in missing]
-        roles = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
+        nouns = [WORDS[role] for role in missing]
+        roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
         command = self._command(filled)
         if self.table.header and not any(map(is_known, self.table.columns)):
             command += "\nIf the first line is data: --header=none."
@@ -401,12 +400,12 @@ class _Decision:
                 filled[role] = as_list(second)
         if "label" in missing and "label" not in filled and len(groups) == 1:
             filled["label"] = next(iter(groups))
-        rest = [role for role in missing if role not in filled]
-        left = [column for column in self.free if column not in filled.values()]
-        if len(rest) == 1 and len(left) == 1 and (rest != ["worker"] or left[0] not in unique):
-            filled[rest[0]] = as_list(left)
-        elif rest == ["task"] and left and all(folded(c).endswith(("id", "ids")) for c in left):
-            filled["task"] = as_list(left)
+        gaps = [role for role in missing if role not in filled]
+        free = [column for column in self.free if column not in filled.values()]
+        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in unique):
+            filled[gaps[0]] = as_list(free)
+        elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
+            filled["task"] = as_list(free)
         return {role: filled.get(role, HOLES[role]) for role in missing}
 
     def _check_votes(self, missing: list[str]) -> None:
@@ -416,8 +415,8 @@ class _Decision:
         total, names = sums_of(self.table)
         if names:
             command = self._command({}, f"--votes_columns={as_list(names)}")
-            words = {"names": ", ".join(names), "total": total}
-            raise self._error("vote_counts", self._listed("label"), command, **words)
+            details = {"names": ", ".join(names), "total": total}
+            raise self._error("vote_counts", self._listed("label"), command, **details)
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""

@@ -216,8 +216,8 @@ class _Parts:
 
     def _wrong_length(self, cells: int, line: int) -> DataError:
         sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
-        words = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
-        return error("row_length", self.path, f"line {line}", **words)
+        details = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
+        return error("row_length", self.path, f"line {line}", **details)
 
 
 def _height(row: list[str]) -> int:

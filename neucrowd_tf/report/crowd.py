@@ -123,7 +123,7 @@ def _agreement(
         "many": MANY_SHARED,
         "models": [name for name in names if str(name) in models],
         "model_lines": lines,
-        "judges": [(shown(names[one.annotator]), one) for one in checked],
+        "judges": [(shown(names[judge.annotator]), judge) for judge in checked],
         "one_person": bool(checked) and overlap == 0,
         "classes": classes[:MOST_CLASSES],
     }
@@ -140,11 +140,11 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     grounds = (crowd, belief, inference.certainty.votes)
     rows = [
-        (tasks[one.task], names[one.annotator], REACHED[0] * one.gain, reason(*grounds, one))
-        for one in plan[:MOST_ITEMS]
+        (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
+        for ask in plan[:MOST_ITEMS]
     ]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    now, gains = inference.accuracy, np.array([one.gain for one in plan])
+    now, gains = inference.accuracy, np.array([ask.gain for ask in plan])
     then = Estimate(*accuracy_after(now, gains, int(labelled)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
