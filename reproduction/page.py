@@ -56,7 +56,7 @@ RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
 TOLERANCE_NOTE = """\
 A new run of a row agrees with the stored seed within its table's tolerance in accuracy: the largest
 distance of the repeats in [tolerance.csv](tolerance.csv) (other threads, without oneDNN, other
-machines) of any package that a method of the table is from."""
+machines) of any package that a method of the table is from; 0.0 if no repeat differed."""
 Rows = list[dict[str, str]]
 # What a page says without a row of gains, or of none.
 NO_GAINS = {

@@ -63,9 +63,9 @@ def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[s
         ("007", "y", "2"),
     ]
     # Of a: the posterior is 2/3, the smoothed vote share (2 + 1/2) / (3 + 1). Krippendorff's alpha
-    # is 1 - (4 / 11) / (56 / 110), which is enough, and 11 labels are of 4 items.
+    # is 1 - (4 / 11) / (56 / 110), which is enough: nothing is lacking. 11 labels are of 4 items.
     weights = Calibration.learned("majority_vote").weights
-    right = expit(weights @ [1, logit(2 / 3), logit(2.5 / 4), 0, np.log(11 / 4)])
+    right = expit(weights @ [1, logit(2 / 3), logit(2.5 / 4), 0, np.log(11 / 4), 0])
     assert float(rows[0][2]) == pytest.approx(right)
 
 

@@ -106,8 +106,8 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
-            if (judged := self._judged()) is not None:
-                return judged
+            if (alike := self._same_values()) is not None:
+                return alike
             self._take_aliases()
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not self.taken["worker"] and not self.taken["label"]:
@@ -174,8 +174,8 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator, label = (tuple(taken[role]) for role in ROLES)
-        return Roles("long", item, annotator, label, reason)
+        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
@@ -237,7 +237,7 @@ class _Decision:
         self._check_votes(["worker"])
         return Roles("wide", tuple(item), (), tuple(columns))
 
-    def _judged(self) -> Roles | None:
+    def _same_values(self) -> Roles | None:
         """Returns the roles of an id and columns with one set of values, whatever their names."""
         hits = roles_of(self.table.columns)
         ids = [c for c in self.free if is_id(c) and c not in hits["worker"]]
