@@ -333,8 +333,9 @@ def _line(results: Path, suite: str, data: str, row: str, metric: str) -> pd.Ser
 def _of(table: pd.DataFrame, data: str, row: str, metric: str) -> pd.DataFrame:
     if not {"dataset", "method", "metric"} <= set(table):
         return table.iloc[:0].reindex(columns=["seed", "value"])
-    key = [data, row, metric]
-    return table[(table[["dataset", "method", "metric"]] == key).all(axis=1)]
+    for name, value in (("method", row), ("metric", metric), ("dataset", data)):
+        table = table[table[name] == value]
+    return table
 
 
 def _table(path: Path) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,41 @@ def signals() -> Iterator[None]:
     yield
     for number in numbers:
         signal.signal(number, before[number])
+
+
+@pytest.fixture
+def eagerly() -> Iterator[None]:
+    """Networks run without graphs, which take longer to trace than a few steps to make."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture(scope="session")
+def inferred() -> dict[str, list[Any]]:
+    """Crowds and their inferred labels, by what fitted them."""
+    return {}
+
+
+@pytest.fixture
+def inferred_once(inferred: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands infer the labels of equal crowds once."""
+    from neucrowd_tf.certainty import inference
+
+    fit = inference.fit_with_families
+
+    def remembered(make: Any, crowd: Any, once: Any, gold: Any) -> Any:
+        fits = inferred.setdefault(
+            repr((make(), once, None if gold is None else gold.tolist())), []
+        )
+        if not (models := [model for other, model in fits if other == crowd]):
+            models = [fit(make, crowd, once, gold)]
+            fits.append((crowd, *models))
+        return models[0]
+
+    monkeypatch.setattr(inference, "fit_with_families", remembered)
 
 
 @pytest.fixture(scope="session")

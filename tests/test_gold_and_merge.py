@@ -12,6 +12,8 @@ import pytest
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.commands import aggregate, gold, merge
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 
 

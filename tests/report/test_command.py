@@ -14,6 +14,8 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.relabel import main as relabel
 from neucrowd_tf.commands.report import main
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 
 def test_a_csv_becomes_a_page(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]
