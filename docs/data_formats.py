@@ -40,8 +40,7 @@ def checks() -> str:
     """Returns the catalogue: a section per check."""
     parts = []
     for check in catalogue().values():
-        example = f"Example: `{check.example!s}`.".replace("\t", "<tab>")
-        items = (f"- Cause: {check.cause}", f"- {example}")
+        items = f"- Cause: {check.cause}", f"- Example: `{check.example!s}`.".replace("\t", "<tab>")
         parts.append("\n".join([f"## {check.name}\n", f"{check.title}\n", *map(wrapped, items)]))
     return "\n\n".join(parts)
 

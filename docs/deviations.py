@@ -17,8 +17,7 @@ OTHERS = "others"  # truth inference and later methods
 PLACE = re.compile(r"(?<=<!-- deviations -->\n).*?(?=<!-- end of deviations -->)", re.DOTALL)
 # A comment from "Deviation:" to its last line, or to the next one of the same comment.
 COMMENT = re.compile(r"# Deviation: ([^\n]+(?:\n *#(?! Deviation:)[^\n]*)*)")
-PARTS = ("Paper", "Here", "Why", "Effect")
-MARK = re.compile(rf"\b({'|'.join(PARTS)}): ")
+MARK = re.compile(r" *\b(Paper|Here|Why|Effect): ")
 
 
 def comments() -> Iterator[tuple[str, str]]:
@@ -41,12 +40,10 @@ def lines(page: str) -> list[str]:
             items.setdefault(text, []).append(path)
     result = []
     for text, paths in sorted(items.items(), key=lambda item: item[0]):
-        place, *rest = MARK.split(text)
-        fields = " ".join(
-            f"*{name}:* {value.strip()}" for name, value in zip(rest[::2], rest[1::2], strict=True)
-        )
+        place = MARK.split(text)[0]
+        fields = MARK.sub(r" *\1:* ", text[len(place) :])
         where = ", ".join(f"`{path.removeprefix('neucrowd_tf/')}`" for path in paths)
-        item = f"- **{place.strip().rstrip('.')}** ({where}). {fields}"
+        item = f"- **{place.strip().rstrip('.')}** ({where}).{fields}"
         options = {"subsequent_indent": "  ", "break_on_hyphens": False}
         result += textwrap.wrap(item, 100, break_long_words=False, **options)
     return result
@@ -57,13 +54,7 @@ def updated(page: str, text: str) -> str:
     return PLACE.sub(lambda _: "\n".join(lines(page)) + "\n", text)
 
 
-def main() -> None:
-    """Writes the pages."""
+if __name__ == "__main__":
     for page in (*PAGES.values(), OTHERS):
         path = ROOT / "docs" / "research" / f"{page}.md"
-        text = path.read_text(encoding="utf-8")
-        path.write_text(updated(page, text), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+        path.write_text(updated(page, path.read_text(encoding="utf-8")), encoding="utf-8")

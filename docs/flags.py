@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
@@ -16,21 +17,25 @@ HEAD = """# Flags of every command
 
 This reference lists the flags of each command, for anyone who writes a command line. It is made
 from the declarations (`python docs/flags.py`); `neucrowd COMMAND --help` prints the same text.
-A group of flags is listed with the first command that has it.
+A flag of a group is explained with the first command that has it. Every command also has
+`--flagfile=FILE`, a file of further flags, one per line.
 
 """
 
 
 def once(text: str, command: str, shown: dict[str, str]) -> str:
-    """Returns a help text with a reference in place of groups of flags that are `shown` already."""
-    text, mark, last = text.partition(FLAGFILE)
+    """Returns a help text without --flagfile, and with references to flags `shown` already."""
     groups = []
-    for group in text.rstrip("\n").split("\n\n"):
+    for group in text.partition(FLAGFILE)[0].rstrip("\n").split("\n\n"):
         title, colon, flags = group.partition(":\n")
-        if colon and title != "Flags" and shown.setdefault(flags, command) != command:
-            group = f"{title}: the flags of neucrowd {shown[flags]}."
+        if colon and title != "Flags":
+            entries = re.split(r"\n(?=  --)", flags)
+            new = [entry for entry in entries if shown.setdefault(entry, command) == command]
+            old = [entry.split(":")[0].strip() for entry in entries if entry not in new]
+            where = f" {', '.join(old)} as in" if len(old) < 5 else " as in"
+            group = "\n".join([f"{title}:{f'{where} neucrowd {RUN}.' if old else ''}", *new])
         groups.append(group)
-    return "\n\n".join(groups) + ("\n\n" + mark.lstrip("\n") + last if mark else "")
+    return "\n\n".join(groups)
 
 
 def page() -> str:
@@ -38,11 +43,10 @@ def page() -> str:
     os.environ["COLUMNS"] = "96"  # the width of absl's help
     names = [name for name in COMMANDS if name != RUN]
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
-    kinds = {RUN: Options}
-    for name in names:
-        kinds[name] = importlib.import_module(f"neucrowd_tf.commands.{name}").Flags
     shown: dict[str, str] = {}
-    for name, kind in kinds.items():
+    for name in [RUN, *names]:
+        module = importlib.import_module(f"neucrowd_tf.commands.{name}") if name in names else None
+        kind = module.Flags if module else Options
         text = once(help_text(kind, f"neucrowd {name}"), name, shown)
         parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")
     return "".join(parts)

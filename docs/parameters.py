@@ -14,7 +14,7 @@ from neucrowd_tf.declare import declared
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 
 PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
-MARK = re.compile(r"(<!-- parameters of ([\w.]+):(\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+MARK = re.compile(r"(<!--([\w.]+):(\w+)-->\n).*?(<!--end-->)", re.DOTALL)
 
 
 def shown(value: Any) -> str:
@@ -24,31 +24,35 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def entries(kind: Any, above: set[tuple[str, str]]) -> str:
+def entries(kind: Any, above: dict[tuple[str, str], str]) -> str:
     """Returns the parameters of a constructor as a list in Markdown.
 
-    Those without a meaning stand in the last line, and so do those that are `above`, which this
-    list's are added to.
+    The last line has those without a meaning and those that are `above`, which this list's are
+    added to; it shows a default that is not that of the earlier list.
     """
-    lines, left = [], list(inspect.signature(kind).parameters)
+    lines, left = [], {name: name for name in inspect.signature(kind).parameters}
     for field in declared(kind):
-        entry = f"{field.name}={field.default!r}", field.meaning
+        entry, text = (field.name, field.meaning), f"{field.name}={shown(field.default)}"
         if field.meaning and entry not in above:
-            above.add(entry)
-            left.remove(field.name)
-            line = f"- `{field.name}={shown(field.default)}`: {field.meaning}"
+            above[entry] = text
+            del left[field.name]
+            line = f"- `{text}`: {field.meaning}"
             lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
+        elif field.meaning and above[entry] != text:
+            left[field.name] = text
+    same = {name for name, text in left.items() if name == text}
+    names = [f"`{text}`" for text in left.values()]
+    if len(same) > 12 and same < {*inspect.signature(CrowdLayer).parameters}:
+        names = [f"`{left[name]}`" for name in left if name not in same]
+        names.append("the other arguments of `CrowdLayer`, but `initial`")
     if left:
-        names = ", ".join(f"`{name}`" for name in left)
-        if len(left) > 12 and {*left} < {*inspect.signature(CrowdLayer).parameters}:
-            names = "the other arguments of `CrowdLayer`, but `initial`"
-        lines += textwrap.wrap(f"- As above: {names}.", 100, subsequent_indent="  ")
+        lines += textwrap.wrap(f"- As above: {', '.join(names)}.", 100, subsequent_indent="  ")
     return "\n".join(["", *lines, "", ""])
 
 
 def page(text: str) -> str:
     """Returns the page with its lists written again; each argument is explained once."""
-    above: set[tuple[str, str]] = set()
+    above: dict[tuple[str, str], str] = {}
 
     def fill(match: re.Match[str]) -> str:
         kind = getattr(importlib.import_module(match[2]), match[3])

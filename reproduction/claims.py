@@ -32,11 +32,13 @@ RESULTS = Path(__file__).parents[1] / "results"
 READING = "reading"
 # Whose data a dataset is.
 AUTHORS, RECIPE, OURS = "the authors' data", "the paper's recipe", "a recipe of ours"
+STAND_IN = "a stand-in"
 SOURCES = {
     **dict.fromkeys(("hotel", "labelme", "music"), AUTHORS),
     **dict.fromkeys(("syn1", "syn2"), RECIPE),
-    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a recipe fitted to the authors' data"),
-    **dict.fromkeys(("usps_syn", "gsad_syn"), OURS),
+    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a fitted recipe"),
+    **dict.fromkeys(("usps_syn", "gsad_syn", "usps_lt", "cifar10n_lt"), OURS),
+    **dict.fromkeys(("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8"), STAND_IN),
 }
 _GENERATED = ("ours", "verdict")
 
@@ -136,7 +138,7 @@ class Claim:
     @property
     def source(self) -> str:
         """Whose data it is about."""
-        return "a stand-in" if self.paper == "RLL" else SOURCES.get(self.data, "")
+        return STAND_IN if self.paper == "RLL" else SOURCES.get(self.data, "")
 
     @property
     def made_by(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, STATUS
+from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from neucrowd_tf.io.files.json import read_json
 from reproduction.suite import Case, Suite
 
@@ -34,9 +34,9 @@ class FinishedRun:
         return self.read(EVALUATION)
 
     def metric(self, name: str) -> float | None:
-        """Returns a figure of the test split, of the run's times, or of evaluation.json.
+        """Returns a figure of the test split, the run's times, evaluation.json or the last epoch.
 
-        "validation_accuracy" is that of the validation split.
+        "validation_accuracy" is that of the validation split, "recall_7" that of class 7.
         """
         finished = self.read(FINISHED)
         value = finished["test"].get(name, finished.get("timings", {}).get(name))
@@ -44,6 +44,10 @@ class FinishedRun:
             value = finished.get("validation", {}).get("accuracy")
         value = finished.get(name) if value is None else value
         value = self.evaluation.get(name) if value is None else value
+        if name.startswith("recall_"):
+            value = finished["test"]["per_class"][name.removeprefix("recall_")]["recall"]
+        if value is None and name in (history := self.read(HISTORY)):
+            value = history[name][-1]
         return None if value is None else float(value)
 
     @property

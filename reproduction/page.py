@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import baselines  # noqa: F401  (registers the rivals)
+from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
@@ -43,14 +45,18 @@ OTHER = "not run"
 # The data of a claim, as tables name it.
 SOURCES = {
     "the authors' data": "authors",
-    "a recipe fitted to the authors' data": "fitted",
+    "a fitted recipe": "fitted",
     "the paper's recipe": "recipe",
     "a recipe of ours": "ours",
     "a stand-in": "stand-in",
 }
 WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
-RUNS, STUDIES = "runs.json", "studies.csv"
+RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
+TOLERANCE_NOTE = """\
+A new run of a row agrees with the stored seed within its table's tolerance, in points of accuracy.
+It is the largest distance of the repeats in [tolerance.csv](tolerance.csv), with one or two threads
+and without oneDNN, of the packages that the table's methods come from."""
 Rows = list[dict[str, str]]
 # What a page says without a row of gains, or of none.
 NO_GAINS = {
@@ -98,9 +104,11 @@ def answer(rows: Iterable[Claim]) -> list[str]:
         measured = [claim for claim in main if claim.ours is not None]
         parts = []
         for source in dict.fromkeys(claim.source for claim in measured):
-            words = Counter(_word(claim) for claim in measured if claim.source == source)
-            unclear = f" ({words[UNCLEAR]} unclear)" if words[UNCLEAR] else ""
-            parts.append(f"{words[YES]} of {words.total()} hold on {source}{unclear}")
+            those = [claim for claim in measured if claim.source == source]
+            words = Counter(_word(claim) for claim in those)
+            names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in those))
+            unclear = f"; {words[UNCLEAR]} unclear" if words[UNCLEAR] else ""
+            parts.append(f"{words[YES]} of {words.total()} hold on {source} ({names}{unclear})")
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
         parts += [f"{private} need private data"] * bool(private)
@@ -109,14 +117,20 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     return lines
 
 
-def table_of(rows: Iterable[Claim], data: bool = True) -> list[str]:
-    """Returns a table with a row per claim, the verdict first; `data` is whether it names them."""
+def table_of(rows: Iterable[Claim], usual: str = "") -> list[str]:
+    """Returns a table with a row per claim, the verdict first.
+
+    With the usual source of the page's data only claims of other data name theirs.
+    """
     table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         text = f"{claim.claim} ({claim.where})"
-        source = SOURCES.get(claim.source, claim.source) if data else ""
+        source = SOURCES.get(claim.source, claim.source)
+        if usual:
+            text += f" ({source})" * (claim.source not in ("", usual))
+            source = ""
         table.append([claim.verdict, text, published, ours, source])
     filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
     return aligned([[line[i] for i in filled] for line in table], "md", "")
@@ -126,10 +140,16 @@ def at_a_glance(rows: Iterable[Claim]) -> list[str]:
     """Returns a table per paper of its main claims."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        sources = {claim.source for claim in main}
-        one = f": {min(sources)}" if len(sources) == 1 else ""
-        lines += [f"### {paper}{one}", "", *table_of(main, not one), ""]
+        usual = _usual(main)
+        lines += [f"### {paper}{f': {usual}' if usual else ''}", "", *table_of(main, usual), ""]
     return lines
+
+
+def _usual(rows: Iterable[Claim]) -> str:
+    """Returns the source of at least four of five measured claims, or ""."""
+    sources = Counter(claim.source for claim in rows if claim.ours is not None)
+    source, number = sources.most_common(1)[0]
+    return source if number >= 0.8 * sources.total() else ""
 
 
 def _word(claim: Claim) -> str:
@@ -194,14 +214,16 @@ def _paper_page(
     mine = [claim for claim in rows if claim.paper == title]
     choices = [claim for claim in mine if claim.choice]
     if mine:
+        usual = _usual(mine)
         lines += [
             "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
+            *[f"All claims are on {usual}, unless they name others."] * bool(usual),
             "",
             *["## Further claims of the paper", ""],
-            *table_of(claim for claim in mine if not claim.choice and not claim.headline),
+            *table_of((x for x in mine if not x.choice and not x.headline), usual),
             *["", "## Choices of ours", ""],
-            *table_of(claim for claim in choices if claim.suite),
+            *table_of((claim for claim in choices if claim.suite), usual),
             *["", "## Conditions and readings", ""],
             "These are the conditions of the main claims and of what runs cannot decide. The notes",
             "of all claims are in `reproduction/claims.toml`.",
@@ -209,7 +231,8 @@ def _paper_page(
         ]
         notes: dict[str, list[Claim]] = {}
         for claim in mine:
-            if claim.note and (claim.headline or claim.verdict == claims.READING):
+            shown = claim.headline or claim.absent or claim.verdict == claims.READING
+            if claim.note and shown:
                 notes.setdefault(claim.note, []).append(claim)
         for note, about in notes.items():
             first = f"**{about[0].claim}** ({about[0].where})"
@@ -296,7 +319,36 @@ def readme(results: Path) -> str:
     for about, names in files.items():
         line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
+    if (results / TOLERANCE).exists():
+        lines += ["", "## Tolerance", "", *textwrap.wrap(TOLERANCE_NOTE, 100), ""]
+        lines += tolerances(results)
     return "\n".join(lines) + "\n"
+
+
+def tolerances(results: Path) -> list[str]:
+    """Returns how far repeated runs lie apart: by the package of the method, then by suite."""
+    repeats: dict[str, list[float]] = {}
+    for row in read_rows(results / TOLERANCE):
+        apart = 100 * int(row["instances_apart"]) / int(row["test_instances"])
+        repeats.setdefault(_package(row["method"]), []).append(apart)
+    kinds = [["methods of", "repeats", "points apart, at most"]]
+    kinds += [[f"`{x}`", f"{len(y)}", f"{max(y):.1f}"] for x, y in sorted(repeats.items())]
+    groups: dict[str, list[str]] = {}
+    for suite in SUITES:
+        used = {_package(method) for case in suite.cases for method in case.methods}
+        if used and rows_of(results, suite):
+            known = [apart for name in used & set(repeats) for apart in repeats[name]]
+            words = [f"{max(known):.1f} points"] if known else []
+            words += [f"`{name}` not measured" for name in sorted(used - set(repeats))]
+            groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
+    tables = [["tolerance", "tables"], *([x, ", ".join(y)] for x, y in sorted(groups.items()))]
+    return [*aligned(kinds, "md", ""), "", *aligned(tables, "md", "")]
+
+
+def _package(method: str) -> str:
+    """Returns the package of a row's method, "neucrowd" of "neucrowd_tf.neucrowd.estimator"."""
+    module: str = registry.entry("method", method.rpartition("/")[2]).module
+    return module.removeprefix("neucrowd_tf.").partition(".")[0]
 
 
 def collect_runs(results: Path) -> None:

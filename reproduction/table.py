@@ -21,7 +21,7 @@ from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE, Figure
 from reproduction.suite import Case, Suite
-from reproduction.verdicts import prediction_interval, value_verdict
+from reproduction.verdicts import kind_of, prediction_interval, value_verdict
 
 COLUMNS = (
     *("dataset", "method", "metric", "published", "mean", "sd", "runs"),
@@ -31,15 +31,8 @@ COLUMNS = (
 SEED_COLUMNS = ("dataset", "method", "metric", "seed", "fold", "value")
 # Metrics whose smallest value is the worst; of others no worst seed is shown.
 HIGHER = {"accuracy", "balanced_accuracy", "f1", "f1_positive", "auc", "last_round_accuracy"}
-# Beginnings of further metrics that are shares.
-_SHARES = ("label_", "unsafe_", "safe_", "train_", "validation_", "majority_")
 PRIVATE_DATA, ABSENT_DATA, NOT_RUN = "private data", "data not available", "not run"
 NO_IDENTITIES = "not run: it needs annotator identities, which this dataset does not publish"
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric lies within 0 and 1."""
-    return metric in HIGHER or metric.startswith(_SHARES)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +116,7 @@ def predicted(
         runs,
         averaged=theirs.runs,
         published_deviation=theirs.deviation,
-        share=is_share(metric),
+        kind=kind_of(metric),
     )
 
 

@@ -20,6 +20,23 @@ from neucrowd_tf.evaluation.intervals import Interval
 SEEDS, WIDEST, LEAST_GAIN = 10, 0.03, 0.01
 YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
 FEWER = ", provisional"
+# Metrics that are no shares: counts and others of no upper bound, and correlations.
+COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
+CORRELATIONS = {"hardness_correlation"}
+BOUNDS = {"share": (0.0, 1.0), "count": (0.0, math.inf), "correlation": (-1.0, 1.0)}
+# The scale on which a metric's interval is symmetric, its inverse, its inverse's slope at a mean.
+_SCALES = {
+    "share": (logit, expit, lambda mean: mean * (1 - mean)),
+    "count": (math.log, math.exp, lambda mean: mean),
+    "correlation": (math.atanh, math.tanh, lambda mean: 1 - mean**2),
+}
+
+
+def kind_of(metric: str) -> str:
+    """Returns "count", "correlation" or "share": what a metric's values are bounded by."""
+    if metric in COUNTS:
+        return "count"
+    return "correlation" if metric in CORRELATIONS else "share"
 
 
 def prediction_interval(
@@ -29,7 +46,7 @@ def prediction_interval(
     *,
     averaged: int = 1,
     published_deviation: float | None = None,
-    share: bool = True,
+    kind: str = "share",
 ) -> Interval:
     """Returns the 95% interval of the mean of as many further runs as a paper averaged.
 
@@ -40,7 +57,7 @@ def prediction_interval(
         mean, deviation, runs: our values, by seed.
         averaged: the runs behind the published value.
         published_deviation: of these, None for ours.
-        share: whether values lie within 0 and 1; the interval is then one of the log odds.
+        kind: of the metric, as `kind_of` returns it; the interval keeps within its bounds.
 
     Returns:
         an interval whose bounds are NaN for one run.
@@ -53,10 +70,12 @@ def prediction_interval(
         parts = ours**2 / (runs - 1) + theirs**2 / (averaged - 1)
         freedom = (ours + theirs) ** 2 / parts
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
-    if not share or not 0 < mean < 1:
+    low, high = BOUNDS[kind]
+    if not low < mean < high:
         return Interval(mean, mean - half, mean + half)
-    centre, step = logit(mean), half / (mean * (1 - mean))
-    return Interval(mean, float(expit(centre - step)), float(expit(centre + step)))
+    scale, inverse, slope = _SCALES[kind]
+    centre, step = scale(mean), half / slope(mean)
+    return Interval(mean, float(inverse(centre - step)), float(inverse(centre + step)))
 
 
 def value_verdict(published: float | None, interval: Interval, runs: int) -> str:

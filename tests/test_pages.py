@@ -128,7 +128,7 @@ def test_every_crowd_layer_with_arguments_has_a_list() -> None:
 
     plugins.register(("baselines",))
     text = (DOCS / "reference" / "parameters.md").read_text(encoding="utf-8")
-    listed = set(re.findall(r"<!-- parameters of [\w.]+:(\w+) -->", text))
+    listed = set(re.findall(r"<!--[\w.]+:(\w+)-->", text))
     layers = {
         method.factory
         for method in registry.methods()

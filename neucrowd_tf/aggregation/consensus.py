@@ -41,6 +41,10 @@ from neucrowd_tf.declare import estimator, fitted, whole
 DECISIVE = 5.0
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
+# If annotators have few labels on average, methods may merge or exchange classes. The signs are
+# that such a share of unanimous instances gets another class, and that class shares are so far
+# (total variation) from those of votes.
+FEW_LABELS, MOST_OVERTURNED, MOST_MOVED = 10, 0.05, 0.3
 # What is chosen among where annotators err independently; unfitted, without their seed.
 CANDIDATES: dict[str, Callable[..., Aggregator]] = {
     "wawa": Wawa,
@@ -101,6 +105,27 @@ def geometric_mean(*probas: Array) -> Array:
     return np.asarray(softmax(scores, axis=1))
 
 
+def overturned(votes: Codes, labels: Codes) -> float:
+    """Returns the share of instances with two unanimous votes or more that have another label.
+
+    Args:
+        votes: `[N, C]` vote counts.
+        labels: `[N]` class codes; -1 if unknown, which does not count.
+    """
+    total, top = votes.sum(axis=1), votes.max(axis=1)
+    unanimous = (total > 1) & (top == total) & (labels >= 0)
+    others = unanimous & (votes.argmax(axis=1) != labels)
+    return float(others.sum() / max(unanimous.sum(), 1))
+
+
+def moved(votes: Codes, labels: Codes) -> float:
+    """Returns by how much class shares of labels `[N]` differ from those of votes `[N, C]`."""
+    rows = np.flatnonzero(votes.any(axis=1))
+    shares = (votes[rows] / votes[rows].sum(axis=1, keepdims=True)).sum(axis=0)
+    counts = np.bincount(labels[rows], minlength=votes.shape[1])
+    return float(np.abs(shares - counts).sum() / max(2 * len(rows), 1))
+
+
 @estimator
 class Consensus(Aggregator):
     """Chooses among methods, and combines them, without truth.
@@ -113,7 +138,9 @@ class Consensus(Aggregator):
 
     The result is the normalised geometric mean of these probabilities, shrunk Dawid-Skene's and
     GLAD's: the last two overturn few unanimous labels where annotations are sparse
-    (`results/certainty.csv`).
+    (`results/certainty.csv`). If annotators have fewer than `FEW_LABELS` labels on average, a
+    method that overturns more than `MOST_OVERTURNED` of them and moves class shares by more than
+    `MOST_MOVED` is left out. Gold labels that contradict unanimous votes raise the first limit.
 
     Vote counts alone get the majority vote. Crowds of more than `MANY_CLASSES` classes get one-coin
     Dawid-Skene over the classes that each item's labels name, without error matrices.
@@ -144,9 +171,10 @@ class Consensus(Aggregator):
             self.chosen_, fits = tuple(members), list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)
             if crowd.has_identities:
-                glad = Glad(seed=self.seed, tol=1e-4).fit(crowd, gold)
-                fits.append(ShrunkDawidSkene(seed=self.seed).fit(crowd, gold))
-                self.probas_ = geometric_mean(self.probas_, glad.probas_, fits[-1].probas_)
+                also = (Glad(seed=self.seed, tol=1e-4), ShrunkDawidSkene(seed=self.seed))
+                plain = [x for x in also if not self._contradicts(x.fit(crowd, gold), crowd, gold)]
+                self.probas_ = geometric_mean(self.probas_, *(one.probas_ for one in plain))
+                fits += [one for one in plain if isinstance(one, ShrunkDawidSkene)]
         self.priors_ = np.mean([one.priors_ for one in fits], axis=0)
         self.probas_[~self.annotated_] = self.priors_
         self.errors_ = self.skills_ = None
@@ -167,15 +195,32 @@ class Consensus(Aggregator):
 
     def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""
+        votes = {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed)}
         if not crowd.has_identities:
-            return {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed).fit(crowd, gold)}
+            return {name: one.fit(crowd, gold) for name, one in votes.items()}
         joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
         self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        if self.gain_ > DECISIVE:
+        if self.gain_ > DECISIVE and not self._contradicts(joint, crowd, gold):
             return {"ebcc": joint}
-        self.scores_ = self._scores(crowd, gold)
-        names = sorted(self.scores_, key=lambda name: -self.scores_[name])[: self.best]
-        return {name: CANDIDATES[name](seed=self.seed).fit(crowd, gold) for name in names}
+        self.scores_, members = self._scores(crowd, gold), {}
+        for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
+            one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
+            if not self._contradicts(one, crowd, gold):
+                members[name] = one
+            if len(members) == self.best:
+                break
+        return members or {name: one.fit(crowd, gold) for name, one in votes.items()}
+
+    def _contradicts(self, one: Aggregator, crowd: Annotations, gold: Codes | None) -> bool:
+        """Returns whether a method's labels contradict votes as merged classes do."""
+        votes, limit = crowd.vote_counts(), MOST_OVERTURNED
+        if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
+            return False
+        if gold is not None:
+            limit += overturned(votes, gold)
+            votes = np.where(gold[:, None] < 0, votes, 0)
+        labels = one.probas_.argmax(axis=1)
+        return overturned(votes, labels) > limit and moved(votes, labels) > MOST_MOVED
 
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)

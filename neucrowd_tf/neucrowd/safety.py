@@ -68,9 +68,10 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
             unsafe ones are excluded (`unsafe_weight=0`).
     """
     # Deviation: NeuCrowd definition 3, section 4.4. Paper: Safe examples get "higher
-    # probabilities"; unsafe ones are "excluded dynamically". Here: Unsafe examples have sampling
-    # weight 0.3 relative to safe ones (`unsafe_weight`; 0 excludes them). Why: The two statements
-    # differ. Effect: Excluding has -0.016 [-0.046, +0.015] on hotel (`--suite=neucrowd_ladder`).
+    # probabilities"; of mislabelled ones "we exclude them dynamically". Here: Unsafe examples have
+    # sampling weight 0.3 relative to safe ones (`unsafe_weight`; 0 excludes them). Why: The two
+    # statements differ. Effect: Excluding has -0.016 [-0.046, +0.015] on hotel
+    # (`--suite=neucrowd_ladder`).
     return np.where(safe, 1.0, unsafe_weight)
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.aggregation import EBCC, Consensus, DawidSkene, Glad, MajorityVote
-from neucrowd_tf.aggregation.consensus import deal, geometric_mean, held_out_score, read_out
+from neucrowd_tf.aggregation.consensus import (
+    deal,
+    geometric_mean,
+    held_out_score,
+    moved,
+    overturned,
+    read_out,
+)
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 
@@ -48,6 +55,29 @@ def test_independent_annotators_are_averaged_over_the_best_methods(
     right = (result.labels_ == truth).mean()
     rivals = [MajorityVote(), DawidSkene(), Glad()]
     assert right >= max((m.fit(crowd).labels_ == truth).mean() for m in rivals) - 0.01
+
+
+def test_methods_that_merge_classes_are_left_out() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.arange(120)[:, None] % 6
+    labels = np.where(rng.random((120, 2)) < 0.3, truth, rng.integers(6, size=(120, 2)))
+    once = rng.permutation(240)  # annotators have one label each
+    crowd = Annotations(np.repeat(np.arange(120), 2), once, labels.ravel(), num_classes=6)
+    votes, merging = crowd.vote_counts(), (DawidSkene(smoothing=1.0, tol=1e-5), ShrunkDawidSkene())
+    for method in merging:
+        inferred = method.fit(crowd).labels_
+        assert overturned(votes, inferred) > 0.4
+        assert moved(votes, inferred) > 0.6
+    result = Consensus().fit(crowd)
+    assert "dawid_skene, smoothing 1" not in result.chosen_
+    assert overturned(votes, result.labels_) < 0.05
+
+
+def test_overturned_and_moved_by_hand() -> None:
+    votes, labels = np.array([[2, 0], [3, 0], [1, 0], [1, 1]]), np.array([1, 0, 1, 1])
+    assert overturned(votes, labels) == 0.5  # of the first two instances
+    assert overturned(votes, np.array([1, -1, -1, -1])) == 1.0
+    assert moved(votes, labels) == pytest.approx(5 / 8)  # shares 7/8 and 1/8, then 1/4 and 3/4
 
 
 def test_held_out_score_by_hand() -> None:

@@ -35,13 +35,8 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     return run
 
 
-@pytest.mark.parametrize(
-    "write",
-    [pytest.param(row[1], marks=[pytest.mark.slow] * (at > 0)) for at, row in enumerate(EXPORTS)],
-    ids=IDS,
-)
-def test_auto(write: Writer, auto: Callable[..., int], tmp_path: Path) -> None:
-    path = write(tmp_path)
+def test_auto(auto: Callable[..., int], tmp_path: Path) -> None:
+    path = EXPORTS[0][1](tmp_path)
     crowd = read_annotations(path).annotations
     tasks = list(map(str, crowd.instance_names.tolist()))
     assert auto(path, tasks, list(map(str, crowd.class_names.tolist()))) == 0

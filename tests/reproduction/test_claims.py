@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import math
 import re
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import expit
@@ -17,7 +19,7 @@ from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claims, page
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim, Ours
-from reproduction.verdicts import gain_verdict, prediction_interval, value_verdict
+from reproduction.verdicts import BOUNDS, gain_verdict, kind_of, prediction_interval, value_verdict
 
 CLAIMS = claims.read()
 METHODS = Path(__file__).resolve().parents[2] / "docs" / "methods"
@@ -50,19 +52,34 @@ def test_updating_is_idempotent() -> None:
 
 
 def test_prediction_interval_by_hand() -> None:
-    # t(9, .975) = 2.262157; sqrt(1.1) = 1.048809.
-    one = prediction_interval(0.85, 0.01, 10, share=False)
-    assert one.high - 0.85 == pytest.approx(2.262157 * 0.01 * 1.048809, rel=1e-5)
-    # On the log odds of .85 (1.734601) the same half-width is divided by .85 * .15.
-    share = prediction_interval(0.85, 0.01, 10)
-    assert share.low == pytest.approx(expit(1.734601 - 0.023726 / 0.1275), rel=1e-5)
+    # t(9, .975) = 2.262157; sqrt(1.1) = 1.048809: half .023726. On the log odds of .85 (1.734601)
+    # it is divided by .85 * .15, on the logarithm by .85, on Fisher's scale by 1 - .85**2.
+    one = prediction_interval(0.85, 0.01, 10)
+    assert one.low == pytest.approx(expit(1.734601 - 0.023726 / 0.1275), rel=1e-5)
+    count = prediction_interval(0.85, 0.01, 10, kind=kind_of("log_loss"))
+    assert math.log(count.high / 0.85) == pytest.approx(0.023726 / 0.85, rel=1e-4)
+    correlation = prediction_interval(0.85, 0.01, 10, kind=kind_of("hardness_correlation"))
+    step = math.atanh(0.85) - math.atanh(correlation.low)
+    assert step == pytest.approx(0.023726 / 0.2775, rel=1e-4)
     # Five runs of theirs with a deviation of .02: sqrt(.01**2/10 + .02**2/5) = .009487, Welch's
     # 4.8 degrees of freedom.
-    five = prediction_interval(0.85, 0.01, 10, averaged=5, published_deviation=0.02, share=False)
+    five = prediction_interval(0.85, 0.01, 10, averaged=5, published_deviation=0.02)
     freedom = 9e-5**2 / (1e-5**2 / 9 + 8e-5**2 / 4)
-    assert five.high - 0.85 == pytest.approx(stats.t.ppf(0.975, freedom) * 9e-5**0.5, rel=1e-6)
+    half = stats.t.ppf(0.975, freedom) * 9e-5**0.5
+    assert five.high == pytest.approx(expit(1.734601 + half / 0.1275), rel=1e-5)
     assert prediction_interval(0.85, float("nan"), 1).low != 0.85
     assert prediction_interval(0.99, 0.05, 10).high < 1
+
+
+def test_stored_intervals_keep_within_their_metrics_bounds() -> None:
+    for path in sorted(claims.RESULTS.glob("*.csv")):
+        table = pd.read_csv(path)
+        if "predicted_low" in table:
+            low, high = zip(*map(BOUNDS.get, map(kind_of, table["metric"])), strict=True)
+            ends = table["mean"].fillna(0), table["predicted_low"], table["predicted_high"]
+            assert all(
+                (end.fillna(0) >= low).all() and (end.fillna(0) <= high).all() for end in ends
+            )
 
 
 @pytest.mark.parametrize(
