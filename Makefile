@@ -21,7 +21,7 @@ setup: $(STAMP)
 # The stamp is written last, so an interrupted installation is started again. Python compiles what it
 # imports: to compile all that is installed takes half of the time, and most of it is never imported.
 # The lock is complete, so that there is nothing to resolve.
-$(STAMP): requirements.lock setup.py
+$(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
 	@echo "1/3 Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
@@ -58,11 +58,11 @@ test-all: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) tests
 	$(MAKE) smoke test-lowest
 
-# The lowest end of setup.py's ranges, in an environment of its own.
+# The lowest end of pyproject.toml's ranges, in an environment of its own.
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist loadfile -m "not slow and not gpu" tests
 
-$(LOWEST)/.installed: requirements-lowest.lock setup.py
+$(LOWEST)/.installed: requirements-lowest.lock pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

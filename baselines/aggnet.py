@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, fitted, number, whole
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -52,10 +51,6 @@ class AggNet(NetworkClassifier):
     smoothing: Annotated[
         float, number(above=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.1
-
-    confusion_matrices_: NDArray[np.float64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    labels_: NDArray[np.int64] = fitted()
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))

@@ -6,6 +6,7 @@ They fill in missing annotations in other ways before DL-CL is trained.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import keras
@@ -16,7 +17,7 @@ from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
-from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
@@ -24,29 +25,18 @@ from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels, hold_out
+from neucrowd_tf.training.validation import hold_out
+from neucrowd_tf.variants import settings_in
 
-# DL-CL's hyper-parameters are those with which CrowdInG pre-trains.
-_CNN = {"base": "small_cnn", "dropout": 0.3, "batch_size": 128, "epochs": 20}
-DL_CL_PRESETS: dict[str, dict[str, Any]] = {
-    "labelme": {"standardise": "square_root"},
-    "music": {"dropout": 0.0, "batch_norm": True, "epochs": 80},
-    "cifar10n": _CNN,
-    "cifar10h": _CNN,
-}
-# As in CrowdInG's own preset.
-ING_PRESETS = {**DL_CL_PRESETS, "music": {**DL_CL_PRESETS["music"], "label_correlation": False}}
-# As many steps of the graph as DL-CL has: 15 epochs of 16 batches, 80 of 11.
-GCN_PRESETS = {
-    **DL_CL_PRESETS,
-    "labelme": {**DL_CL_PRESETS["labelme"], "graph_epochs": 240},
-    "music": {**DL_CL_PRESETS["music"], "graph_epochs": 880},
-}
-DL_CL_SPACE: Mapping[str, tuple[Any, ...]] = {
-    "epochs": (15, 25, 50),
-    "learning_rate": (3e-4, 1e-3),
-    "dropout": (0.0, 0.3, 0.5),
-}
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+DL_CL_PRESETS: dict[str, dict[str, Any]] = _SETTINGS["presets"]
+DL_CL_SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
+
+
+def _further(variant: str) -> dict[str, dict[str, Any]]:
+    """Returns DL-CL's presets with what a variant adds to them."""
+    added = _SETTINGS["further"][variant]
+    return {name: {**preset, **added.get(name, {})} for name, preset in DL_CL_PRESETS.items()}
 
 
 @estimator
@@ -75,12 +65,6 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
         " majority votes of a fifth that is held out where `fit` gets none.",
     ] = None
 
-    classifier_: CrowdLayer = fitted()
-    completed_: Annotations = fitted()
-    confusion_matrices_: NDArray[np.float32] = fitted()
-    history_: dict[str, list[float]] = fitted()
-    n_iter_: int = fitted()
-
     def _dl_cl(self) -> CrowdLayer:
         """Returns an unfitted DL-CL."""
         shared = ("epochs", "batch_size", "learning_rate", "seed", "monitor")
@@ -88,9 +72,7 @@ class AugmentedDLCL(ClassifierArguments, CrowdEstimator):
 
     def _watched(self, data: TrainingData) -> TrainingData:
         """Returns the data with what the epoch is chosen by, as `CrowdLayer` holds it out."""
-        if self.monitor is None or data.validation is not None:
-            return data
-        return hold_out(data, consensus_labels(data.annotations, self.seed), 0.2, self.seed)[0]
+        return data if self.monitor is None else hold_out(data, self.seed)[0]
 
     def _complete(self, data: TrainingData, first: CrowdLayer, run: Run) -> Annotations:
         """Returns the training annotations with generated ones in their empty cells.
@@ -148,7 +130,7 @@ class DLCLSelf(AugmentedDLCL):
         return completed(data.annotations, labels)
 
 
-@registered("dl_cl_gcn", "DL-CL+GCN: DL-CL on what a graph convolution completed", GCN_PRESETS)
+@registered("dl_cl_gcn", "DL-CL+GCN: DL-CL on what a graph convolution completed", _further("gcn"))
 @estimator
 class DLCLGCN(AugmentedDLCL):
     """DL-CL+GCN: DL-CL trained on annotations that a graph autoencoder completed.
@@ -174,7 +156,7 @@ class DLCLGCN(AugmentedDLCL):
         return completed(data.annotations, graph.most_probable())
 
 
-@registered("dl_cl_ing", "DL-CL+InG: DL-CL on what CrowdInG's generator completed", ING_PRESETS)
+@registered("dl_cl_ing", "DL-CL+InG: DL-CL on what CrowdInG's generator completed", _further("ing"))
 @estimator
 class DLCLInG(AugmentedDLCL):
     """DL-CL+InG: DL-CL trained on annotations that CrowdInG's generator completed.

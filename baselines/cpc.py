@@ -97,9 +97,9 @@ class Fusion:
             )
         self.weight = mu / max(count - 1, 1)
         pairs = np.arange(len(self.first))
-        places = (np.concatenate([self.first, self.second]), np.concatenate([pairs, pairs]))
+        endpoints = (np.concatenate([self.first, self.second]), np.concatenate([pairs, pairs]))
         self.incidence = csr_matrix(
-            (np.repeat([1.0, -1.0], len(pairs)), places), shape=(count, len(pairs))
+            (np.repeat([1.0, -1.0], len(pairs)), endpoints), shape=(count, len(pairs))
         )
 
     def gaps(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -147,9 +147,9 @@ def solve(
         w = vector.reshape(count, size)
         value, gradient = losses(w.reshape(losses.shape))
         penalty, pull = fusion(w, width)
-        whole = gradient.reshape(count, size) + pull
-        whole[0] += eta * w[0]
-        return value + penalty + 0.5 * eta * float(w[0] @ w[0]), whole.ravel()
+        total = gradient.reshape(count, size) + pull
+        total[0] += eta * w[0]
+        return value + penalty + 0.5 * eta * float(w[0] @ w[0]), total.ravel()
 
     flat = np.zeros((count, size))
     history: list[float] = []
@@ -246,7 +246,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
         target = softmax(logits_of(x @ weights[0]), axis=1)
         mass = np.maximum(target.sum(axis=0), 1e-12)
         predicted = (softmax(logits_of(x @ personal), axis=1) for personal in weights[1:])
-        answers = np.stack([target.T @ each for each in predicted]) / mass[:, None]
+        answers = np.stack([target.T @ p for p in predicted]) / mass[:, None]
         return answers / answers.sum(axis=2, keepdims=True)
 
 

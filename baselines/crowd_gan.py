@@ -11,7 +11,6 @@ from typing import Annotated
 from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
 from baselines.crowd_gan_model import CrowdGANModel
 from neucrowd_tf.crowd.head import certain_answers
-from neucrowd_tf.crowding.estimator import HELD_OUT
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
@@ -19,7 +18,7 @@ from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import read_variables, write_variables
-from neucrowd_tf.training.validation import consensus_labels, hold_out
+from neucrowd_tf.training.validation import hold_out
 
 
 @registered(
@@ -55,9 +54,8 @@ class DLCLGAN(AugmentedDLCL):
         # The game is one process: replicas would each play it whole.
         run = dataclasses.replace(run, strategy=None)
         if data.validation is None:
-            labels = consensus_labels(data.annotations, self.seed)
-            rest, _ = hold_out(data, labels, HELD_OUT, self.seed)
-            self._play(rest, run.stage("choice"), self.gan_epochs)
+            split, _ = hold_out(data, self.seed)
+            self._play(split, run.stage("choice"), self.gan_epochs)
             history, best = self.history_, self.best_epoch_
             self._play(data, run.stage("refit"), 0 if best is None else best + 1)
             self.history_, self.best_epoch_ = history, best

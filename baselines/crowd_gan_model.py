@@ -151,12 +151,12 @@ class CrowdGANModel(keras.Model):
             positions = positions_of(index, _BATCH_PAIRS, total)
             chosen = shuffled(positions, total, fold(crowd.draw(epoch, _PAIRS), turn))
             rows, codes, labels, real = (tf.gather(column, chosen) for column in pairs)
-            distinct, places = tf.unique(rows)  # an instance of several pairs is encoded once
+            distinct, row_of_pair = tf.unique(rows)  # an instance of several pairs is encoded once
             with tf.GradientTape() as tape:
                 encoded = self.discriminator.encode(
                     tf.gather(crowd.features, distinct), crowd.identities
                 )
-                v = tf.gather(encoded[0], places)
+                v = tf.gather(encoded[0], row_of_pair)
                 logits = self.discriminator.some_pairs(v, *encoded[1:], codes)
                 losses = discriminator_losses(logits, labels, real)
                 loss = tf.reduce_mean(losses) + output_penalty(logits)

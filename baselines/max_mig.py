@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
 from baselines.max_mig_model import MaxMIGModel
@@ -13,7 +12,7 @@ from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, fitted, number
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
@@ -53,10 +52,6 @@ class MaxMIG(NetworkClassifier):
         "pseudo-count of the confusion matrices, by vote shares, whose logarithms are the"
         " aggregator's first weights.",
     ] = 0.1
-
-    probas_: NDArray[np.float32] = fitted()
-    labels_: NDArray[np.int64] = fitted()
-    confusion_matrices_: NDArray[np.float32] = fitted()
 
     def _model(self, classifier: Any, data: TrainingData) -> Any:
         annotators, classes = data.annotations.num_annotators, len(self.classes_)

@@ -33,10 +33,10 @@ def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:
     agreement = tf.matmul(first / prior, second, transpose_b=True)
     diagonal = tf.linalg.diag_part(agreement)
     size = tf.cast(tf.shape(diagonal)[0], tf.float32)
-    others = tf.math.divide_no_nan(
+    disagreement = tf.math.divide_no_nan(
         tf.reduce_sum(agreement) - tf.reduce_sum(diagonal), size * (size - 1.0)
     )
-    return others - 1.0 - tf.reduce_mean(tf.math.log(tf.maximum(diagonal, 1e-7)))
+    return disagreement - 1.0 - tf.reduce_mean(tf.math.log(tf.maximum(diagonal, 1e-7)))
 
 
 class Aggregator(keras.layers.Layer):
@@ -86,9 +86,9 @@ class MaxMIGModel(InstanceModel):
         num_classes: int,
         augment: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        parts = [classifier, Aggregator(num_annotators, num_classes)]
-        super().__init__(features, parts, augment)
-        self.classifier, self.aggregator = parts
+        networks = [classifier, Aggregator(num_annotators, num_classes)]
+        super().__init__(features, networks, augment)
+        self.classifier, self.aggregator = networks
         self._labels = rows_variable(tf.zeros((0, num_annotators), tf.int32), "labels")
         self._prior = tf.Variable(
             tf.fill((num_classes,), 1.0 / num_classes), trainable=False, name="prior"

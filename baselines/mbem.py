@@ -85,10 +85,7 @@ class MBEM(NetworkClassifier):
         float, number(least=0), "pseudo-count of every cell of the confusion matrices."
     ] = 0.01
 
-    confusion_matrices_: NDArray[np.float64] = fitted()
-    priors_: NDArray[np.float64] = fitted()
     probas_: NDArray[np.float64] = fitted()
-    labels_: NDArray[np.int64] = fitted()
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         network.model.set_targets(vote_shares(data.annotations.one_hot(), len(self.classes_)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from pathlib import Path
 from typing import Annotated, Any
 
 import keras
@@ -32,36 +33,10 @@ from neucrowd_tf.training.representation import (
 )
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.two_stage.labels_first import AGGREGATORS
+from neucrowd_tf.variants import settings_in
 
-_NAMES = {
-    "contrastive": "Siamese network with contrastive loss",
-    "triplet": "triplet network",
-    "triplet_semi": "triplet network with semi-hard negatives",
-    "lifted": "lifted structured loss",
-    "center": "triplet-center loss",
-    "relation_net": "relation network, trained in episodes",
-}
-_LABELS = {
-    "": ("mv", "majority-vote labels"),
-    "_ds": ("ds", "Dawid and Skene's labels"),
-    "_glad": ("glad", "GLAD's labels"),
-}
-# Square errors between 0 and 1 are small beside a penalty of 1e-2, under which the embedding dies
-# on syn1: validation AUC of seeds 50-52 is .59 to .62 there, and .73 to .80 with 1e-5; on hotel
-# (seeds 50-53) .88 with 1e-5, and .73 to .88 with 1e-3.
-_DEFAULTS: dict[str, dict[str, Any]] = {"relation_net": {"l2": 1e-5}}
-# Hotel's margin is chosen by accuracy plus AUC on its validation rows, among .2, 1 and 5. The
-# relation network's penalty is small everywhere.
-_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
-    "contrastive": {**EQUAL_PRESETS, "hotel": {"margin": 5.0}},
-    "relation_net": {},
-}
-_MARGINS = {"margin": (0.2, 0.5, 1.0, 2.0, 5.0)}
-_SPACE: dict[str, tuple[Any, ...]] = {
-    **ENCODER_SPACE,
-    "l2": (1e-5, 1e-4, 1e-3, 1e-2),
-    "normalise": (False, True),
-}
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_OBJECTIVES: dict[str, dict[str, Any]] = _SETTINGS["objectives"]
 
 
 @estimator
@@ -80,7 +55,7 @@ class MetricLearning(RepresentationEstimator):
 
     objective: Annotated[
         str,
-        one_of(*_NAMES),
+        one_of(*_OBJECTIVES),
         '"contrastive", "triplet", "triplet_semi", "lifted", "center" or "relation_net".',
     ] = dataclasses.field(default="triplet", kw_only=False)
     labels: Annotated[
@@ -135,15 +110,13 @@ class MetricLearning(RepresentationEstimator):
         return model, batches
 
 
-for _objective, _what in _NAMES.items():
-    for _suffix, (_labels, _which) in _LABELS.items():
+for _objective, _fields in _OBJECTIVES.items():
+    for _suffix, (_labels, _which) in _SETTINGS["labels"].items():
         register_method(
             _objective + _suffix,
-            summary=f"{_what} on {_which}",
-            defaults={"objective": _objective, "labels": _labels, **_DEFAULTS.get(_objective, {})},
+            summary=f"{_fields['title']} on {_which}",
+            defaults={"objective": _objective, "labels": _labels, **_fields.get("defaults", {})},
             requires_identities=_labels != "mv",
-            presets=_PRESETS.get(_objective, EQUAL_PRESETS),
-            space={**_MARGINS, **_SPACE}
-            if _objective != "relation_net"
-            else {**_SPACE, "shots": (1, 5, 10)},
+            presets=_fields.get("presets", EQUAL_PRESETS),
+            space={**ENCODER_SPACE, **_SETTINGS["space"], **_fields.get("space", {})},
         )(MetricLearning)

@@ -124,13 +124,13 @@ def class_batches(seed: int, labels: NDArray[np.integer[Any]], batch: int) -> An
         columns = []
         for column, rows in enumerate(members):
             size = int(rows.shape[0])
-            place = tf.range(share, dtype=tf.int32) % size
+            position = tf.range(share, dtype=tf.int32) % size
             if size > 1:
                 draw_seed = tf.stack([tf.constant(seed * len(members) + column, tf.int64), step])
-                place = tf.random.experimental.index_shuffle(
-                    place, seed=draw_seed, max_index=size - 1
+                position = tf.random.experimental.index_shuffle(
+                    position, seed=draw_seed, max_index=size - 1
                 )
-            columns.append(tf.gather(rows, place))
+            columns.append(tf.gather(rows, position))
         return tf.stack(columns, axis=1)
 
     return pipelines(draw)

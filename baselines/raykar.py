@@ -118,11 +118,6 @@ class Raykar(LinearClassifier):
         float, number(), "stops when the log posterior rises by less than this per annotation."
     ] = 1e-5
 
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    confusion_matrices_: NDArray[np.float64] = fitted()
-    n_iter_: int = fitted()
-    converged_: bool = fitted()
     history_: list[float] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:

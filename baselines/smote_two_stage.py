@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, number, whole
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import TrainingData
@@ -93,8 +93,6 @@ class SmoteTwoStage(LabelsFirst):
     """
 
     nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
-
-    classifier_: DeepLabels = fitted()
 
     k: Annotated[int, whole(), "number of SMOTE's neighbours."] = 5
     base: Annotated[Any, network(BASES), "the classifier's network, as for `DeepLabels`."] = "dense"

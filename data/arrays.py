@@ -46,12 +46,12 @@ def check_each(path: Path, values: ArrayLike, valid: ArrayLike, expected: str) -
         valid: of the same shape, whether each value may be there.
         expected: what is expected instead.
     """
-    places = np.argwhere(~np.asarray(valid))
-    if len(places):
-        place = tuple(places[0].tolist())
-        shown = ", ".join(map(str, place))
-        received = np.asarray(values)[place]
-        raise DataError(f"{path}: row {shown}: expected {expected}, received {received}")
+    invalid = np.argwhere(~np.asarray(valid))
+    if len(invalid):
+        index = tuple(invalid[0].tolist())
+        position = ", ".join(map(str, index))
+        received = np.asarray(values)[index]
+        raise DataError(f"{path}: row {position}: expected {expected}, received {received}")
 
 
 def as_codes(

@@ -44,8 +44,8 @@ def dataset(
     name: str, train: Split, annotations: Annotations, test: Split, **fields: Any
 ) -> CrowdDataset:
     """Returns the dataset of a section; the labels of the training part are the truth."""
-    parts = (train.features, annotations, test)
-    return CrowdDataset(name, *parts, truth=train.labels, card=card(name), **fields)
+    splits = (train.features, annotations, test)
+    return CrowdDataset(name, *splits, truth=train.labels, card=card(name), **fields)
 
 
 def source(name: str) -> Source:

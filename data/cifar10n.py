@@ -68,13 +68,13 @@ def load_long_tailed(
 
 def _training_images(folder: Path) -> tuple[NDArray[Any], ...]:
     """Returns images, true classes and item numbers of the available batches."""
-    parts = []
+    batches = []
     for number in range(BATCHES):
         path = folder / f"data_batch_{number + 1}.bin"
         if path.is_file():
             images, labels = read_batch(path)
-            parts.append((images, labels, number * BATCH + np.arange(len(labels))))
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+            batches.append((images, labels, number * BATCH + np.arange(len(labels))))
+    return tuple(np.concatenate(column) for column in zip(*batches, strict=True))
 
 
 def crowd_of(path: Path, tasks: NDArray[np.int64], class_names: NDArray[Any]) -> Annotations:

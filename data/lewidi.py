@@ -30,12 +30,12 @@ def _load(name: str, title: str, data_dir: Path | None = None, seed: int = 0) ->
     """
     files = [f"{title}_{split}.json" for split in SPLITS]
     folder = locate(name, files, data_dir, catalogue.source(name))
-    (crowd, train), (_, validation), (_, test) = (_part(folder / file) for file in files)
+    (crowd, train), (_, validation), (_, test) = (_read_split(folder / file) for file in files)
     votes = {"validation_is_truth": False, "test_is_truth": False}
     return catalogue.dataset(name, train, crowd, test, validation=validation, **votes)
 
 
-def _part(path: Path) -> tuple[Annotations, Split]:
+def _read_split(path: Path) -> tuple[Annotations, Split]:
     """Returns a file's annotations, and its texts with the majority of these."""
     crowd = read_annotations(path, TableOptions(duplicates="first"), report=lambda _: None)
     names = crowd.annotations.instance_names

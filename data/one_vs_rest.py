@@ -76,20 +76,20 @@ def _balanced(split: Split, positive: int, seed: int, stream: int) -> Split:
 
 def register_one_vs_rest(name: str, num_classes: int) -> None:
     """Registers `<name>_ovr_<c>` for each class of a registered dataset, with the same options."""
-    whole = registry.dataset(name)
+    multiclass = registry.dataset(name)
 
     def load(
         positive: int, data_dir: Path | None = None, seed: int = 0, **options: Any
     ) -> CrowdDataset:
-        dataset = whole.load(data_dir, seed, **options)
-        return one_vs_rest(dataset, positive, seed if whole.simulated else 0)
+        dataset = multiclass.load(data_dir, seed, **options)
+        return one_vs_rest(dataset, positive, seed if multiclass.simulated else 0)
 
     for positive in range(num_classes):
         registry.register_dataset(
             f"{name}_ovr_{positive}",
             summary=f"class {positive} of {name} against the rest, balanced test set",
-            simulated=whole.simulated,
-            options=whole.options,
+            simulated=multiclass.simulated,
+            options=multiclass.options,
         )(functools.partial(load, positive))
 
 

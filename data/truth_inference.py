@@ -97,7 +97,7 @@ def load_hitspam(data_dir: Path | None = None) -> Benchmark:
     columns = {"worker_column": "1", "task_column": "2", "label_column": "3"}
     options = TableOptions.of(separator="tab", header="none", duplicates="first", **columns)
     gold = (line.split("\t") for line in (folder / "gold.txt").read_text("utf-8").splitlines())
-    return _benchmark(_labels(folder / "labels.txt", options), {one[0]: one[-1] for one in gold})
+    return _benchmark(_labels(folder / "labels.txt", options), {row[0]: row[-1] for row in gold})
 
 
 def _labels(path: Path, options: TableOptions) -> Annotations:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +25,6 @@ def read(data_dir: Path | None) -> tuple[NDArray[np.float32], NDArray[np.int64]]
 
     Training rows come before test rows.
     """
-    import h5py
-
     path = locate("usps", list(SOURCE.files), data_dir, SOURCE) / "usps.h5"
     try:
         with h5py.File(path) as stream:

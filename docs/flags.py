@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
+from neucrowd_tf.commands.flags import FLAGS
 from neucrowd_tf.flags import help_text
 from neucrowd_tf.harness.flags import Options
 
@@ -45,8 +45,7 @@ def page() -> str:
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
     shown: dict[str, str] = {}
     for name in [RUN, *names]:
-        module = importlib.import_module(f"neucrowd_tf.commands.{name}") if name in names else None
-        kind = module.Flags if module else Options
+        kind = Options if name == RUN else FLAGS[name]
         text = once(help_text(kind, f"neucrowd {name}"), name, shown)
         parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")
     return "".join(parts)

@@ -5,7 +5,6 @@ The module of a command is imported when it is called: those for labels alone st
 
 from __future__ import annotations
 
-import importlib
 import sys
 from importlib.metadata import version
 from typing import NoReturn
@@ -16,6 +15,7 @@ if __name__ == "__main__":
     end_at_signals()  # also while the rest loads
 
 from neucrowd_tf.cli.command_line import PROBLEM, run, say
+from neucrowd_tf.commands.flags import call
 
 RUN = "run"
 # What each command does.
@@ -55,8 +55,7 @@ def main(argv: list[str]) -> int:
         from neucrowd_tf.harness.cli import main as run_main
 
         return run_main(argv[first == RUN :])
-    module = importlib.import_module(f"neucrowd_tf.commands.{first}")
-    return int(module.main(argv[1:]))
+    return call(first, argv[1:])
 
 
 def console_main() -> NoReturn:

@@ -4,6 +4,16 @@
 matrix of labels with gaps are for Keras models of one's own, too.
 """
 
+from __future__ import annotations
+
+import importlib
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import keras
+
 from neucrowd_tf.crowd.head import AnnotatorHead, HeadsUniform
 from neucrowd_tf.crowd.losses import AnnotationLoss
 from neucrowd_tf.methods.anno_reg import ConfusionHead
@@ -41,3 +51,13 @@ __all__ = [
     "Standardise",
     "UnionHead",
 ]
+
+
+def load_network(path: Path, packages: tuple[str, ...]) -> Any:
+    """Loads a `.keras` file; of the modules that it names, those of `packages` are imported."""
+    with zipfile.ZipFile(path) as content:
+        config = content.read("config.json").decode("utf-8")
+    for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
+        if module.startswith(packages):
+            importlib.import_module(module)
+    return keras.saving.load_model(path, compile=False, safe_mode=True)

@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import os
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -67,22 +66,9 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
     if kind == "object":
         return load(folder / Path(content).name)
     if kind == "keras":
-        import keras
-
-        path = folder / Path(content).name
-        _import_layers(path)
-        return keras.saving.load_model(path, compile=False, safe_mode=True)
+        layers = importlib.import_module("neucrowd_tf.layers")
+        return layers.load_network(folder / Path(content).name, _PACKAGES[1:])
     raise DataError(f"{folder}: expected a saved estimator, received a value of kind {kind!r}")
-
-
-def _import_layers(path: Path) -> None:
-    """Imports the modules of the layers in a Keras file: Keras finds only imported layers."""
-    importlib.import_module("neucrowd_tf.layers")
-    with zipfile.ZipFile(path) as content:
-        config = content.read("config.json").decode("utf-8")
-    for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
-        if module.startswith(_PACKAGES[1:]):
-            importlib.import_module(module)
 
 
 def present_name(name: str) -> str:

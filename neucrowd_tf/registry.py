@@ -14,6 +14,7 @@ import importlib
 import importlib.resources
 import inspect
 import json
+import pkgutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -49,9 +50,10 @@ class Method(Registered):
         size = arguments.pop("ensemble", 1)
         whole(1).check("ensemble", size)
         estimator = self.factory(**arguments)
-        if size == 1 or not _ENSEMBLES:
+        if size == 1:
             return estimator
-        return _ENSEMBLES[0](estimator, size=size, seed=arguments.get("seed", 0))
+        ensemble = pkgutil.resolve_name("neucrowd_tf.training.ensemble:Ensemble")
+        return ensemble(estimator, size=size, seed=arguments.get("seed", 0))
 
     def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
         """Returns the factory's arguments, with options of networks in their configurations.
@@ -89,7 +91,7 @@ class Method(Registered):
             theirs = method(name, "estimator").parameter_names or []
             other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
             names += [option for option in theirs if option not in other]
-        return names + nested_names(self.factory) + ["ensemble"] * bool(_ENSEMBLES)
+        return [*names, *nested_names(self.factory), "ensemble"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +172,6 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     return index
 
 
-_ENSEMBLES: list[Callable[..., Any]] = []
 _DATASETS: dict[str, Dataset] = {}
 _SUITES: dict[str, Suite] = {}
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
@@ -183,11 +184,6 @@ def _divided(
     """Returns the options that have none of these names, and those that have."""
     others = {name: value for name, value in options.items() if name not in names}
     return others, {name: value for name, value in options.items() if name in names}
-
-
-def register_ensemble(factory: Callable[..., Any]) -> None:
-    """Registers the class that averages several fits: `factory(estimator, size=, seed=)`."""
-    _ENSEMBLES[:] = [factory]
 
 
 def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Loader], Loader]:
@@ -215,19 +211,22 @@ def register_index(package: str) -> None:
     _INDEXED[package] = None
 
 
+def _table(kind: Kind) -> dict[str, Any]:
+    return {"method": registration.METHODS, "dataset": _DATASETS, "suite": _SUITES}[kind]
+
+
 def registered(kind: Kind) -> dict[str, Any]:
     """Returns what the imported modules have registered, by name."""
-    methods = {name: _method(listed) for name, listed in registration.METHODS.items()}
-    tables: dict[str, Any] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
-    return dict(tables[kind])
+    return {name: _opened(listed) for name, listed in _table(kind).items()}
 
 
-def _method(listed: Registered) -> Method:
-    """Returns a registered method; what makes its estimators is imported."""
+def _opened(listed: Any) -> Any:
+    """Returns an entry, or a registered method: what makes its estimators is imported."""
+    if not isinstance(listed, Registered):
+        return listed
     factory = listed.factory
     if isinstance(factory, str):
-        module, _, name = factory.partition(":")
-        factory = getattr(importlib.import_module(module), name)
+        factory = pkgutil.resolve_name(factory)
     return Method(**{**vars(listed), "factory": factory})
 
 
@@ -236,7 +235,7 @@ def entries(kind: Kind) -> dict[str, Any]:
     indexed: dict[str, Any] = {}
     for package in _INDEXED:
         indexed |= read_index(package)[kind]
-    return indexed | registered(kind)
+    return indexed | _table(kind)
 
 
 def entry(kind: Kind, name: str, argument: str = "") -> Any:
@@ -254,18 +253,19 @@ def entry(kind: Kind, name: str, argument: str = "") -> Any:
         )
         hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
         raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
-    return every[name]
+    return _opened(every[name])
 
 
 def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
     listed = entry(kind, name, argument)
     if isinstance(listed, Entry):
         importlib.import_module(listed.module)
-        if name not in registered(kind):
+        if name not in _table(kind):
             raise UsageError(
                 f"--{kind}={name}: {listed.module} does not register it. Run `make pages`."
             )
-    return registered(kind)[name]
+        return entry(kind, name)
+    return listed
 
 
 def method(name: str, argument: str = "--method") -> Method:

@@ -60,7 +60,7 @@ class TextClassifier(CrowdEstimator):
         Constraint("an estimator", lambda value: hasattr(value, "fit")),
         "what is fitted to the vectors: a clone of it is.",
     ] = dataclasses.field(kw_only=True)
-    seed: Annotated[int, whole(0), "of `TextFeatures`; the estimator has its own."] = 0
+    seed: Annotated[int, whole(0), "of `TextFeatures`, and of an estimator whose own is 0."] = 0
 
     encoder_: Any = fitted()
     estimator_: Any = fitted()
@@ -97,6 +97,8 @@ class TextClassifier(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         model = self.estimator_ = clone(self.estimator)
+        if getattr(model, "seed", None) == 0:
+            model.set_params(seed=self.seed)
         validation = data.named_validation
         if validation is not None:
             validation = self.encoder_.transform(validation[0]), *validation[1:]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.variants import settings_in
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite
@@ -57,26 +57,28 @@ def _registered(suite: Suite) -> registry.Suite:
 
 def read(path: Path) -> Iterator[Suite]:
     """Yields the suites of a file."""
-    sections = tomllib.loads(path.read_text(encoding="utf-8"))
+    sections = settings_in(path)
     names = sections.pop("names", {})
     for name, section in sections.items():
-        rows = section.pop("cases", [{}] if "methods" in section else [])
-        about = {key: section.pop(key) for key in _SUITE if key in section}
-        if "metrics" in about:
-            about["metrics"] = tuple(about["metrics"].split())
-        if "printed" in about:
-            about["printed"] = _printed(about["printed"])
-        if "analysis" in about:
-            about["analysis"] = _function(about["analysis"])
+        rows = section.pop("cases", ({},) if "methods" in section else ())
+        fields = {key: section.pop(key) for key in _SUITE if key in section}
+        if "metrics" in fields:
+            fields["metrics"] = tuple(fields["metrics"].split())
+        if "printed" in fields:
+            fields["printed"] = _printed(fields["printed"])
+        if "analysis" in fields:
+            fields["analysis"] = _function(fields["analysis"])
         cases = (case for row in rows for case in _cases({**section, **row}, names))
-        yield Suite(name, cases=tuple(cases), **about)
+        yield Suite(name, cases=tuple(cases), **fields)
 
 
 def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
     """Yields a row's cases, one for each value of `x`."""
-    places = row.get("x")
-    for x in places if isinstance(places, list) else [places]:
-        values = {key: _value(key, x if value == "{x}" else value) for key, value in row.items()}
+    values_of_x = row.get("x")
+    for x in values_of_x if isinstance(values_of_x, tuple) else (values_of_x,):
+        values = {key: x if value == "{x}" else value for key, value in row.items()}
+        if "dataset_option" in values:
+            values["dataset_option"] = tuple(values["dataset_option"].items())
         hparams = {key: values[key] for key in values if key not in (*_CASE, *OPTIONS)}
         named = ",".join(f"{key}={value}" for key, value in hparams.items())
         yield Case(
@@ -90,18 +92,12 @@ def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
         )
 
 
-def _value(key: str, value: Any) -> Any:
-    if key == "dataset_option":
-        return tuple(value.items())
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the words of a text, with those that stand for others."""
-    words = text.split()
+    names_or_groups = text.split()
     return tuple(
         full
-        for word in words
+        for word in names_or_groups
         for full in (_words(names[word[1:]], names) if word.startswith("$") else (word,))
     )
 
@@ -110,15 +106,15 @@ def _printed(rows: Mapping[str, str] | str) -> Table:
     if isinstance(rows, str):
         return TABLES[rows]
     figures: Table = {}
-    for name, place in rows.items():
-        table, dataset, method = place.split()
+    for name, source in rows.items():
+        table, dataset, method = source.split()
         figures[dataset, name] = TABLES[table][dataset, method]
     return figures
 
 
-def _function(place: str) -> Analysis:
+def _function(path: str) -> Analysis:
     """Returns `module.function` of this package."""
-    module, name = place.split(".")
+    module, name = path.split(".")
     function: Analysis = getattr(importlib.import_module(f"reproduction.{module}"), name)
     return function
 

@@ -17,15 +17,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.intervals import Interval, paired_interval
 from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
 from reproduction.printed import ELSEWHERE, PRIVATE, TABLES, Figure
-from reproduction.table import ABSENT_DATA, PRIVATE_DATA, predicted
-from reproduction.verdicts import MEASURED, UNCLEAR, gain_verdict, value_verdict
+from reproduction.table import ABSENT_DATA, PRIVATE_DATA
+from reproduction.verdicts import (
+    MEASURED,
+    UNCLEAR,
+    gain_verdict,
+    kind_of,
+    prediction_interval,
+    value_verdict,
+)
 
 CLAIMS = Path(__file__).with_name("claims.toml")
 RESULTS = Path(__file__).parents[1] / "results"
@@ -41,6 +47,7 @@ SOURCES = {
     **dict.fromkeys(("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8"), STAND_IN),
 }
 _GENERATED = ("ours", "verdict")
+_SUITES = {suite.name: suite for suite in SUITES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,7 +201,7 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
     figure = _published(claim, claim.rows[0], claim.metric)
     if figure is None and claim.published is not None:
         figure = Figure(claim.published)
-    interval = predicted(mean, deviation, runs, figure, claim.metric)
+    interval = prediction_interval(mean, deviation, runs, figure, kind=kind_of(claim.metric))
     published = None if figure is None else round(figure.mean, 5)
     ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
     return ours, MEASURED if claim.choice else value_verdict(published, interval, runs)
@@ -208,14 +215,14 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
     verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
     order = ("no", UNCLEAR, "yes")
-    words = [verdict.partition(",")[0] for verdict in verdicts]
-    place = min(range(len(gains)), key=lambda i: (order.index(words[i]), gains[i][0].estimate))
-    ours, verdict = gains[place][1], verdicts[place]
+    outcomes = [verdict.partition(",")[0] for verdict in verdicts]
+    worst = min(range(len(gains)), key=lambda i: (order.index(outcomes[i]), gains[i][0].estimate))
+    ours, verdict = gains[worst][1], verdicts[worst]
     if len(gains) > 1:
-        leads = f"{words.count('yes')} of {len(words)}"
-        ours = dataclasses.replace(ours, over=claim.controls[place], leads=leads)
+        leads = f"{outcomes.count('yes')} of {len(outcomes)}"
+        ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
         few = verdict.endswith("provisional")
-        verdict = f"{words[place]}, leads {leads}" + ", provisional" * few
+        verdict = f"{outcomes[worst]}, leads {leads}" + ", provisional" * few
     return ours, verdict
 
 
@@ -230,17 +237,19 @@ def _gain(
     sign = -1.0 if claim.less else 1.0
     suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
     other_x = dataclasses.replace(claim, x=claim.x if claim.control_x is None else claim.control_x)
-    mine = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
-    theirs = [_row(results, other_x, suite, control, metric) for control in controls]
-    pairs = zip(mine, theirs, strict=True)
-    by_seed = [sign * (ours[3] - others[3]).dropna() for ours, others in pairs]
+    lines = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
+    control_lines = [_row(results, other_x, suite, control, metric) for control in controls]
+    pairs = zip(lines, control_lines, strict=True)
+    by_seed = [sign * (ours[3] - control[3]).dropna() for ours, control in pairs]
     gains = sum(by_seed[1:], by_seed[0]).dropna() / len(by_seed)
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
         interval = _with_instances(claim, rows, controls, interval, results)
     else:
-        (mean, deviation, runs, _), (other, spread, number, _) = mine[0], theirs[0]
-        interval = _unpaired(sign * (mean - other), (deviation, runs), (spread, number))
+        (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
+        # Of one more mean of as many runs as the control has: Welch's interval.
+        pair = deviation, runs, Figure(control_mean, spread, number)
+        interval = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
         runs = min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
@@ -261,31 +270,19 @@ def _with_instances(
     A table has the gain in its first metric over its baseline. With the row and the baseline
     exchanged it is the opposite.
     """
-    suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
+    suite = _SUITES.get(claim.suite)
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
         return interval
     row, control = rows[0], controls[0]
     for name, other, sign in ((row, control, 1.0), (control, row, -1.0)):
         if suite.baseline_of(name) == other:
-            line = _line(results, claim.suite, claim.data, name, claim.metric)
+            line = _lines(results / f"{claim.suite}.csv", claim.data, name, claim.metric)
             bounds = sign * line[["gain_instances_low", "gain_instances_high"]].to_numpy(float)
-            low = np.fmin(interval.low, min(bounds, default=math.nan))
-            high = np.fmax(interval.high, max(bounds, default=math.nan))
+            low = np.fmin(interval.low, bounds.min())
+            high = np.fmax(interval.high, bounds.max())
             return Interval(interval.estimate, float(low), float(high))
     return interval
-
-
-def _unpaired(gain: float, mine: tuple[float, int], theirs: tuple[float, int]) -> Interval:
-    """Returns Welch's interval of the difference of two means, from deviations and runs."""
-    parts = [(deviation**2 / runs, runs - 1) for deviation, runs in (mine, theirs)]
-    total = sum(variance for variance, _ in parts)
-    if min(freedom for _, freedom in parts) < 1 or not total > 0:
-        bound = 0.0 if total == 0 else math.nan
-        return Interval(gain, gain - bound, gain + bound)
-    freedom = total**2 / sum(variance**2 / count for variance, count in parts)
-    half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(total)
-    return Interval(gain, gain - half, gain + half)
 
 
 def _published(claim: Claim, row: str, metric: str) -> Figure | None:
@@ -293,7 +290,7 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
 
     A method with the published settings (`iced_printed`) has the values of the method.
     """
-    suite = next((suite for suite in SUITES if suite.name == claim.suite), None)
+    suite = _SUITES.get(claim.suite)
     tables = [suite.figures] if suite is not None else []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
     names = (row, row.removesuffix("_printed"))
@@ -305,34 +302,29 @@ def _row(
     results: Path, claim: Claim, suite: str, row: str, metric: str
 ) -> tuple[float, float, int, pd.Series]:
     """Returns a row's mean, deviation, runs and values by seed (none where they are not stored)."""
-    place = f"claims.toml: {claim.name}: results/{suite}.csv"
+    file = f"claims.toml: {claim.name}: results/{suite}.csv"
     if claim.panel:
         table = _table(results / f"{suite}.csv")
         lines = table[(table.iloc[:, 0] == claim.panel) & (table.iloc[:, 1] == row)]
         x = lines.iloc[:, 2].max() if claim.x is None else claim.x
         lines = lines[np.isclose(lines.iloc[:, 2].astype(float), float(x))]
         if not len(lines):
-            raise DataError(f"{place} has no line {row!r} of {claim.panel!r} at {x}")
+            raise DataError(f"{file} has no line {row!r} of {claim.panel!r} at {x}")
         mean, deviation, runs = lines.iloc[0][["mean", "sd", "runs"]]
         return float(mean), float(deviation), int(runs), pd.Series(dtype=float)
-    line = _line(results, suite, claim.data, row, metric)
-    if not len(line) or not line["runs"]:
-        raise DataError(f"{place} has no row with runs of {claim.data}/{row}, {metric}")
-    table = _table(results / f"{suite}_seeds.csv")
-    seeds = _of(table, claim.data, row, metric).set_index("seed")["value"].astype(float)
-    runs = int(line["runs"])
+    lines = _lines(results / f"{suite}.csv", claim.data, row, metric)
+    if not len(lines) or not lines.iloc[0]["runs"]:
+        raise DataError(f"{file} has no row with runs of {claim.data}/{row}, {metric}")
+    table, line = _lines(results / f"{suite}_seeds.csv", claim.data, row, metric), lines.iloc[0]
+    seeds, runs = table.set_index("seed")["value"].astype(float), int(line["runs"])
     if len(seeds) and (len(seeds) != runs or abs(seeds.mean() - line["mean"]) > 1e-5):
         raise DataError(f"claims.toml: {claim.name}: {suite}_seeds.csv differs from its table")
     return float(line["mean"]), float(line["sd"]), runs, seeds
 
 
-def _line(results: Path, suite: str, data: str, row: str, metric: str) -> pd.Series:
-    """Returns a row of a suite's table; nothing where it has none."""
-    lines = _of(_table(results / f"{suite}.csv"), data, row, metric)
-    return lines.iloc[0] if len(lines) else pd.Series(dtype=float)
-
-
-def _of(table: pd.DataFrame, data: str, row: str, metric: str) -> pd.DataFrame:
+def _lines(path: Path, data: str, row: str, metric: str) -> pd.DataFrame:
+    """Returns the lines of a row in a suite's table, or in that by seed; none where it has none."""
+    table = _table(path)
     if not {"dataset", "method", "metric"} <= set(table):
         return table.iloc[:0].reindex(columns=["seed", "value"])
     for name, value in (("method", row), ("metric", metric), ("dataset", data)):
@@ -382,8 +374,8 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
             block.pop()
         if claim.ours is not None:
             fields = dataclasses.asdict(claim.ours).items()
-            parts = [f"{key} = {_toml(value)}" for key, value in fields if value not in (None, "")]
-            block.append(f"ours = {{ {', '.join(parts)} }}")
+            items = [f"{key} = {_toml(value)}" for key, value in fields if value not in (None, "")]
+            block.append(f"ours = {{ {', '.join(items)} }}")
         block += [f"verdict = {_toml(claim.verdict)}", ""]
     return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
 
@@ -397,12 +389,12 @@ def figures(claim: Claim) -> tuple[str, str, str]:
     sign, ours = "+" if claim.controls else "", claim.ours
     if ours is None:
         return "" if claim.published is None else f"{claim.published:{sign}.3f}", "", ""
-    shown = f"{ours.mean:{sign}.3f}"
+    ours_text = f"{ours.mean:{sign}.3f}"
     if ours.low is not None and ours.high is not None:
-        shown += f" [{ours.low:{sign}.3f}, {ours.high:{sign}.3f}]"
-    shown += f" over `{ours.over}`" if ours.over else ""
+        ours_text += f" [{ours.low:{sign}.3f}, {ours.high:{sign}.3f}]"
+    ours_text += f" over `{ours.over}`" if ours.over else ""
     published = "" if ours.published is None else f"{ours.published:{sign}.3f}"
-    return published, shown, str(ours.runs)
+    return published, ours_text, str(ours.runs)
 
 
 def main(arguments: list[str]) -> int:

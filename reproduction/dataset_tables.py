@@ -63,19 +63,19 @@ def _rows(options: Options, paper: str, name: str) -> list[list[str]]:
     entry = registry.dataset(name)
     try:
         draws = range(SEEDS if entry.simulated else 1)
-        drawn = [entry.load(options.data_dir, FIRST_SEED + i) for i in draws]
+        datasets = [entry.load(options.data_dir, FIRST_SEED + i) for i in draws]
     except (DataError, OSError):
         return [[paper, name, "", "", "", "", "", ABSENT]]
-    all_found = [dataset_statistics(dataset) for dataset in drawn]
+    computed = [dataset_statistics(dataset) for dataset in datasets]
     rows = []
-    for statistic, figure in drawn[0].card.paper.items():
-        values = [float(figures.get(statistic, math.nan)) for figures in all_found]
+    for statistic, figure in datasets[0].card.paper.items():
+        values = [float(figures.get(statistic, math.nan)) for figures in computed]
         mean = float(np.mean(values))
-        shown = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
+        cells = [number_cell(round(x, 6)) for x in (figure, mean, min(values), max(values))]
         within = min(values) <= figure <= max(values)
         close = within or any(agrees(statistic, figure, value) for value in values)
         outcome = "not computed" if math.isnan(mean) else AGREES if close else DIFFERS
-        rows.append([paper, name, statistic, *shown, outcome])
+        rows.append([paper, name, statistic, *cells, outcome])
     return rows
 
 

@@ -124,8 +124,8 @@ def crowding_figure_4(suite: Suite, options: Options) -> list[Path]:
         accuracy, scored = statistics.annotator_accuracy(data.annotations, data.truth)
         boxes = {"annotations": counts[counts > 0], "accuracy": accuracy[scored > 0]}
         for panel, values in boxes.items():
-            places = zip(shares, np.quantile(values, shares), strict=True)
-            points += [Point(panel, name, share, 0, value) for share, value in places]
+            quantiles = zip(shares, np.quantile(values, shares), strict=True)
+            points += [Point(panel, name, share, 0, value) for share, value in quantiles]
     return write(suite, options, "annotators", points, "share of annotators", "at most")
 
 
@@ -233,7 +233,7 @@ def dasc_figure_6(run: FinishedRun) -> Places:
 def inferred_labels(run: FinishedRun) -> Places:
     """Accuracy of majority vote, and of Dawid-Skene before, after the first and the last round."""
     panel = f"{run.dataset}: {run.case.row_name(run.method)}"
-    yield from ((panel, shown, 0, run.evaluation.get(key)) for key, shown in INFERRED.items())
+    yield from ((panel, title, 0, run.evaluation.get(key)) for key, title in INFERRED.items())
 
 
 @figure("rounds", "round", "label accuracy")

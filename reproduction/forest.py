@@ -8,6 +8,7 @@ from typing import Any
 
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import Claim
+from reproduction.panels import Figure
 
 COLOURS = {"yes": "tab:blue", "no": "tab:red", "unclear": "tab:gray"}
 LIMITS = (-0.3, 0.4)  # of the axis; bars beyond are cut
@@ -20,15 +21,13 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
         claims: with figures and verdicts.
         path: of the picture.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
+    if Figure is None:
         return False
     rows = [x for x in claims if x.headline and x.controls and x.ours is not None]
     figure = Figure(figsize=(7, 1 + 0.36 * len(rows)), layout="constrained")
     axis = figure.add_subplot()
-    for place, claim in enumerate(reversed(rows)):
-        _draw_row(axis, place, claim)
+    for y, claim in enumerate(reversed(rows)):
+        _draw_row(axis, y, claim)
     axis.axvline(0, color="0.5", linewidth=0.8)
     axis.set_yticks(range(len(rows)), [_name(x) for x in reversed(rows)], fontsize=8)
     axis.set_xlim(*LIMITS)
@@ -38,16 +37,16 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     return True
 
 
-def _draw_row(axis: Any, place: int, claim: Claim) -> None:
+def _draw_row(axis: Any, y: int, claim: Claim) -> None:
     ours = claim.ours
     colour = COLOURS.get(claim.verdict.partition(",")[0], "tab:gray")
     if ours is None:
         return
     if ours.low is not None and ours.high is not None:
-        axis.plot([ours.low, ours.high], [place, place], color=colour, linewidth=4)
-    axis.plot(ours.mean, place, "|", color="black", markersize=9)
+        axis.plot([ours.low, ours.high], [y, y], color=colour, linewidth=4)
+    axis.plot(ours.mean, y, "|", color="black", markersize=9)
     if ours.published is not None:
-        axis.plot(ours.published, place, "D", color="black", markersize=4, fillstyle="none")
+        axis.plot(ours.published, y, "D", color="black", markersize=4, fillstyle="none")
 
 
 def _name(claim: Claim) -> str:

@@ -102,18 +102,18 @@ def answer(rows: Iterable[Claim]) -> list[str]:
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
         measured = [claim for claim in main if claim.ours is not None]
-        parts = []
+        phrases = []
         for source in dict.fromkeys(claim.source for claim in measured):
             those = [claim for claim in measured if claim.source == source]
-            words = Counter(_word(claim) for claim in those)
+            counts = Counter(_word(claim) for claim in those)
             names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in those))
-            unclear = f"; {words[UNCLEAR]} unclear" if words[UNCLEAR] else ""
-            parts.append(f"{words[YES]} of {words.total()} hold on {source} ({names}{unclear})")
+            unclear = f"; {counts[UNCLEAR]} unclear" if counts[UNCLEAR] else ""
+            phrases.append(f"{counts[YES]} of {counts.total()} hold on {source} ({names}{unclear})")
         seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
         private = len(main) - len(measured)
-        parts += [f"{private} need private data"] * bool(private)
-        parts.append(f"{' or '.join(map(str, seeds))} seeds each")
-        lines.append(f"- **{paper}**: {'; '.join(parts)}.")
+        phrases += [f"{private} need private data"] * bool(private)
+        phrases.append(f"{' or '.join(map(str, seeds))} seeds each")
+        lines.append(f"- **{paper}**: {'; '.join(phrases)}.")
     return lines
 
 
@@ -192,9 +192,9 @@ def page(results: Path) -> str:
     """
     tables, rows = _tables(results), claims.read()
     text = TEMPLATE.read_text(encoding="utf-8")
-    places = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
-    for place, lines in places.items():
-        text = text.replace(place, "\n".join(lines).strip())
+    generated = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
+    for mark, lines in generated.items():
+        text = text.replace(mark, "\n".join(lines).strip())
     return f"# Results\n\n{text.strip()}\n"
 
 
@@ -211,17 +211,17 @@ def _paper_page(
     title: str, results: Path, rows: Iterable[Claim], tables: list[tuple[Suite, Rows]]
 ) -> str:
     lines = [f"# Results: {title}", ""]
-    mine = [claim for claim in rows if claim.paper == title]
-    choices = [claim for claim in mine if claim.choice]
-    if mine:
-        usual = _usual(mine)
+    of_paper = [claim for claim in rows if claim.paper == title]
+    choices = [claim for claim in of_paper if claim.choice]
+    if of_paper:
+        usual = _usual(of_paper)
         lines += [
             "This page has further claims of the paper, our own choices, and links to the tables.",
             "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
             *[f"All claims are on {usual}, unless they name others."] * bool(usual),
             "",
             *["## Further claims of the paper", ""],
-            *table_of((x for x in mine if not x.choice and not x.headline), usual),
+            *table_of((x for x in of_paper if not x.choice and not x.headline), usual),
             *["", "## Choices of ours", ""],
             *table_of((claim for claim in choices if claim.suite), usual),
             *["", "## Conditions and readings", ""],
@@ -230,20 +230,20 @@ def _paper_page(
             "",
         ]
         notes: dict[str, list[Claim]] = {}
-        for claim in mine:
+        for claim in of_paper:
             shown = claim.headline or claim.absent or claim.verdict == claims.READING
             if claim.note and shown:
                 notes.setdefault(claim.note, []).append(claim)
-        for note, about in notes.items():
-            first = f"**{about[0].claim}** ({about[0].where})"
-            others = f" and {len(about) - 1} more" if len(about) > 1 else ""
-            lines += [*_wrapped(f"- {first}{others}: {note}")]
+        for note, noted in notes.items():
+            first = f"**{noted[0].claim}** ({noted[0].where})"
+            more = f" and {len(noted) - 1} more" if len(noted) > 1 else ""
+            lines += [*_wrapped(f"- {first}{more}: {note}")]
         lines += ["", "## Tables with published values", ""]
         lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
     else:
         lines += ["This page lists studies that no paper of the five makes.", ""]
     for suite, table in tables:
-        if not mine or any(row["published"] for row in table):
+        if not of_paper or any(row["published"] for row in table):
             lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
     lines += ["", "[All files](../../results/README.md), a line each."]
     pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
@@ -271,9 +271,9 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]
-            _, shown, seeds = claims.figures(claim)
+            _, gain, seeds = claims.figures(claim)
             data = f"`{claim.data}`" + f", {setting}" * bool(setting)
-            table.append([*names, data, f"{shown.partition(' over')[0]} ({seeds})"])
+            table.append([*names, data, f"{gain.partition(' over')[0]} ({seeds})"])
     return aligned(table, "md", "") if len(table) > 1 else [NO_GAINS[gained]]
 
 
@@ -287,12 +287,12 @@ def filled(text: str, name: str) -> str:
     """
     rows = claims.read()
     advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
-    places = {
+    generated = {
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
     }
-    return _PLACES.sub(lambda place: place[1] + "\n".join(places[place[2]]) + "\n", text)
+    return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
 
 def readme(results: Path) -> str:
@@ -313,11 +313,11 @@ def readme(results: Path) -> str:
     for path in sorted(results.glob("*.csv")):
         if not path.stem.endswith("_seeds") and path.name not in (STUDIES, "notes.csv"):
             suite = max((x for x in titles if path.stem.startswith(x)), key=len, default="")
-            about = questions.get(path.name, "") if path.stem != suite else ""
-            about = (about or titles.get(suite, "")).partition(" (")[0]
-            files.setdefault(about, []).append(path.name)
-    for about, names in files.items():
-        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {about}".rstrip(": ")
+            question = questions.get(path.name, "") if path.stem != suite else ""
+            question = (question or titles.get(suite, "")).partition(" (")[0]
+            files.setdefault(question, []).append(path.name)
+    for question, names in files.items():
+        line = f"- {', '.join(f'[{x}]({x})' for x in names)}: {question}".rstrip(": ")
         lines += textwrap.wrap(line, 100, subsequent_indent="  ", break_on_hyphens=False)
     if (results / TOLERANCE).exists():
         lines += ["", "## Tolerance", "", *textwrap.wrap(TOLERANCE_NOTE, 100), ""]

@@ -18,6 +18,11 @@ from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.suite import Analysis, Suite
 
+try:
+    from matplotlib.figure import Figure
+except ImportError:
+    Figure = None  # type: ignore[assignment,misc]
+
 RESULTS = "results"
 _COLUMNS = 3
 
@@ -107,13 +112,13 @@ def figure(
 ) -> Callable[[Callable[[FinishedRun], Places]], Analysis]:
     """Makes a figure of a suite from a function of one run; the arguments are those of `write`."""
 
-    def analysis_of(places: Callable[[FinishedRun], Places]) -> Analysis:
-        @functools.wraps(places)
+    def analysis_of(points_of: Callable[[FinishedRun], Places]) -> Analysis:
+        @functools.wraps(points_of)
         def analysis(suite: Suite, options: Options) -> list[Path]:
             points = (
                 Point(panel, line, at, run.seed, value)
                 for run in suite_runs(suite, options.output_dir)
-                for panel, line, at, value in places(run)
+                for panel, line, at, value in points_of(run)
             )
             return write(suite, options, name, points, x, y, draw)
 
@@ -153,11 +158,7 @@ def draw_panels(
         title: above all panels.
         height: of a panel, in inches.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return []
-    if not names:
+    if Figure is None or not names:
         return []
     columns = len(names) if len(names) <= 4 else _COLUMNS
     rows = -(-len(names) // columns)

@@ -85,13 +85,13 @@ def planned(suite: Suite, options: Options, report: Report) -> tuple[list[Work],
             failures += [f"{name}: no such method" for name in sorted(absent) if suite.file]
         label = f"{case.setting}/" if case.setting else ""
         try:
-            finished, left = runner.plan(command, runner.works(command, False, label))
+            finished, missing_runs = runner.plan(command, runner.works(command, False, label))
         except (UsageError, DataError) as error:
             failures.append(f"{case.folder}: {one_line(error)}")
             report(failures[-1])
             continue
         runner.keep_finished(finished)
-        works += left
+        works += missing_runs
     return sorted(works, key=lambda work: work.key.seed), failures
 
 
@@ -108,11 +108,11 @@ def run_suite(
         a line for each run that failed and each case that could not be run.
     """
     started = written = time.monotonic()
-    asked = suite.with_rows(options.rows) if options.rows else suite
-    if options.rows and not asked.cases:
-        one = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
-        return [f"--rows={','.join(options.rows)}: no such row. The first one is {one}."]
-    works, failures = planned(asked, options, report)
+    selected = suite.with_rows(options.rows) if options.rows else suite
+    if options.rows and not selected.cases:
+        row = f"{suite.cases[0].datasets[0]}/{suite.cases[0].row_name(suite.cases[0].methods[0])}"
+        return [f"--rows={','.join(options.rows)}: no such row. The first one is {row}."]
+    works, failures = planned(selected, options, report)
     if works:
         report(f"{suite.name}: {len(works)} runs to make")
     for work, outcome in runner.make_all(works, options, report, modules, keep_going=True):
@@ -126,9 +126,9 @@ def run_suite(
     report(f"{suite.name}: {time.monotonic() - started:.0f} s")
     report(f"{suite.name}: {options.output_dir / RESULTS / suite.name}.csv")
     if options.rows or options.table:
-        table = cells(asked, options.output_dir, only_rows=True)
-        shown = rows_shown(asked, [cell.row() for cell in table])
-        text = "\n".join(aligned(shown, options.table, ""))
+        table = cells(selected, options.output_dir, only_rows=True)
+        lines = rows_shown(selected, [cell.row() for cell in table])
+        text = "\n".join(aligned(lines, options.table, ""))
         say(text)
         if options.table == "tex":
             write_text(options.output_dir / RESULTS / f"{suite.name}.tex", f"{text}\n")

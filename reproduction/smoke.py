@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.harness.runner import Report
+from neucrowd_tf.variants import settings_in
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 
 TITLE = "Every method once, tiny"
 # What makes a fit tiny, where a method has such an argument.
-ONCE = (
-    *("epochs", "rounds", "passes", "pretrain_epochs", "game_pretrain_epochs", "crowding_epochs"),
-    *("gan_epochs", "weight_epochs", "autoencoder_epochs", "warm_up_epochs"),
-)
-TINY: dict[str, Any] = {
-    **dict.fromkeys(ONCE, 1),
-    "steps_per_epoch": 2,
-    "graph_epochs": 2,
-    "em_iterations": 5,
-    "max_iter": 3,
-    "Cs": (1.0,),
-    "quota": 20,
-    "pick": "last",
-    "refit": False,
-    "folds": 2,
-    "methods": ("mv_lr", "softprob"),
-}
+TINY: dict[str, Any] = settings_in(Path(__file__).with_suffix(".toml"))
 
 
 def tiny_arguments(method: registry.Method) -> dict[str, Any]:

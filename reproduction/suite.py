@@ -97,8 +97,8 @@ class Suite:
 
     def baseline_of(self, method: str) -> str:
         """Returns what a method's gain is measured over; "" where the suite has no baseline."""
-        first, *others = self.baseline.split() or [""]
-        return next((name for name in others if method.endswith(f"_{name}")), first)
+        first, *layers = self.baseline.split() or [""]
+        return next((name for name in layers if method.endswith(f"_{name}")), first)
 
     @property
     def command(self) -> str:
@@ -124,6 +124,6 @@ class Suite:
                     if name.rpartition(".")[0] in ("", *methods)
                 }
                 if methods:
-                    place: dict[str, Any] = {"datasets": (dataset,), "methods": methods}
-                    cases.append(dataclasses.replace(case, hparams=hparams, **place))
+                    selected: dict[str, Any] = {"datasets": (dataset,), "methods": methods}
+                    cases.append(dataclasses.replace(case, hparams=hparams, **selected))
         return dataclasses.replace(self, cases=tuple(cases))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.harness.results import NO_INTERVAL, aligned, compare
+from neucrowd_tf.harness.results import NO_INTERVAL, aligned, bounds, compare
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
@@ -68,7 +68,7 @@ class Cell:
         """The 95% prediction interval of the mean of as many runs as the paper averaged."""
         values = pd.Series(self.by_seed, dtype=float)
         ours = float(values.mean()), float(values.std()), len(values)
-        return predicted(*ours, self.published, self.metric)
+        return prediction_interval(*ours, self.published, kind=kind_of(self.metric))
 
     @property
     def worst(self) -> float | None:
@@ -98,26 +98,10 @@ class Cell:
         }
         intervals = {"predicted": self.predicted, "gain": self.gain}
         for name, interval in {**intervals, "gain_instances": self.gain_instances}.items():
-            low, high = (None, None) if interval is None else (interval.low, interval.high)
-            numbers |= {f"{name}_low": low, f"{name}_high": high}
-        shown = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
+            numbers |= bounds(name, interval or NO_INTERVAL)
+        cells = {k: number_cell(v if v is None else round(v, 6)) for k, v in numbers.items()}
         texts = {name: getattr(self, name) for name in ("dataset", "method", "metric", "verdict")}
-        return texts | shown | {"runs": str(len(self.values))}
-
-
-def predicted(
-    mean: float, deviation: float, runs: int, published: Figure | None, metric: str
-) -> Interval:
-    """Returns the prediction interval for a published value's runs; for one run without it."""
-    theirs = published or Figure(mean)
-    return prediction_interval(
-        mean,
-        deviation,
-        runs,
-        averaged=theirs.runs,
-        published_deviation=theirs.deviation,
-        kind=kind_of(metric),
-    )
+        return texts | cells | {"runs": str(len(self.values))}
 
 
 def _gain(
@@ -134,14 +118,14 @@ def _gain(
             x for x in suite.cases if not x.hparams and _data_options(x) == _data_options(case)
         ]
     metric = suite.metrics[0]
-    mine = _by_run(row_runs(root, case, dataset, method), metric)
+    ours = _by_run(row_runs(root, case, dataset, method), metric)
     baseline = suite.baseline_of(method)
-    for place in (case, *plain):
+    for source in (case, *plain):
         # The baseline with other settings is measured over itself, on the same data.
-        if not baseline or (method == baseline and (place == case or case.options)):
+        if not baseline or (method == baseline and (source == case or case.options)):
             continue
-        theirs = _by_run(row_runs(root, place, dataset, baseline), metric)
-        gain, wider = compare(mine, theirs, metric, _ratio(case.folds))
+        baseline_runs = _by_run(row_runs(root, source, dataset, baseline), metric)
+        gain, wider = compare(ours, baseline_runs, metric, _ratio(case.folds))
         if not math.isnan(gain.estimate):
             return gain, None if wider is NO_INTERVAL else wider
     return None, None
@@ -183,8 +167,8 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
                 published = suite.figures.get((dataset, name), {}).get(metric)
-                ours, places = tuple(v for v, _ in values.values()), tuple(values)
-                how = case.folds, reason, *gains, places
+                ours, run_keys = tuple(v for v, _ in values.values()), tuple(values)
+                how = case.folds, reason, *gains, run_keys
                 table.append(Cell(dataset, name, metric, published, ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
@@ -237,7 +221,7 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
     lines: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
     for row in rows:
         lines.setdefault((row["dataset"], row["method"]), {})[row["metric"]] = row
-    shown = [head]
+    lines_shown = [head]
     for (dataset, method), by_metric in lines.items():
         items = [dataset, method]
         for metric in suite.metrics:
@@ -248,14 +232,14 @@ def rows_shown(suite: Suite, rows: Iterable[Mapping[str, str]]) -> list[list[str
             items += [published, ours, verdict] if metric in compared else [ours or verdict]
         if suite.baseline:
             items.append(_shown_gain(by_metric.get(suite.metrics[0], {})))
-        shown.append(items)
-    return shown
+        lines_shown.append(items)
+    return lines_shown
 
 
 def _over(suite: Suite) -> str:
     """Returns the baseline in words."""
-    first, *others = suite.baseline.split()
-    return f"its own layer ({', '.join(others)}, otherwise {first})" if others else first
+    first, *layers = suite.baseline.split()
+    return f"its own layer ({', '.join(layers)}, otherwise {first})" if layers else first
 
 
 def _shown_gain(row: Mapping[str, str]) -> str:
@@ -270,10 +254,10 @@ def _shown(row: Mapping[str, str], mean: str, low: str = "", high: str = "", sig
     """Returns "0.850 [0.830, 0.870]"; no interval where one run has none, nothing without runs."""
     if not row.get(mean):
         return ""
-    shown = f"{float(row[mean]):{sign}.3f}"
+    text = f"{float(row[mean]):{sign}.3f}"
     if not row.get(low) or not row.get(high):
-        return shown
-    return f"{shown} [{float(row[low]):{sign}.3f}, {float(row[high]):{sign}.3f}]"
+        return text
+    return f"{text} [{float(row[low]):{sign}.3f}, {float(row[high]):{sign}.3f}]"
 
 
 def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
@@ -289,14 +273,14 @@ def draw(suite: Suite, table: list[Cell], path: Path) -> list[Path]:
     height = 1.2 + 0.26 * max(map(len, rows.values()), default=0)
 
     def draw_rows(axis: Any, name: str) -> None:
-        for place, cell in enumerate(rows[name]):
+        for y, cell in enumerate(rows[name]):
             ours = mean_interval(cell.values, test_train_ratio=_ratio(cell.folds))
             mean, low, high = np.nan_to_num(dataclasses.astuple(ours), nan=ours.estimate)
-            axis.plot(cell.values, [place] * len(cell.values), ".", color="tab:gray", markersize=3)
+            axis.plot(cell.values, [y] * len(cell.values), ".", color="tab:gray", markersize=3)
             errors = [[mean - low], [high - mean]]
-            axis.errorbar(mean, place, xerr=errors, fmt="o", capsize=2, color="tab:blue")
+            axis.errorbar(mean, y, xerr=errors, fmt="o", capsize=2, color="tab:blue")
             if cell.published is not None:
-                axis.plot(cell.published.mean, place, "x", color="tab:red")
+                axis.plot(cell.published.mean, y, "x", color="tab:red")
         axis.set_yticks(range(len(rows[name])), [cell.method for cell in rows[name]], fontsize=7)
 
     title = f"{suite.title} (ours with 95% interval; x: published)"

@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from neucrowd_tf.evaluation.intervals import Interval
+from reproduction.printed import Figure
 
 # A verdict from fewer seeds is provisional; a value's interval says nothing if it is wider than
 # this to either side; the gain that a claim without a number must exclude to be "no".
@@ -23,12 +24,18 @@ FEWER = ", provisional"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
 COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
 CORRELATIONS = {"hardness_correlation"}
-BOUNDS = {"share": (0.0, 1.0), "count": (0.0, math.inf), "correlation": (-1.0, 1.0)}
+BOUNDS = {
+    "share": (0.0, 1.0),
+    "count": (0.0, math.inf),
+    "correlation": (-1.0, 1.0),
+    "gain": (-math.inf, math.inf),
+}
 # The scale on which a metric's interval is symmetric, its inverse, its inverse's slope at a mean.
 _SCALES = {
     "share": (logit, expit, lambda mean: mean * (1 - mean)),
     "count": (math.log, math.exp, lambda mean: mean),
     "correlation": (math.atanh, math.tanh, lambda mean: 1 - mean**2),
+    "gain": (float, float, lambda mean: 1.0),
 }
 
 
@@ -43,9 +50,8 @@ def prediction_interval(
     mean: float,
     deviation: float,
     runs: int,
+    published: Figure | None = None,
     *,
-    averaged: int = 1,
-    published_deviation: float | None = None,
     kind: str = "share",
 ) -> Interval:
     """Returns the 95% interval of the mean of as many further runs as a paper averaged.
@@ -55,9 +61,8 @@ def prediction_interval(
 
     Args:
         mean, deviation, runs: our values, by seed.
-        averaged: the runs behind the published value.
-        published_deviation: of these, None for ours.
-        kind: of the metric, as `kind_of` returns it; the interval keeps within its bounds.
+        published: the published value, whose runs and deviation count; one run like ours without.
+        kind: of the metric by `kind_of`, or "gain"; the interval keeps within its bounds.
 
     Returns:
         an interval whose bounds are NaN for one run.
@@ -65,10 +70,11 @@ def prediction_interval(
     if runs < 2:
         return Interval(mean, math.nan, math.nan)
     ours, freedom = deviation**2 / runs, float(runs - 1)
-    theirs = (deviation if published_deviation is None else published_deviation) ** 2 / averaged
-    if published_deviation is not None and averaged > 1 and ours + theirs > 0:
-        parts = ours**2 / (runs - 1) + theirs**2 / (averaged - 1)
-        freedom = (ours + theirs) ** 2 / parts
+    paper = published or Figure(mean)
+    theirs = (deviation if paper.deviation is None else paper.deviation) ** 2 / paper.runs
+    if paper.deviation is not None and paper.runs > 1 and ours + theirs > 0:
+        terms = ours**2 / (runs - 1) + theirs**2 / (paper.runs - 1)
+        freedom = (ours + theirs) ** 2 / terms
     half = float(stats.t.ppf(0.975, freedom)) * math.sqrt(ours + theirs)
     low, high = BOUNDS[kind]
     if not low < mean < high:

@@ -6,7 +6,7 @@ import gc
 import os
 import pathlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -110,3 +110,15 @@ def data_dir() -> pathlib.Path:
     if not folder.is_dir():
         pytest.skip(f"no data at {folder}: set NEUCROWD_DATA")
     return folder
+
+
+@pytest.fixture
+def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs a command, which ends with an exit code; returns what it printed."""
+    from neucrowd_tf.commands.flags import call  # after the variables above are set
+
+    def printed(name: str, flags: Sequence[str], code: int = 0) -> Any:
+        assert call(name, flags) == code
+        return capsys.readouterr()
+
+    return printed

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,8 @@ from neucrowd_tf.aggregation import Consensus, DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.commands.aggregate import annotators_csv, main
+from neucrowd_tf.commands.aggregate import annotators_csv
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import label_studio
 
@@ -42,7 +45,7 @@ def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
     flags = [f"--annotations={labels_csv}", f"--output={output}"]
     crowd = read_annotations(labels_csv).annotations
     for more, model in (([], Consensus()), (["--method=dawid_skene"], DawidSkene())):
-        assert main([*flags, *more]) == 0
+        assert call("aggregate", [*flags, *more]) == 0
         frame = pd.read_csv(output, dtype={"task": str})
         assert list(frame.columns) == ["task", "label", "probability", "num_labels", "num_tied"]
         assert frame["task"].tolist() == ["a", "b", "c", "007"]
@@ -52,7 +55,7 @@ def test_labels_are_the_methods(labels_csv: Path, tmp_path: Path) -> None:
 
 
 def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"--annotations={labels_csv}", "--method=majority_vote"]) == 0
+    assert call("aggregate", [f"--annotations={labels_csv}", "--method=majority_vote"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     # a: two of three x; b: all y; c: two of three x; 007: both y.
     assert [(row[0], row[1], row[3]) for row in rows] == [
@@ -69,7 +72,7 @@ def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_what_is_printed(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([f"--annotations={labels_csv}"]) == 0
+    assert call("aggregate", [f"--annotations={labels_csv}"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert "method: consensus" in lines
     text = " ".join(lines)
@@ -116,7 +119,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
     path.write_text("task,worker,label\n" + "\n".join(rows) + "\n")
     flags = [f"--annotations={path}", f"--output={output}", f"--annotators={table}"]
-    assert main([*flags, "--model_annotator=gpt,llama"]) == 0
+    assert call("aggregate", [*flags, "--model_annotator=gpt,llama"]) == 0
     frame = pd.read_csv(table).set_index("annotator")
     assert frame["kind"].tolist() == ["person"] * 4 + ["model"] * 2
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
@@ -127,15 +130,18 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     short = tmp_path / "short.csv"
     short.write_text("\n".join(path.read_text().splitlines()[:60]) + "\n")
     flags[0] = f"--annotations={short}"
-    assert main([*flags, "--model_annotator=gpt"]) == 0
+    assert call("aggregate", [*flags, "--model_annotator=gpt"]) == 0
     note = pd.read_csv(table).set_index("annotator")["note"]["gpt"]
     assert "no human annotator has 30 items" in note
 
 
-def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
+def test_gold_labels_teach(labels_csv: Path, tmp_path: Path, error: Any) -> None:
     gold, output = tmp_path / "gold.csv", tmp_path / "labels.csv"
     gold.write_text("task,label\na,y\n")
-    assert main([f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"]) == 0
+    assert (
+        call("aggregate", [f"--annotations={labels_csv}", f"--gold={gold}", f"--output={output}"])
+        == 0
+    )
     assert pd.read_csv(output)["label"][0] == "y" and pd.read_csv(output)["probability"][0] == 1
     for content, message in {
         "task,label\nz,y\n": "line 2: item 'z' is not one of the",
@@ -145,41 +151,42 @@ def test_gold_labels_teach(labels_csv: Path, tmp_path: Path) -> None:
         'task,label\na,y\n"b,x\n': "[broken_file]",
     }.items():
         gold.write_text(content)
-        assert _error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
+        assert error([f"--annotations={labels_csv}", f"--gold={gold}"]).count(message) == 1
 
 
-def _error(flags: list[str]) -> str:
-    stream, sys.stderr = sys.stderr, io.StringIO()
-    try:
-        assert main(flags) == 2
-        text = sys.stderr.getvalue()
-    finally:
-        sys.stderr = stream
-    assert text.count("error: ") == 1
-    return text
+@pytest.fixture
+def error(cli: Any) -> Callable[[list[str]], str]:
+    """Returns the only line of a command that fails."""
+
+    def printed(flags: list[str]) -> str:
+        text: str = cli("aggregate", flags, 2).err
+        assert text.count("error: ") == 1
+        return text
+
+    return printed
 
 
-def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path) -> None:
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) -> None:
     annotations = f"--annotations={labels_csv}"
-    assert "--annotations" in _error([])
-    assert "received 'emm'" in _error([annotations, "--method=emm"])
-    assert "no such file" in _error([f"--annotations={tmp_path / 'none.csv'}"])
+    assert "--annotations" in error([])
+    assert "received 'emm'" in error([annotations, "--method=emm"])
+    assert "no such file" in error([f"--annotations={tmp_path / 'none.csv'}"])
     votes = tmp_path / "votes.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     flags = [f"--annotations={votes}", "--method=dawid_skene"]
-    assert f"{votes}: DawidSkene needs" in _error(flags)
+    assert f"{votes}: DawidSkene needs" in error(flags)
     flags = [f"--annotations={votes}", "--method=majority_vote"]
-    assert f"{votes}: --annotators" in _error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
-    assert "--annotators=-: --output writes to the same" in _error([*flags, "--annotators=-"])
-    assert "--gold: not available" in _error(
+    assert f"{votes}: --annotators" in error([*flags, f"--annotators={tmp_path / 'a.csv'}"])
+    assert "--annotators=-: --output writes to the same" in error([*flags, "--annotators=-"])
+    assert "--gold: not available" in error(
         [annotations, "--engine=local", "--output=x", f"--gold={votes}"]
     )
-    assert "Name a folder" in _error([annotations, "--engine=local", "--output=x.csv"])
+    assert "Name a folder" in error([annotations, "--engine=local", "--output=x.csv"])
     inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
-    assert "would overwrite --annotations" in _error([f"--annotations={tmp_path}", *inside])
+    assert "would overwrite --annotations" in error([f"--annotations={tmp_path}", *inside])
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:2000])
-    assert "ends early" in _error([f"--annotations={broken}"])
+    assert "ends early" in error([f"--annotations={broken}"])
 
 
 def test_a_quick_start(
@@ -187,14 +194,14 @@ def test_a_quick_start(
 ) -> None:
     # What takes a second and more to load is not there; skills' intervals alone need SciPy's.
     code = (
-        "import sys; from neucrowd_tf.commands.aggregate import main; main(sys.argv[1:]);"
+        "import sys; from neucrowd_tf.__main__ import main; main(sys.argv[1:]);"
         " heavy = ('tensorflow', 'keras', 'matplotlib', 'sklearn', 'scipy.stats');"
         " sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
     )
-    command = [sys.executable, "-c", code, f"--annotations={labels_csv}"]
+    command = [sys.executable, "-c", code, "aggregate", f"--annotations={labels_csv}"]
     done = subprocess.run(command, capture_output=True, cwd=repository, timeout=60, check=True)
     assert done.stdout.startswith(b"task,label,probability")
-    main([f"--annotations={labels_csv}"])
+    call("aggregate", [f"--annotations={labels_csv}"])
     assert capsys.readouterr().out.encode() == done.stdout
 
 
@@ -202,11 +209,10 @@ TIE = "task,worker,label\nt1,a,cat\nt1,b,dog\nt2,a,cat\nt2,b,cat\nt3,a,dog\nt3,b
 
 
 @pytest.mark.parametrize("method", ["majority_vote", "consensus", "glad", "dawid_skene"])
-def test_three_way_ties(tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\nt,u,x\nt,v,y\nt,w,z\n")
-    assert main([f"--annotations={path}", f"--method={method}"]) == 0
-    printed = capsys.readouterr()
+    printed = cli("aggregate", [f"--annotations={path}", f"--method={method}"])
     *_, probability, labels, tied = printed.out.splitlines()[1].split(",")
     assert float(probability) <= 1 / 3 + 1e-9 and (labels, tied) == ("3", "3")
     assert "ties of equally probable classes: 1 of 1 labels" in printed.err
@@ -218,7 +224,7 @@ def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flags = [f"--annotations={path}", "--method=majority_vote"]
 
     def labels(*more: str) -> list[list[str]]:
-        assert main([*flags, *more]) == 0
+        assert call("aggregate", [*flags, *more]) == 0
         return [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
 
     chosen = set()
@@ -237,14 +243,17 @@ def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = labels("--ties=first", f"--gold={gold}")
     assert [row[1:3] + row[4:] for row in rows[:1]] == [["dog", "1", "1"]]
     assert rows[2][4] == "2"
-    assert main([*flags, "--ties=first", "--engine=local", f"--output={tmp_path / 'o'}"]) == 2
+    assert (
+        call("aggregate", [*flags, "--ties=first", "--engine=local", f"--output={tmp_path / 'o'}"])
+        == 2
+    )
     assert "--ties: not available" in capsys.readouterr().err
 
 
 def test_ties_of_votes_alone_are_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "v.csv"
     path.write_text("item,votes_x,votes_y,votes_z\na,2,2,0\nb,1,1,1\nc,3,0,0\nd,2,1,1\n")
-    assert main([f"--annotations={path}", "--method=majority_vote"]) == 0
+    assert call("aggregate", [f"--annotations={path}", "--method=majority_vote"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[4] for row in rows] == ["2", "3", "1", "1"]
     assert float(rows[0][2]) <= 1 / 2 and float(rows[1][2]) <= 1 / 3

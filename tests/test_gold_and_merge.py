@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import simulation
-from neucrowd_tf.commands import aggregate, gold, merge
+from neucrowd_tf.commands.flags import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
@@ -28,7 +29,7 @@ def crowd_csv(tmp_path: Path) -> tuple[Path, np.ndarray]:
 
 def drawn(path: Path, *flags: str, tmp_path: Path) -> pd.DataFrame:
     output = tmp_path / "gold.csv"
-    assert gold.main([f"--annotations={path}", f"--output={output}", *flags]) == 0
+    assert call("gold", [f"--annotations={path}", f"--output={output}", *flags]) == 0
     return pd.read_csv(output)
 
 
@@ -51,7 +52,7 @@ def test_doubtful_items_come_first_and_gold_ones_not_at_all(
     assert doubtful["probability"].is_monotonic_increasing
     assert "use --by=random" in capsys.readouterr().err
     labels = tmp_path / "labels.csv"
-    assert aggregate.main([f"--annotations={path}", f"--output={labels}"]) == 0
+    assert call("aggregate", [f"--annotations={path}", f"--output={labels}"]) == 0
     frame = pd.read_csv(labels).set_index("task")
     assert doubtful["probability"].max() == pytest.approx(
         frame["probability"].sort_values().iloc[19]
@@ -73,7 +74,7 @@ def test_filled_in_they_are_gold_labels(
     filled, labels = tmp_path / "filled.csv", tmp_path / "labels.csv"
     frame.to_csv(filled, index=False)
     flags = [f"--annotations={path}", f"--gold={filled}", f"--output={labels}"]
-    assert aggregate.main(flags) == 0
+    assert call("aggregate", flags) == 0
     result = pd.read_csv(labels).set_index("task").loc[frame["task"]]
     assert result["label"].tolist() == frame["true_label"].tolist()
     assert (result["probability"] == 1).all()
@@ -82,13 +83,13 @@ def test_filled_in_they_are_gold_labels(
     assert "Class shares: 0 0." in message
 
 
-def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     old, new, output = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
     old.write_text(LABELS)
     new.write_text(
         "task,worker,priority,gain,reason,label\na,u,1,.1,r,y\nb,u,2,.1,r,y\nc,v,3,.1,r,\nc,w,4,.1,r,y\n"
     )
-    assert merge.main([f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
+    assert call("merge", [f"--annotations={old}", f"--labels={new}", f"--output={output}"]) == 0
     assert output.read_text().splitlines()[1:] == [
         "a,u,y",
         "a,v,x",
@@ -100,8 +101,10 @@ def test_merged_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     message = capsys.readouterr().err
     assert "5 labels and 3 new ones: 1 added, 1 replaced, 1 equal to earlier ones; 6" in message
     assert "1 annotators are new: 'w'. Check their spelling." in message
-    assert merge.main([f"--annotations={old}", f"--labels={new}", f"--output={new}"]) == 2
-    assert "would overwrite --labels" in capsys.readouterr().err
+    assert (
+        "would overwrite --labels"
+        in cli("merge", [f"--annotations={old}", f"--labels={new}", f"--output={new}"], 2).err
+    )
 
 
 def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Path) -> None:
@@ -110,18 +113,19 @@ def test_columns_of_the_first_file_need_not_be_those_of_the_second(tmp_path: Pat
     new.write_text("task,worker,label\na,u,y\n")
     columns = ["--task_column=doc", "--worker_column=who", "--label_column=what", "--separator=;"]
     flags = [f"--annotations={old}", f"--labels={new}", f"--output={output}", *columns]
-    assert merge.main(flags) == 0
+    assert call("merge", flags) == 0
     assert pd.read_csv(io.StringIO(output.read_text()))["label"][0] == "y"
 
 
-def test_vote_counts_cannot_be_merged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vote_counts_cannot_be_merged(tmp_path: Path, cli: Any) -> None:
     votes, new = tmp_path / "votes.csv", tmp_path / "b.csv"
     votes.write_text("task,votes_x,votes_y\na,2,1\nb,0,3\n")
     new.write_text(LABELS)
-    assert merge.main([f"--annotations={votes}", f"--labels={new}"]) == 2
-    assert "vote counts do not name annotators" in capsys.readouterr().err
+    assert (
+        "vote counts do not name annotators"
+        in cli("merge", [f"--annotations={votes}", f"--labels={new}"], 2).err
+    )
 
 
-def test_gold_asks_for_the_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gold.main([]) == 2
-    assert "--annotations is missing" in capsys.readouterr().err
+def test_gold_asks_for_the_labels(cli: Any) -> None:
+    assert "--annotations is missing" in cli("gold", [], 2).err

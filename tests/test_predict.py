@@ -9,12 +9,13 @@ import io
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.predict import main
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.export import NAMES, export_saved_model
 from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 
@@ -52,7 +53,9 @@ def _table(path: Path, features: np.ndarray, columns: tuple[str, ...] = COLUMNS)
 
 
 def _run(model: Path, features: Path, output: Path, *more: str) -> int:
-    return main([f"--model={model}", f"--features={features}", f"--output={output}", *more])
+    return call(
+        "predict", [f"--model={model}", f"--features={features}", f"--output={output}", *more]
+    )
 
 
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:
@@ -96,7 +99,7 @@ def test_columns_in_another_order_and_batches_give_the_same(
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     """Dark pictures are class 0 and bright ones class 1, trained on at 4 x 4 pixels; new ones of 8
     x 8 are scaled.
     """
@@ -112,7 +115,10 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             tmp_path / "new" / f"{name}.png"
         )
     assert (
-        main([f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"])
+        call(
+            "predict",
+            [f"--model={model}", f"--images={tmp_path / 'new'}", f"--output={tmp_path / 'y.csv'}"],
+        )
         == 0
     )
     assert [row[:2] for row in _read(tmp_path / "y.csv")[1]] == [["day", "1"], ["night", "0"]]
@@ -121,16 +127,18 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     (tmp_path / "new" / "more").mkdir()
     capsys.readouterr()
     flags = [f"--model={model}", f"--images={tmp_path / 'new'}"]
-    assert main([*flags, f"--output={tmp_path / 'new' / 'day.png'}"]) == 2
-    assert "would overwrite --images=" in capsys.readouterr().err
+    assert (
+        "would overwrite --images="
+        in cli("predict", [*flags, f"--output={tmp_path / 'new' / 'day.png'}"], 2).err
+    )
     assert (tmp_path / "new" / "day.png").read_bytes() == before
-    assert main([*flags, "--output=-"]) == 0
-    printed = capsys.readouterr()
+    printed = cli("predict", [*flags, "--output=-"])
     assert printed.out == (tmp_path / "y.csv").read_text()
     assert printed.err == "2 rows\n"
     table = _table(tmp_path / "x.csv", np.ones((2, 3)))
-    assert main([*flags, f"--features={table}", "--output=-"]) == 2
-    assert "name one of them" in capsys.readouterr().err
+    assert (
+        "name one of them" in cli("predict", [*flags, f"--features={table}", "--output=-"], 2).err
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +185,7 @@ def test_other_errors_are_a_line_each(
         error = capsys.readouterr().err
         assert message in error and error.count("\n") == 1, error
     assert _run(model, good, tmp_path) == 2 and "--output" in capsys.readouterr().err
-    assert main([]) == 2 and "--model" in capsys.readouterr().err
+    assert call("predict", []) == 2 and "--model" in capsys.readouterr().err
     (tmp_path / "twins.csv").write_text("task,width,height,=weight\na,1,2,3\na ,1,2,3\n")
     assert _run(model, tmp_path / "twins.csv", tmp_path / "y.csv") == 2
     assert "item 'a' occurs twice" in capsys.readouterr().err

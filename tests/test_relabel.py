@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,7 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
-from neucrowd_tf.commands import aggregate
-from neucrowd_tf.commands.relabel import main
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.labelling.activelab import activelab_scores
 from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
@@ -257,10 +257,9 @@ def labels_csv(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
     output = tmp_path / "relabel.csv"
-    assert main([f"--annotations={labels_csv}", "--budget=20", f"--output={output}"]) == 0
-    captured = capsys.readouterr()
+    captured = cli("relabel", [f"--annotations={labels_csv}", "--budget=20", f"--output={output}"])
     assert captured.out == "" and "20 labels of" in captured.err
     result = pd.read_csv(output)
     assert list(result.columns) == ["task", "annotator", "priority", "gain", "reason"]
@@ -271,22 +270,20 @@ def test_the_list(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     both = result.merge(certain.rename(columns={"worker": "annotator"}), on=["task", "annotator"])
     assert not both.size
     first = output.read_bytes()
-    assert main([f"--annotations={labels_csv}", "--budget=20"]) == 0
-    assert capsys.readouterr().out.encode() == first
+    assert cli("relabel", [f"--annotations={labels_csv}", "--budget=20"]).out.encode() == first
 
 
 def test_the_labels_are_those_of_aggregate(
-    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:
     gold, labels = tmp_path / "gold.csv", tmp_path / "labels.csv"
     flags = [f"--annotations={labels_csv}", f"--gold={gold}"]
     rows = pd.read_csv(labels_csv).drop_duplicates("task").head(12)
     rows[["task", "label"]].to_csv(gold, index=False)
-    assert aggregate.main([*flags, f"--output={labels}"]) == 0
+    assert call("aggregate", [*flags, f"--output={labels}"]) == 0
     frame = pd.read_csv(labels).set_index("task")
     text = " ".join(capsys.readouterr().err.splitlines())
-    assert main([*flags, "--budget=40"]) == 0
-    captured = capsys.readouterr()
+    captured = cli("relabel", [*flags, "--budget=40"])
     for _, row in pd.read_csv(io.StringIO(captured.out)).iterrows():
         first = row["reason"].partition("likely '")[2].partition("'")[0]
         assert first == str(frame["label"][row["task"]])
@@ -296,14 +293,13 @@ def test_the_labels_are_those_of_aggregate(
     assert "corrected per 100 labels: " in captured.err and "by the last 4." in captured.err
 
 
-def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_costs(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
     names = sorted(set(pd.read_csv(labels_csv)["worker"]))
     costs = tmp_path / "costs.csv"
     frame = pd.DataFrame({"annotator": names, "cost": [0.5 + i % 3 for i in range(len(names))]})
     frame.to_csv(costs, index=False)
     flags = [f"--annotations={labels_csv}", "--budget=12", f"--cost={costs}"]
-    assert main(flags) == 0
-    captured = capsys.readouterr()
+    captured = cli("relabel", flags)
     plan = pd.read_csv(io.StringIO(captured.out))
     assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["annotator"]].tolist()
     assert 11 < plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
@@ -315,27 +311,24 @@ def test_costs(labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         "annotator,cost\n0,1\n0,2\n": "annotator '0' occurs twice",
     }.items():
         costs.write_text(content)
-        assert main(flags) == 2
-        assert message in capsys.readouterr().err
+        assert message in cli("relabel", flags, 2).err
 
 
-def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     certain = sorted(map(str, set(pd.read_csv(labels_csv)["worker"])))
     flags = [f"--annotations={labels_csv}", "--budget=12", "--most_each=12"]
-    assert main([*flags, f"--ask=eve, {certain[0]}"]) == 0
-    captured = capsys.readouterr()
+    captured = cli("relabel", [*flags, f"--ask=eve, {certain[0]}"])
     result = pd.read_csv(io.StringIO(captured.out), dtype=str)
     assert "eve" in set(result["annotator"]) <= {"eve", certain[0]}
     assert "without labels yet: 'eve'\n" in captured.err
-    assert main([*flags, f"--model_annotator={certain[1]}"]) == 0
+    assert call("relabel", [*flags, f"--model_annotator={certain[1]}"]) == 0
     assert certain[1] not in set(
         pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["annotator"]
     )
-    assert main([*flags, "--model_annotator=eve"]) == 2
-    assert "no annotator is named 'eve'" in capsys.readouterr().err
+    assert "no annotator is named 'eve'" in cli("relabel", [*flags, "--model_annotator=eve"], 2).err
 
 
-def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_models_probabilities(tmp_path: Path, cli: Any) -> None:
     labels, model = tmp_path / "a.csv", tmp_path / "p.csv"
     rows = [f"{task},{worker},x" for task in "abcd" for worker in "uv"]
     rows += [f"{task},w,{label}" for task, label in zip("efgh", "xyyy", strict=True)]
@@ -349,11 +342,9 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
     np.testing.assert_allclose(result[[0, 7]], [[0.775, 0.225]] * 2)
     assert lines == ["p.csv: 6 items are missing. They get the mean probabilities."]
     flags = [f"--annotations={labels}", "--budget=1", "--per_task=1"]
-    assert main([*flags, f"--probabilities={model}"]) == 0
-    output = capsys.readouterr()
+    output = cli("relabel", [*flags, f"--probabilities={model}"])
     assert lines[0] in output.err
-    assert main(flags) == 0
-    assert output.out.count("\n") == 2 and output.out != capsys.readouterr().out
+    assert output.out.count("\n") == 2 and output.out != cli("relabel", flags).out
     for content, message in {
         "task,p_x\na,1\n": "there is no column 'p_y'",
         "task,p_x,p_y\na,1,z\n": "line 2: column 'p_x, p_y': '1, z' is not",
@@ -361,8 +352,7 @@ def test_a_models_probabilities(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "task,p_x,p_y\nz,1,0\n": "item 'z' is not one of",
     }.items():
         model.write_text(content)
-        assert main([*flags, f"--probabilities={model}"]) == 2
-        assert message in capsys.readouterr().err
+        assert message in cli("relabel", [*flags, f"--probabilities={model}"], 2).err
 
 
 def test_evidence_is_bayes_rule() -> None:
@@ -385,58 +375,59 @@ def test_evidence_is_bayes_rule() -> None:
 
 
 def test_a_runs_out_of_fold_predictions_are_used(
-    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    labels_csv: Path, tmp_path: Path, cli: Any
 ) -> None:
     run = tmp_path / "seed-0"
     run.mkdir()
     (run / "config.json").write_text(json.dumps({"settings": {"annotations": str(labels_csv)}}))
-    assert main([f"--run={run}", "--budget=5"]) == 0
-    without = capsys.readouterr()
+    without = cli("relabel", [f"--run={run}", "--budget=5"])
     tasks = sorted(set(pd.read_csv(labels_csv)["task"]))
     rows = [f"{task},{0.9 if task % 2 else 0.05},.05,{0.05 if task % 2 else 0.9}" for task in tasks]
     (run / "oof.csv").write_text("task,p_0,p_1,p_2\n" + "\n".join(rows) + "\n")
-    assert main([f"--run={run}", "--budget=5"]) == 0
-    used = capsys.readouterr()
+    used = cli("relabel", [f"--run={run}", "--budget=5"])
     assert "oof.csv: the model's out-of-fold predictions are used." in used.err
     assert used.out != without.out and "80% intervals" in used.err
     for name in ("oof.csv", "config.json"):
-        assert main([f"--run={run}", "--budget=5", f"--output={run / name}"]) == 2
-        assert "would overwrite --" in capsys.readouterr().err
+        assert (
+            "would overwrite --"
+            in cli("relabel", [f"--run={run}", "--budget=5", f"--output={run / name}"], 2).err
+        )
 
 
-def test_nothing_to_ask(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_ask(tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,y\n2,a,y\n2,b,y\n")
-    assert main([f"--annotations={path}", "--budget=3"]) == 0
-    assert "with --ask." in capsys.readouterr().err
+    assert "with --ask." in cli("relabel", [f"--annotations={path}", "--budget=3"]).err
 
 
 def test_a_run_names_its_annotations(
-    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:
     run = tmp_path / "seed-0"
     run.mkdir()
     settings = {"annotations": str(labels_csv)}
     (run / "config.json").write_text(json.dumps({"settings": settings}))
-    assert main([f"--run={run}", "--budget=5"]) == 0
+    assert call("relabel", [f"--run={run}", "--budget=5"]) == 0
     asked = pd.read_csv(io.StringIO(capsys.readouterr().out))["annotator"]
     assert len(asked) == 5
-    assert main([f"--run={run}", "--budget=5", f"--output={labels_csv}"]) == 2
-    assert "would overwrite --annotations" in capsys.readouterr().err
+    assert (
+        "would overwrite --annotations"
+        in cli("relabel", [f"--run={run}", "--budget=5", f"--output={labels_csv}"], 2).err
+    )
     model = str(asked[0])
     (run / "config.json").write_text(
         json.dumps({"settings": {**settings, "model_annotator": [model]}})
     )
-    assert main([f"--run={run}", "--budget=5"]) == 0
-    assert model not in set(pd.read_csv(io.StringIO(capsys.readouterr().out))["annotator"].map(str))
+    assert model not in set(
+        pd.read_csv(io.StringIO(cli("relabel", [f"--run={run}", "--budget=5"]).out))[
+            "annotator"
+        ].map(str)
+    )
     (run / "config.json").write_text(json.dumps({"settings": {}}))
-    assert main([f"--run={run}", "--budget=5"]) == 2
-    assert "not a run with --dataset=table" in capsys.readouterr().err
+    assert "not a run with --dataset=table" in cli("relabel", [f"--run={run}", "--budget=5"], 2).err
 
 
-def test_one_line_and_exit_code_2(
-    labels_csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, cli: Any) -> None:
     broken = label_studio(tmp_path)
     broken.write_text(broken.read_text()[:1500])
     votes = tmp_path / "votes.csv"
@@ -452,6 +443,5 @@ def test_one_line_and_exit_code_2(
         ([f"--annotations={votes}", "--budget=3"], "relabel"),
         ([f"--run={tmp_path / 'none'}", "--budget=3"], "not a run with --dataset=table"),
     ):
-        assert main(flags) == 2
-        captured = capsys.readouterr()
+        captured = cli("relabel", flags, 2)
         assert message in captured.err and captured.out == ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,27 +20,25 @@ Duplicates = Literal["error", "first", "last", "all"]
 Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
 
 
-def code_array(values: ArrayLike, title: str) -> NDArray[np.int32]:
-    """Returns `values` as one-dimensional int32 codes; raises DataError for other values."""
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
-        raise DataError(
-            f"{title}: expected a one-dimensional array of integer codes, received {array.dtype} of"
-            f" shape {array.shape}. Use Annotations.from_arrays for names."
-        )
-    return array.astype(np.int32, copy=False)
-
-
 def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
-    """Returns instances, annotators and labels as codes of one length."""
-    names = ("instances", "annotators", "labels")
-    triple = [code_array(codes, title) for codes, title in zip(columns, names, strict=True)]
-    if len({len(codes) for codes in triple}) != 1:
+    """Returns instances, annotators and labels as int32 codes of one length.
+
+    Raises:
+        DataError: values that are no codes, or of different lengths.
+    """
+    arrays = [np.asarray(values) for values in columns]
+    for array, title in zip(arrays, ("instances", "annotators", "labels"), strict=True):
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iub"):
+            raise DataError(
+                f"{title}: expected a one-dimensional array of integer codes, received"
+                f" {array.dtype} of shape {array.shape}. Use Annotations.from_arrays for names."
+            )
+    if len({*map(len, arrays)}) != 1:
         raise DataError(
             "expected instances, annotators and labels of one length, received"
-            f" {[len(codes) for codes in triple]}"
+            f" {[*map(len, arrays)]}"
         )
-    return triple
+    return [array.astype(np.int32, copy=False) for array in arrays]
 
 
 def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, title: str) -> int:
@@ -82,7 +81,7 @@ def classes_in_order(values: Any) -> list[Any] | None:
     if not getattr(getattr(values, "dtype", None), "ordered", False):
         return None
     used = set(values.tolist())
-    return [name for name in values.dtype.categories.tolist() if name in used]
+    return whole_numbers([name for name in values.dtype.categories.tolist() if name in used])
 
 
 def check_spelling(names: Iterable[Any], title: str) -> None:
@@ -105,7 +104,8 @@ def factorize(
         values: `[A]` hashable ids.
         names: the allowed ids in their order, or None for those that occur.
         title: the column's name, for the error.
-        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance.
+        sort: whether ids that occur are sorted (if they can be compared) or in order of appearance;
+            sorted ones that are whole numbers are ints, as missing values turn ints into floats.
 
     Raises:
         DataError: a missing id, or one that `names` does not contain.
@@ -123,6 +123,8 @@ def factorize(
         row = int(np.flatnonzero(codes < 0)[0])
         raise RowError(row, f"column {title!r}: expected a value, received a missing one")
     distinct = as_name_array(distinct)
+    if sort:
+        distinct = as_name_array(whole_numbers(distinct.tolist()))
     if names is None:
         check_spelling(distinct.tolist() if sort else (), title)
         try:
@@ -135,15 +137,15 @@ def factorize(
         rank[order] = np.arange(len(order), dtype=np.int32)
         return rank[codes], distinct[order]
     allowed = as_name_array(names)
-    places = matched(distinct, allowed, title).astype(np.int32)
-    if (places < 0).any():
-        unknown = int(np.flatnonzero(places < 0)[0])
+    positions = matched(distinct, allowed, title).astype(np.int32)
+    if (positions < 0).any():
+        unknown = int(np.flatnonzero(positions < 0)[0])
         row = int(np.flatnonzero(codes == unknown)[0])
-        shown = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
+        listed = ", ".join(map(repr, allowed[:5].tolist())) + ", ..." * (len(allowed) > 5)
         raise RowError(
-            row, f"column {title!r}: expected one of {shown}, received {spelt(distinct[unknown])}"
+            row, f"column {title!r}: expected one of {listed}, received {spelt(distinct[unknown])}"
         )
-    return places[codes], allowed
+    return positions[codes], allowed
 
 
 def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np.int64]:
@@ -152,11 +154,11 @@ def matched(names: NDArray[Any], wanted: NDArray[Any], title: str) -> NDArray[np
     Raises:
         DataError: a name that is wanted twice.
     """
-    position: dict[Any, int] = {}
-    for place, name in enumerate(wanted.tolist()):
-        if position.setdefault(name, place) != place:
+    positions: dict[Any, int] = {}
+    for index, name in enumerate(wanted.tolist()):
+        if positions.setdefault(name, index) != index:
             raise DataError(f"{title} names: expected each name once, received {spelt(name)} again")
-    return np.array([position.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
+    return np.array([positions.get(name, MISSING) for name in names.tolist()], dtype=np.int64)
 
 
 def as_frame(value: Any) -> Any:
@@ -193,10 +195,12 @@ def label_columns(columns: Iterable[Any], names: Mapping[str, Any]) -> list[Any]
 
 
 def whole_numbers(labels: list[Any]) -> list[Any]:
-    """Returns labels as ints if all of them are whole floats."""
-    if all(isinstance(label, (float, np.floating)) and label.is_integer() for label in labels):
-        return [int(label) for label in labels]
-    return labels
+    """Returns labels as ints if all of them are whole numbers."""
+    integral = all(
+        isinstance(label, Real) and not isinstance(label, bool) and label % 1 == 0
+        for label in labels
+    )
+    return [*map(int, labels)] if integral else labels
 
 
 def duplicates(keys: NDArray[Any], rule: Duplicates) -> NDArray[np.intp]:
@@ -257,15 +261,15 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     """
     array = np.asarray(unmasked(matrix, MISSING))
     if array.ndim != 2 or array.dtype.kind not in "iubf":
-        one = ""
+        hint = ""
         if array.ndim == 1:
-            one = (
+            hint = (
                 ". Pass labels[:, None] for one label each; scikit-learn's cross_val_predict needs"
                 ' method="predict"'
             )
         raise DataError(
             "dense annotations: expected whole numbers, with -1 for missing ones, of shape"
-            f" [instances, annotators], received {array.dtype} of shape {array.shape}{one}"
+            f" [instances, annotators], received {array.dtype} of shape {array.shape}{hint}"
         )
     expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
     _check_cells(array, MISSING, "annotator", expected)
@@ -321,7 +325,7 @@ def encode_labels(
     codes = matched(array, class_names, "class")
     if (codes < 0).any():
         row = int(np.flatnonzero(codes < 0)[0])
-        shown = ", ".join(map(repr, class_names[:8].tolist()))
-        problem = f"expected one of the classes {shown}, received {array.tolist()[row]!r}"
+        listed = ", ".join(map(repr, class_names[:8].tolist()))
+        problem = f"expected one of the classes {listed}, received {array.tolist()[row]!r}"
         raise DataError(f"{title}: row {row}: {problem}")
     return codes

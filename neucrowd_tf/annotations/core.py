@@ -29,7 +29,6 @@ from neucrowd_tf.annotations.codes import (
     rows_to_keep,
     size_of,
     vote_matrix,
-    whole_numbers,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError
@@ -217,25 +216,30 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: a missing column, no label, a missing id, an unknown id or a duplicate.
 
-        Rows without a label are left out, with a warning that counts them.
+        Rows without a label are left out, and so are instances without any, as files are read; a
+        warning counts both. `instance_names` keeps such instances.
         """
         frame = _frame(frame)
-        columns = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
-        missing = np.flatnonzero(frame[columns[2]].isna())
-        if len(missing) == len(frame):
+        names = label_columns(frame.columns, {"task": task, "worker": worker, "label": label})
+        sides = [frame[name] for name in names]
+        missing = sides[2].isna().to_numpy()
+        if missing.all():
             raise DataError(
                 "frame: expected at least one row of task, worker, label, received none"
             )
-        if len(missing):
+        if missing.any():
+            # Ints beside missing values are floats.
+            sides = [(s.convert_dtypes() if s.hasnans else s)[~missing] for s in sides]
+            lost = len({*frame[names[0]].dropna()} - {*sides[0]})
+            without = f". {lost} instances have no label" if lost and instance_names is None else ""
             warnings.warn(
-                f"{len(missing)} of {len(frame)} labels are missing and are left out (the first:"
-                f" row {missing[0]})",
+                f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
+                f" row {missing.argmax()}){without}",
                 UserWarning,
                 stacklevel=2,
             )
-            frame = frame[frame[columns[2]].notna()]
         return cls.from_arrays(
-            *(frame[column] for column in columns),
+            *sides,
             instance_names=instance_names,
             annotator_names=annotator_names,
             class_names=class_names,
@@ -262,10 +266,8 @@ class Annotations(AnnotationViews):
         rows, columns = np.nonzero(frame.notna().to_numpy())
         if class_names is None and len(set(frame.dtypes)) == 1:
             class_names = classes_in_order(frame.stack())
-        labels, classes = factorize(
-            whole_numbers(frame.to_numpy(dtype=object)[rows, columns].tolist()),
-            *(class_names, "label", True),
-        )
+        cells = frame.to_numpy(dtype=object)[rows, columns]
+        labels, classes = factorize(cells.tolist(), class_names, "label", sort=True)
         return cls(
             *(rows, columns, labels),
             instance_names=frame.index,
@@ -354,14 +356,11 @@ class Annotations(AnnotationViews):
         Raises:
             DataError: another number of names.
         """
-        sides = {
-            "instance_names": instance_names,
-            "annotator_names": annotator_names,
-            "class_names": class_names,
-        }
+        sides = ("instance_names", "annotator_names", "class_names")
+        others = zip(sides, (instance_names, annotator_names, class_names), strict=True)
         fields = {
             side: names_for(names, len(getattr(self, side)), side)
-            for side, names in sides.items()
+            for side, names in others
             if names is not None
         }
         return self._with(**fields, named=self.named or instance_names is not None)
@@ -404,20 +403,20 @@ class Annotations(AnnotationViews):
             if side == "instance"
             else (1, "num_classes", "_labels")
         )
-        places = matched(getattr(self, f"{side}_names"), names, side)
+        positions = matched(getattr(self, f"{side}_names"), names, side)
         used = self.vote_counts().sum(axis=1 - axis) > 0
-        lost = np.flatnonzero(used & (places < 0))
-        if len(lost):
-            name = spelt(getattr(self, f"{side}_names")[lost[0]])
-            shown = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
-            raise DataError(f"{side} names: expected one of {shown}, received {name}")
+        unwanted = np.flatnonzero(used & (positions < 0))
+        if len(unwanted):
+            name = spelt(getattr(self, f"{side}_names")[unwanted[0]])
+            listed = ", ".join(map(repr, names[:5].tolist())) + (", ..." if len(names) > 5 else "")
+            raise DataError(f"{side} names: expected one of {listed}, received {name}")
         fields = {size: len(names), f"{side}_names": names, "named": self.named or axis == 0}
         if self._votes is None:
-            fields[field] = places[getattr(self, field)].astype(np.int32)
+            fields[field] = positions[getattr(self, field)].astype(np.int32)
         else:
-            votes, wanted = np.moveaxis(self._votes, axis, 0), places >= 0
+            votes, wanted = np.moveaxis(self._votes, axis, 0), positions >= 0
             counts = np.zeros((len(names), votes.shape[1]), dtype=np.int32)
-            counts[places[wanted]] = votes[wanted]
+            counts[positions[wanted]] = votes[wanted]
             fields["_votes"] = np.ascontiguousarray(np.moveaxis(counts, 0, axis))
         return self._with(**fields)
 
@@ -443,9 +442,9 @@ class Annotations(AnnotationViews):
             DataError: a cell has a label already.
         """
         extra = coded_triples(instances, annotators, labels)
-        whole = zip((self.instances, self.annotators, self.labels), extra, strict=True)
+        columns = zip((self.instances, self.annotators, self.labels), extra, strict=True)
         return Annotations(
-            *map(np.concatenate, whole),
+            *map(np.concatenate, columns),
             instance_names=self.instance_names,
             annotator_names=self.annotator_names,
             class_names=self.class_names,

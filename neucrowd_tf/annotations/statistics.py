@@ -262,8 +262,8 @@ def class_agreement(votes: ArrayLike) -> list[dict[str, float]]:
     counts = np.asarray(votes, dtype=np.float64)
     size, result = counts.sum(axis=1), []
     for of_class in counts.T:
-        met = float((of_class * (size - 1)).sum())
-        same = float((of_class * (of_class - 1)).sum()) / met if met else float("nan")
+        pairs = float((of_class * (size - 1)).sum())
+        same = float((of_class * (of_class - 1)).sum()) / pairs if pairs else float("nan")
         pair = np.stack([of_class, size - of_class], axis=1)
         result.append(agreement_coefficients(pair) | {"percent": same})
     return result
@@ -303,8 +303,8 @@ def leave_one_out_agreement(annotations: Annotations) -> NDArray[np.float64]:
     same = votes[annotations.instances, annotations.labels] - 1
     others = votes.sum(axis=1)[annotations.instances] - 1
     agreed = np.bincount(annotations.annotators, weights=same, minlength=size)
-    met = np.bincount(annotations.annotators, weights=others, minlength=size)
-    return np.divide(agreed, met, out=np.full(size, np.nan), where=met > 0)
+    pairs = np.bincount(annotations.annotators, weights=others, minlength=size)
+    return np.divide(agreed, pairs, out=np.full(size, np.nan), where=pairs > 0)
 
 
 def annotator_confusion(annotations: Annotations, truth: ArrayLike) -> NDArray[np.int64]:

@@ -106,10 +106,10 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     wanted, present = columns.tolist(), frame.columns.tolist()
     if wanted == present:
         return frame
-    lost = [name for name in wanted if name not in present]
+    missing = [name for name in wanted if name not in present]
     new = [name for name in present if name not in wanted]
-    if lost or new or len(present) > len(wanted):
-        name, problem = (lost[0], "missing") if lost else ((new or present)[0], "new")
+    if missing or new or len(present) > len(wanted):
+        name, problem = (missing[0], "missing") if missing else ((new or present)[0], "new")
         raise DataError(
             f"{subject}: column {name!r} is {problem}. Pass the columns of training:"
             f" {', '.join(map(repr, wanted[:8]))}{', ...' * (len(wanted) > 8)}"
@@ -170,13 +170,13 @@ def align_labels(labels: Any, table: Any, rows: Names, subject: str = "labels") 
         return labels
     if rows.tolist() == names.tolist():
         return labels
-    places = matched(rows, names, subject)
-    if (places < 0).any():
+    at = matched(rows, names, subject)
+    if (at < 0).any():
         raise DataError(
-            f"{subject}: {spelt(rows[places < 0][0])} of the features' index has no label. Add it,"
+            f"{subject}: {spelt(rows[at < 0][0])} of the features' index has no label. Add it,"
             f" or pass {subject}.to_numpy() if row i is label i."
         )
-    return labels.iloc[places]
+    return labels.iloc[at]
 
 
 # --------------------------------------------------------------------------- numbers
@@ -200,8 +200,8 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
     if array.ndim < 2 or array.shape[-1] == 0:
         raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
     if not np.isfinite(array).all():
-        place = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise _not_finite(array, place, subject)
+        position = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        raise _not_finite(array, position, subject)
     return array if array.ndim == 2 else as_single(array, subject)
 
 
@@ -260,10 +260,12 @@ def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
     low, high = exact.min(axis=0), exact.max(axis=0)
     middle, half = high / 2 + low / 2, high / 2 - low / 2
     varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)
-    held = np.where(varies, moved <= LOST * half, np.isfinite(moved))
-    if held.all():
+    representable = np.where(varies, moved <= LOST * half, np.isfinite(moved))
+    if representable.all():
         return None
-    return np.stack([np.where(held, 0.0, middle), np.where(held | ~varies, 1.0, half)])
+    return np.stack(
+        [np.where(representable, 0.0, middle), np.where(representable | ~varies, 1.0, half)]
+    )
 
 
 def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
@@ -275,21 +277,23 @@ def _as_numbers(features: Any, subject: str) -> NDArray[Any]:
         import pandas as pd
 
         missing = pd.isna(array)
-        for place, value in np.ndenumerate(array):
-            if not missing[place] and not isinstance(value, (numbers.Real, np.bool_)):
-                raise DataError(f"{subject}: {_shown(place)}: expected numbers, received {value!r}")
+        for position, value in np.ndenumerate(array):
+            if not missing[position] and not isinstance(value, (numbers.Real, np.bool_)):
+                raise DataError(
+                    f"{subject}: {_shown(position)}: expected numbers, received {value!r}"
+                )
         array = np.where(missing, np.nan, array).astype(np.float64)
     return array
 
 
-def _not_finite(array: NDArray[Any], place: tuple[int, ...], subject: str) -> DataError:
+def _not_finite(array: NDArray[Any], position: tuple[int, ...], subject: str) -> DataError:
     return DataError(
-        f"{subject}: {_shown(place)}: expected a finite number, received {array[place]}"
+        f"{subject}: {_shown(position)}: expected a finite number, received {array[position]}"
     )
 
 
-def _shown(place: tuple[int, ...]) -> str:
-    row, *column = place
+def _shown(position: tuple[int, ...]) -> str:
+    row, *column = position
     return f"row {row}, column {column[0] if len(column) == 1 else tuple(column)}"
 
 
@@ -410,7 +414,7 @@ def check_search(annotations: Any) -> None:
             scorers = getattr(scorer, "_scorers", {"": scorer}).values()
             if caller.f_locals.get("method", "predict") != "predict":
                 problem = 're-encodes each column for method="predict_proba". Use method="predict".'
-            elif any(type(one).__name__ == "_Scorer" for one in scorers):
+            elif any(type(each).__name__ == "_Scorer" for each in scorers):
                 problem = "cannot score them. Pass Annotations.from_dense(...), or no scoring."
             else:
                 return

@@ -9,21 +9,18 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest, parse
+from neucrowd_tf.flags import HelpRequest
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
-from neucrowd_tf.io.roles import RUNNING, as_list, command_line
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
-from neucrowd_tf.io.values import ALL, numbers_of
 
 Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
-SCALE = "`ordinal`: classes are ordered, and labels near the truth count as nearly right."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,25 +38,6 @@ class LabelFlags(TableOptions):
     ] = None
     model_annotator: Annotated[tuple[str, ...], MODEL_ANNOTATOR] = ()
     family: Annotated[tuple[str, ...], FAMILY] = ()
-
-
-def run_command(
-    kind: type[Flags],
-    command: Callable[[Flags], Iterable[str]],
-    name: str,
-    argv: Sequence[str] | None = None,
-) -> int:
-    """Runs a command with the flags of its command line; returns the exit code.
-
-    Args:
-        kind: the dataclass of its flags.
-        command: called with them; returns notes for standard error.
-        name: how the command is called, for its help.
-        argv: the flags; None for those of this process.
-    """
-    flags = sys.argv[1:] if argv is None else argv
-    RUNNING.set((*name.split()[1:], *flags))
-    return run(lambda: command(parse(kind, flags, name)))
 
 
 def run(command: Callable[[], Iterable[str] | int | None]) -> int:
@@ -80,8 +58,8 @@ def run(command: Callable[[], Iterable[str] | int | None]) -> int:
         text = str(shown)
         return run(lambda: say(text))
     except DataError as error:
-        first, *rest = str(error).split("\n")  # further lines are commands to paste
-        return _fail("\n".join([one_line(DataError(first)), *map(printable, rest)]))
+        first, *commands = str(error).split("\n")  # further lines are commands to paste
+        return _fail("\n".join([one_line(DataError(first)), *map(printable, commands)]))
     except (UsageError, OSError) as error:
         return _fail(one_line(error))
     except MemoryError as error:
@@ -116,25 +94,21 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
     Raises:
         UsageError: an output that is an input, lies in one or contains one, or is another output.
     """
-    read = {name: _real(path) for name, path in inputs.items() if path is not None}
+    read = {name: Path(os.path.realpath(path)) for name, path in inputs.items() if path is not None}
     written: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
             continue
-        real = _real(path)
+        real = Path(os.path.realpath(path))
         if real in written:
             raise UsageError(f"{name}={path}: {written[real]} writes to the same place.")
         written[real] = name
-        for other, source in read.items():
+        for flag, source in read.items():
             same = real == source or source in real.parents or real in source.parents
             if same and path != STDOUT:
                 raise UsageError(
-                    f"{name}={path}: would overwrite {other}={inputs[other]}. Choose another place."
+                    f"{name}={path}: would overwrite {flag}={inputs[flag]}. Choose another place."
                 )
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
 
 
 def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:
@@ -146,18 +120,6 @@ def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:
                 f"--model_annotator: no annotator is named {name!r}. Quote a name that contains a"
                 " comma."
             )
-
-
-def check_order(options: TableOptions, scale: str, path: Path, classes: Iterable[object]) -> None:
-    """Raises DataError for an ordinal scale of texts whose order nobody has named."""
-    named, names = options.bins or options.classes not in ((), ALL), list(map(str, classes))
-    if scale != "ordinal" or named or len(names) < 3 or numbers_of(names) is not None:
-        return
-    command = command_line(path, ["--classes=LEAST,...,MOST"])
-    raise DataError(
-        f"{path}: --scale=ordinal: classes that are texts have no known order. Name"
-        f" {as_list(names)} from the least to the most:\n  {command}"
-    )
 
 
 @contextlib.contextmanager

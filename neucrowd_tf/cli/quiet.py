@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 
 def quiet() -> None:
@@ -32,8 +33,8 @@ def without_stderr() -> Iterator[None]:
         os.close(original)
 
 
-def import_tensorflow() -> None:
-    """Imports TensorFlow and Keras and looks for devices, without notes; for a command's process.
+def import_tensorflow() -> tuple[Any, Any]:
+    """Returns TensorFlow and Keras, imported without notes by a command's process.
 
     Garbage collection skips the imported objects: looking through a million of them would take much
     of a small run's time.
@@ -43,7 +44,7 @@ def import_tensorflow() -> None:
     gc.disable()
     try:
         with without_stderr():
-            import keras  # noqa: F401
+            import keras
             import tensorflow as tf
 
             tf.config.list_physical_devices()
@@ -52,3 +53,4 @@ def import_tensorflow() -> None:
     if first:
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)
+    return tf, keras

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import itertools
 import math
-import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neucrowd_tf.aggregation.engine.local import Local
-from neucrowd_tf.cli.command_line import (
-    SCALE,
-    STDOUT,
-    LabelFlags,
-    check_models,
-    check_order,
-    check_outputs,
-    run_command,
-    write_outputs,
-)
-from neucrowd_tf.declare import number, whole
+from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
+from neucrowd_tf.aggregation.engine.local import Engine, Local
+from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.commands.flags import Aggregate
+from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -35,65 +26,18 @@ from neucrowd_tf.errors import (
     one_line,
 )
 from neucrowd_tf.io.files.reading import ending
-from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
-from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.io.schema import ANNOTATIONS
-from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
+from neucrowd_tf.io.labels import report_on_stderr
+from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
-    from neucrowd_tf.aggregation.engine.local import Engine
-    from neucrowd_tf.certainty.inference import Inference
     from neucrowd_tf.certainty.models import ModelAnnotator
 
-LABELS: tuple[str, ...] = ("task", "label", "probability", "num_labels", "num_tied")
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Flags(LabelFlags):
-    """Infers one label per item from the labels of many annotators.
-
-    A folder, a Parquet file or any file with --engine is read by parts, so that it may be larger
-    than memory; the output is then a folder of Parquet files.
-    """
-
-    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
-    method: Annotated[
-        str | None, "Truth-inference method. Default: consensus (dawid_skene with --engine)."
-    ] = None
-    output: Annotated[
-        Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."
-    ] = STDOUT
-    annotators: Annotated[
-        Path | None, "CSV to write: skill, note and confusion matrix of each annotator."
-    ] = None
-    seed: Annotated[int, whole(0), "Seed of a method's random draws."] = 0
-    ties: Annotated[
-        Literal["random", "first", "prior"] | None,
-        "What decides between equally probable classes: `random` (with --seed), `first` in the"
-        " order of the classes, or `prior`, the class with most votes. Default: first; for"
-        " majority_vote random.",
-    ] = None
-    scale: Annotated[Literal["nominal", "ordinal"], SCALE + " Adds the column expected_value."] = (
-        "nominal"
-    )
-    engine: Annotated[
-        Literal["local", "dask"] | None,
-        "Reads the labels by parts, with threads of this machine or with Dask workers.",
-    ] = None
-    workers: Annotated[int | None, whole(1), "Threads or Dask processes (with --engine)."] = None
-    scheduler: Annotated[str | None, "Address tcp://host:port (with --engine=dask)."] = None
-    resume: Annotated[bool, "Continues an interrupted fit (with --engine)."] = False
-    max_iter: Annotated[int | None, whole(1), "Most iterations (with --engine)."] = None
-    tol: Annotated[float | None, number(least=0), "With --engine: least rise of the objective."] = (
-        None
-    )
-
-
-def aggregate(flags: Flags) -> list[str]:
+def run(flags: Aggregate) -> list[str]:
     """Writes what the flags ask for; returns notes for standard error.
 
     Raises:
@@ -113,38 +57,23 @@ def aggregate(flags: Flags) -> list[str]:
         return _aggregate_by_parts(flags)
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
-    # Errors in the flags are reported before slow imports.
-    from neucrowd_tf.aggregation.catalogue import make_aggregator
-    from neucrowd_tf.certainty.inference import METHOD, infer
-
     ordered = flags.scale == "ordinal"
     if ordered and flags.method is not None:
         raise UsageError("--method: not with --scale=ordinal, which chooses its own.")
     method = "ordinal" if ordered else flags.method or METHOD
     make_aggregator(method)  # an unknown name is an error before the file is read
-    reading = read_annotations(path, flags)
-    crowd = reading.annotations
     models = flags.model_annotator
-    check_order(flags, flags.scale, path, crowd.class_names.tolist())
-    check_models(models, crowd.annotator_names.tolist())
+    reading, gold = read_labels(path, flags, flags.gold, models, scale=flags.scale)
+    crowd = reading.annotations
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        gold = None if flags.gold is None else read_gold(flags.gold, crowd, flags)
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
             inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
-    rows, header = label_rows(inference), LABELS
-    if reading.pairs is not None:
-        header = ("task", "class", *header[1:])
-        cells = map(text_cell, crowd.instance_names.tolist())
-        names = dict(zip(cells, reading.pairs, strict=True))
-        rows = ([*map(text_cell, names[row[0]]), *row[1:]] for row in rows)
-    if ordered:
-        header, rows = (*header, "expected_value"), _with_values(rows, inference)
-    written = {flags.output: to_csv(header, rows)}
+    written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
     compared: list[ModelAnnotator] = []
     lines: list[str] = []
     if models:
@@ -167,7 +96,7 @@ def _warning(message: Warning | str, method: str) -> str:
     return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 
-def _aggregate_by_parts(flags: Flags) -> list[str]:
+def _aggregate_by_parts(flags: Aggregate) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
     for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
         if getattr(flags, name) not in (None, (), "nominal"):
@@ -188,11 +117,17 @@ def _aggregate_by_parts(flags: Flags) -> list[str]:
     return []
 
 
-def _fit(flags: Flags) -> None:
+def _fit(flags: Aggregate) -> None:
+    engine: Engine
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
 
-        engine = _engine(flags)
+        if flags.engine == "dask":
+            from neucrowd_tf.aggregation.engine.dask import Dask
+
+            engine = Dask(flags.scheduler, flags.workers or 2)
+        else:
+            engine = Local(flags.workers)
     except ModuleNotFoundError as error:
         raise UsageError(
             f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
@@ -200,7 +135,7 @@ def _fit(flags: Flags) -> None:
         ) from None
     method = flags.method or "dawid_skene"
     if flags.method is None:
-        print(f"method: {method} (labels are read by parts)", file=sys.stderr)  # noqa: T201
+        report_on_stderr(f"method: {method} (labels are read by parts)")
     request = Request(
         flags.annotations,
         method,
@@ -209,41 +144,40 @@ def _fit(flags: Flags) -> None:
         flags.tol,
         flags.resume,
         flags,
-        lambda line: print(line, file=sys.stderr, flush=True),  # noqa: T201
+        report_on_stderr,
     )
     with contextlib.closing(engine):
         fit(request, engine)
 
 
-def _engine(flags: Flags) -> Engine:
-    if flags.engine == "dask":
-        from neucrowd_tf.aggregation.engine.dask import Dask
+def labels_csv(
+    inference: Inference, pairs: Sequence[tuple[str, str]] | None = None, ordered: bool = False
+) -> str:
+    """Returns a row for each item that has a label or a gold label.
 
-        return Dask(flags.scheduler, flags.workers or 2)
-    return Local(flags.workers)
-
-
-def label_rows(inference: Inference) -> Iterator[list[str]]:
-    """Yields a row of `LABELS` for each item that has a label or a gold label."""
-    crowd, labels, probas = inference.crowd, inference.labels, inference.probas
-    names = [text_cell(name) for name in crowd.class_names.tolist()]
-    counts, tied = crowd.vote_counts().sum(axis=1), inference.certainty.num_tied
-    for row, task in enumerate(crowd.instance_names.tolist()):
-        if counts[row] or inference.gold[row] >= 0:
-            label = int(labels[row])
-            probability = number_cell(float(probas[row, label]))
-            numbers = str(int(counts[row])), str(int(tied[row]))
-            yield [text_cell(task), names[label], probability, *numbers]
-
-
-def _with_values(rows: Iterable[list[str]], inference: Inference) -> Iterator[list[str]]:
-    """Yields the rows with the expected class: as a number, otherwise by its place from 1."""
-    crowd, probas = inference.crowd, inference.model.probas_
-    numbers = numbers_of(list(map(str, crowd.class_names.tolist())))
-    values = probas @ (np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers)
-    used = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
-    for row, value in zip(rows, values[used].tolist(), strict=True):
-        yield [*row, number_cell(float(value))]
+    Args:
+        inference: of the labels.
+        pairs: the item and the class of each instance, if cells had several labels.
+        ordered: whether to add the expected class: as a number, otherwise by its place from 1.
+    """
+    crowd, probas, classes = inference.crowd, inference.probas, inference.crowd.class_names
+    rows = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
+    labels = inference.labels[rows]
+    columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
+    if pairs is not None:
+        items, questions = zip(*(pairs[row] for row in rows.tolist()), strict=True)
+        columns = {"task": items, "class": questions}
+    columns |= {
+        "label": classes[labels],
+        "probability": probas[rows, labels],
+        "num_labels": crowd.vote_counts().sum(axis=1)[rows],
+        "num_tied": inference.certainty.num_tied[rows],
+    }
+    if ordered:
+        numbers = numbers_of(classes.tolist())
+        places = np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers
+        columns["expected_value"] = (inference.model.probas_ @ places)[rows]
+    return columns_csv(columns.items())
 
 
 def annotators_csv(
@@ -259,8 +193,6 @@ def annotators_csv(
     for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
     recalibrated probabilities; its rows sum to one.
     """
-    from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
-
     crowd, skills = inference.crowd, inference.skills
     if skills is None:
         raise ValueError("annotators are not known")
@@ -269,12 +201,12 @@ def annotators_csv(
     by_code = {row.annotator: row for row in tests}
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]
-    columns: dict[str, Sequence[object]] = {
+    columns: dict[str, Iterable[object]] = {
         "annotator": names,
-        "num_labels": crowd.labels_per_annotator().tolist(),
-        "skill": skills.skill.tolist(),
-        "skill_low": skills.low.tolist(),
-        "skill_high": skills.high.tolist(),
+        "num_labels": crowd.labels_per_annotator(),
+        "skill": skills.skill,
+        "skill_low": skills.low,
+        "skill_high": skills.high,
         "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
@@ -284,8 +216,5 @@ def annotators_csv(
         columns["advantage"] = [test.advantage if test else math.nan for test in results]
     # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
     pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
-    rows = zip(*columns.values(), *errors.reshape(len(names), -1).T.tolist(), strict=True)
-    return to_csv([*columns, *pairs], (map(cell, row) for row in rows))
-
-
-main = functools.partial(run_command, Flags, aggregate, "neucrowd aggregate")
+    cells = errors.reshape(len(names), -1).T
+    return columns_csv([*columns.items(), *zip(pairs, cells, strict=True)])

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, run_command, say, write_outputs
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.cli.run_files import ExportedNames
+from neucrowd_tf.commands.flags import Predict
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import NAMES
 from neucrowd_tf.io.features import read_features, read_texts
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
-from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
 from neucrowd_tf.names import as_name_array
 
@@ -83,14 +81,14 @@ class Scorer:
         """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
         import tensorflow as tf
 
-        parts = [np.empty((0, len(self.classes)), np.float32)]
+        batches = [np.empty((0, len(self.classes)), np.float32)]
         for start in range(0, len(features), BATCH):
             batch = features[start : start + BATCH]
             if self.takes_texts:
                 batch = np.array([text.encode("utf-8", "replace") for text in batch], dtype=object)
             outputs = self._serve(**{self._name: tf.constant(batch, self._dtype)})
-            parts.append(np.asarray(outputs["probabilities"]))
-        return np.concatenate(parts)
+            batches.append(np.asarray(outputs["probabilities"]))
+        return np.concatenate(batches)
 
 
 def arrange(
@@ -109,9 +107,9 @@ def arrange(
     """
     wanted = scorer.feature_names
     if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
-        position = {name: place for place, name in enumerate(names)}
-        if lost := [name for name in wanted if name not in position]:
-            raise DataError(f"{source}: column {lost[0]!r} is missing; the model needs it.")
+        position = {name: index for index, name in enumerate(names)}
+        if missing := [name for name in wanted if name not in position]:
+            raise DataError(f"{source}: column {missing[0]!r} is missing; the model needs it.")
         if extra := [name for name in names if name not in set(wanted)]:
             raise DataError(
                 f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"
@@ -153,23 +151,7 @@ def encoded(
     return encoder.transform(texts)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Flags(TableOptions):
-    """Scores items with an exported model.
-
-    A SavedModel is a program: use only models that you trust.
-    """
-
-    model: Annotated[Path, "Folder saved_model of a run with --export."]
-    features: Annotated[Path | None, "CSV, Parquet or NPY of items and their features."] = None
-    texts: Annotated[Path | None, "CSV task,text, for a model of texts."] = None
-    images: Annotated[Path | None, "Folder of images, whose file names are item names."] = None
-    encoder: Annotated[str | None, "Folder of the encoder (with --texts), if it has moved."] = None
-    output: Annotated[Path, "CSV to write: task,predicted,p_<class>... `-` prints."]
-    ignore_columns: Annotated[tuple[str, ...], "Columns of --features to leave out."] = ()
-
-
-def predict(flags: Flags) -> list[str]:
+def run(flags: Predict) -> list[str]:
     """Scores the items that the flags name; the file is written whole or not.
 
     Returns:
@@ -201,7 +183,7 @@ def predict(flags: Flags) -> list[str]:
     return []
 
 
-def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     """Returns the model, the items' names, and their texts or features."""
     scorer = Scorer(flags.model)
     if flags.texts is not None:
@@ -219,6 +201,3 @@ def _scored(flags: Flags) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
     source = Path(flags.features or "")
     table = read_features(source, flags, flags.ignore_columns)
     return scorer, table.items, arrange(table.rows, table.names, scorer, source)
-
-
-main = functools.partial(run_command, Flags, predict, "neucrowd predict")

@@ -1,123 +1,66 @@
-"""The command `neucrowd relabel`: which items to label again, and by whom."""
+"""The command `neucrowd relabel`: which labels to ask for next, and of which annotators."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import Sources
-from neucrowd_tf.cli.command_line import (
-    SCALE,
-    STDOUT,
-    LabelFlags,
-    check_models,
-    check_order,
-    check_outputs,
-    run_command,
-    write_outputs,
-)
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty import Estimate
+from neucrowd_tf.certainty.inference import METHOD, UNLIKE, Inference, infer, shown
+from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.run_files import CONFIG, OUT_OF_FOLD, read_config
-from neucrowd_tf.declare import number, whole
+from neucrowd_tf.commands.flags import Relabel
+from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv
+from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
 from neucrowd_tf.labelling.inputs import read_costs, read_probabilities
+from neucrowd_tf.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.certainty import Estimate
-    from neucrowd_tf.certainty.inference import Inference
-    from neucrowd_tf.labelling.belief import Belief
-    from neucrowd_tf.labelling.plan import Request
-
-HEADER = ("task", "annotator", "priority", "gain", "reason")  # and cost and text, if there are any
 MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Flags(LabelFlags):
-    """Lists the labels to ask for next, the most useful first: item, annotator and reason."""
-
-    run: Annotated[Path | None, "Run with --dataset=table that has the labels."] = None
-    budget: Annotated[int, whole(1), "Number of labels; with --cost, the sum of their prices."]
-    output: Annotated[
-        Path, f"CSV to write: {','.join(HEADER)}, and cost and text if there are any. `-` prints."
-    ] = STDOUT
-    probabilities: Annotated[
-        Path | None, "CSV task,p_<class>: a model's held-out predictions. Default: --run's oof.csv."
-    ] = None
-    cost: Annotated[Path | None, "CSV annotator,cost: price of a label. Default: 1."] = None
-    least_gain: Annotated[
-        float, number(least=0), "Leaves out labels whose gain (per cost) is smaller than this."
-    ] = 0.0
-    seed: Annotated[int, whole(0), "Seed of the consensus' random draws."] = 0
-    most_each: Annotated[int | None, whole(1), "Most labels per annotator."] = None
-    scale: Annotated[Literal["nominal", "ordinal"], SCALE] = "nominal"
-    per_task: Annotated[int, whole(1), "Largest number of labels per item."] = 2
-    ask: Annotated[
-        tuple[str, ...],
-        "Annotators that can be asked, also new ones. Default: all that are not models.",
-    ] = ()
-
-
-def relabel(flags: Flags) -> list[str]:
+def run(flags: Relabel) -> list[str]:
     """Writes the list; returns notes for standard error.
 
     Raises:
         UsageError, DataError: flags or data that cannot be used.
     """
     path, options, sources = _source(flags)
-    inputs = {f"--{name}": getattr(flags, name) for name in ("gold", "probabilities", "cost")}
-    notes: list[str] = []
-    predictions = flags.probabilities
+    predictions, notes = flags.probabilities, []
     if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
-        predictions = inputs["--probabilities"] = flags.run / OUT_OF_FOLD
+        predictions = flags.run / OUT_OF_FOLD
         notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
-    inputs["--run"] = flags.run and flags.run / CONFIG
-    check_outputs({"--output": flags.output}, {"--annotations": path, **inputs})
-    # Errors in the flags are reported before slow imports.
-    from neucrowd_tf.certainty.inference import METHOD, UNLIKE, infer
-    from neucrowd_tf.labelling.belief import belief_of, evidence_of, with_evidence
-    from neucrowd_tf.labelling.plan import REACHED, make_plan
-
-    reading = read_annotations(path, options)
-    crowd = reading.annotations
-    if not crowd.has_identities:
-        raise DataError(
-            f"{path}: vote counts do not name annotators. relabel needs one label per annotator."
-        )
-    check_models(sources.models, crowd.annotator_names.tolist())
-    gold = None if flags.gold is None else read_gold(flags.gold, crowd, options)
-    check_order(options, flags.scale, path, crowd.class_names.tolist())
-    inference = infer(
-        crowd,
-        "ordinal" if flags.scale == "ordinal" else METHOD,
-        gold,
-        flags.seed,
-        models=sources.models,
-        families=sources.families,
+    inputs = {"--annotations": path, "--gold": flags.gold, "--probabilities": predictions}
+    inputs |= {"--cost": flags.cost, "--run": flags.run and flags.run / CONFIG}
+    check_outputs({"--output": flags.output}, inputs)
+    needs = "relabel needs one label per annotator."
+    reading, gold = read_labels(
+        path, options, flags.gold, sources.models, scale=flags.scale, identities=needs
     )
-    size = crowd.num_annotators
+    crowd, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
+    inference = infer(
+        crowd, method, gold, flags.seed, models=sources.models, families=sources.families
+    )
     crowd = crowd.with_annotators(flags.ask)
-    everyone = list(map(str, crowd.annotator_names.tolist()))
-    if everyone[size:]:
-        notes.append(f"without labels yet: {', '.join(map(repr, everyone[size:]))}")
-    people = np.array([name not in sources.models for name in everyone])
-    free = np.isin(everyone, flags.ask) if flags.ask else people
+    names = list(map(str, crowd.annotator_names.tolist()))
+    if fresh := names[inference.crowd.num_annotators :]:
+        notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
+    people = np.array([name not in sources.models for name in names])
+    free = np.isin(names, flags.ask) if flags.ask else people
     belief, evidence = belief_of(crowd, inference.probas, people), None
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
         evidence[inference.gold >= 0] = 1.0
         belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
-    costs = None if flags.cost is None else _costs(flags.cost, everyone, free, options)
+    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
     plan = make_plan(
         crowd,
         belief,
@@ -128,19 +71,10 @@ def relabel(flags: Flags) -> list[str]:
         costs=costs,
         least_gain=flags.least_gain / REACHED[0],
     )
-    further: dict[str, list[str]] = {}
-    if costs is not None:
-        further["cost"] = [number_cell(float(costs[one.annotator])) for one in plan]
-    if reading.texts:
-        names = list(map(str, crowd.instance_names.tolist()))
-        texts = [reading.texts.get(names[one.task], "") for one in plan]
-        further["text"] = [text_cell(" ".join(text.split())) for text in texts]
-    columns = zip(*further.values(), strict=True) if further else [()] * len(plan)
-    rows = ([*row, *more] for row, more in zip(_rows(crowd, belief, plan), columns, strict=True))
-    write_outputs({flags.output: to_csv((*HEADER, *further), rows)})
-    now = _accuracy(inference, belief, evidence)
+    write_outputs({flags.output: _csv(crowd, belief, plan, costs, reading.texts)})
     if inference.certainty.notes:
         notes.append(UNLIKE.format(", ".join(inference.certainty.notes)))
+    now = _accuracy(inference, belief, evidence)
     return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
 
 
@@ -168,9 +102,6 @@ def _accuracy(
         belief: whose most probable classes are the labels.
         evidence: of a model, `[N, C]`; None without a model.
     """
-    from neucrowd_tf.certainty import Estimate
-    from neucrowd_tf.labelling.belief import with_evidence
-
     certainty = inference.certainty
     if evidence is None:
         return inference.accuracy
@@ -182,7 +113,7 @@ def _accuracy(
     return Estimate.of(float(belief.probas[rows].max(axis=1).mean()), means)
 
 
-def _source(flags: Flags) -> tuple[Path, TableOptions, Sources]:
+def _source(flags: Relabel) -> tuple[Path, TableOptions, Sources]:
     """Returns the file of labels, how it is read, and which annotators are models."""
     if flags.annotations is not None and flags.run is None:
         return flags.annotations, flags, Sources(flags.model_annotator, flags.family)
@@ -203,20 +134,28 @@ def _source(flags: Flags) -> tuple[Path, TableOptions, Sources]:
     return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
 
 
-def _rows(crowd: Annotations, belief: Belief, plan: Sequence[Request]) -> Iterator[list[str]]:
-    """Yields a row of `HEADER` per request."""
-    from neucrowd_tf.labelling.plan import REACHED, reason
-
-    tasks, workers = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+def _csv(
+    crowd: Annotations,
+    belief: Belief,
+    plan: Sequence[Request],
+    costs: NDArray[np.float64] | None,
+    texts: Mapping[str, str],
+) -> str:
+    """Returns a row per request, with its cost and its item's text if there are any."""
+    tasks, annotators = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     votes = crowd.vote_counts()
-    for priority, request in enumerate(plan, 1):
-        yield [
-            text_cell(tasks[request.task]),
-            text_cell(workers[request.annotator]),
-            str(priority),
-            number_cell(REACHED[0] * request.gain),
-            text_cell(reason(crowd, belief, votes, request)),
-        ]
+    columns = {
+        "task": [tasks[request.task] for request in plan],
+        "annotator": [annotators[request.annotator] for request in plan],
+        "priority": range(1, len(plan) + 1),
+        "gain": [REACHED[0] * request.gain for request in plan],
+        "reason": [reason(crowd, belief, votes, request) for request in plan],
+    }
+    if costs is not None:
+        columns["cost"] = [float(costs[request.annotator]) for request in plan]
+    if texts:
+        columns["text"] = [" ".join(texts.get(str(task), "").split()) for task in columns["task"]]
+    return columns_csv(columns.items())
 
 
 def _summary(
@@ -235,12 +174,8 @@ def _summary(
         budget: labels, or what they may cost.
         costs: `[R]` prices, if there are any.
     """
-    from neucrowd_tf.certainty import Estimate
-    from neucrowd_tf.certainty.inference import shown
-    from neucrowd_tf.labelling.plan import rise
-
-    prices = np.array([1.0 if costs is None else costs[one.annotator] for one in plan])
-    gains = np.array([one.gain for one in plan])
+    prices = np.array([1.0 if costs is None else costs[request.annotator] for request in plan])
+    gains = np.array([request.gain for request in plan])
     line = (
         f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
         f" {len({r.annotator for r in plan}):,} annotators"
@@ -250,9 +185,7 @@ def _summary(
         line += f" No further label of the budget of {budget:,} is useful or can be asked for."
         if not plan:
             line += " No annotator labels an item twice; name further ones with --ask."
-    then = Estimate(
-        *(min(each + more, 1.0) for each, more in zip(now, rise(gains, size), strict=True))
-    )
+    then = Estimate(*accuracy_after(now, gains, size))
     lines = [
         line,
         f"expected accuracy of the consensus: {shown(now)}, then {shown(then)}, 80% intervals.",
@@ -260,7 +193,7 @@ def _summary(
     step = max(1, len(plan) // 10)
     if len(plan) >= 2:
         first, last = (
-            100 * rise(gains[at], 1)[0] / prices[at].sum()
+            100 * REACHED[0] * gains[at].sum() / prices[at].sum()
             for at in (slice(step), slice(-step, None))
         )
         unit = "labels" if costs is None else "of cost"
@@ -269,6 +202,3 @@ def _summary(
             f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."
         )
     return lines
-
-
-main = functools.partial(run_command, Flags, relabel, "neucrowd relabel")

@@ -12,18 +12,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import keras
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.crowd import bases
 from neucrowd_tf.crowd.mixing import crop_and_flip
-from neucrowd_tf.crowd.model import TargetModel, position_batches
-from neucrowd_tf.declare import Constraint, estimator, fitted, none, number, one_of, whole
+from neucrowd_tf.crowd.model import TargetModel
+from neucrowd_tf.crowd.network import Network
+from neucrowd_tf.crowd.prediction import compiled_output, rows_at_once
+from neucrowd_tf.declare import estimator, fitted, one_of, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
+from neucrowd_tf.training.features import DatasetFeatures, in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     BASES,
@@ -49,51 +50,10 @@ from neucrowd_tf.training.state import (
     starting_values,
     warn_redrawn,
 )
-from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
+from neucrowd_tf.training.validation import hold_out, validation_figures
 
-CLASS_WEIGHT = none | Constraint(
-    "class names with numbers from 0",
-    lambda value: (
-        isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
-    ),
-)
 # Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
 _RESTART_SEEDS = 15_485_863
-
-
-@dataclasses.dataclass
-class Network:
-    """A compiled network.
-
-    Attributes:
-        model: what is trained, an `InstanceModel`.
-        second: what a second phase trains, or None.
-        whole: raw features to a dict of outputs, "probabilities" among them; it shares the trained
-            weights.
-        base: the base classifier, whose Keras losses (weight penalties) `model` counts.
-        standardise: the layer that holds the features' mean and scale.
-        standardised: whether `model` takes what that layer makes of the features.
-        batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
-            all fits, by the number of instances.
-        start: variables and the values that every fit starts them from: the base's state and its
-            frozen weights, all of its weights if they are pretrained, and weights that cannot be
-            drawn anew.
-        features: those whose mean, scale and standardised values the network holds.
-        functions: what predictions compiled, for all fits that share the network.
-    """
-
-    model: Any
-    whole: Any
-    base: Any
-    standardise: Any
-    standardised: bool = False
-    second: Any = None
-    batches: Any = None
-    steps: int = 0
-    pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
-    start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
-    features: NDArray[np.float32] | None = None
-    functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
 
 
 @estimator
@@ -180,10 +140,6 @@ class NetworkClassifier(CrowdEstimator):
                     ' monitor="accuracy" or another one, too.'
                 )
 
-    @property
-    def _square_root(self) -> bool:
-        return self.standardise == "square_root"
-
     # ----------------------------------------------------------------- what a subclass provides
 
     def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
@@ -203,7 +159,7 @@ class NetworkClassifier(CrowdEstimator):
 
     def _build(self, data: TrainingData) -> Network:
         base = self._make_base(data.features.shape[1:], len(self.classes_))
-        layer = Standardise(self._square_root, name="standardise")
+        layer = Standardise(self.standardise == "square_root", name="standardise")
         inputs = keras.Input(data.features.shape[1:], name="features")
         outputs = base(layer(inputs))
         model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
@@ -236,12 +192,11 @@ class NetworkClassifier(CrowdEstimator):
     # ----------------------------------------------------------------- fit
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        if self.monitor not in (None, "loss") and data.validation is None:
-            labels = consensus_labels(data.annotations, self.seed)
-            data, _ = hold_out(data, labels, self.validation_fraction, self.seed)
+        if self.monitor not in (None, "loss"):
+            data, _ = hold_out(data, self.seed, self.validation_fraction)
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
-        self._set_batches(network, data, run)
+        network.set_batches(data.features, self.batch_size, self.seed, run)
         self.model_ = network.whole
         if self._networks is not None:
             self._network, self._functions = network, network.functions
@@ -275,23 +230,9 @@ class NetworkClassifier(CrowdEstimator):
             # A user's layer may not say how its weights are drawn.
             undrawn = reinitialise(network.model, self.seed)
             network.start += zip(undrawn, read_variables(undrawn), strict=True)
-            self._set_batches(network, data, run)
+            network.set_batches(data.features, self.batch_size, self.seed, run)
             self._compile(network, run)
         return network
-
-    def _set_batches(self, network: Any, data: TrainingData, run: Run) -> None:
-        """Gives the network the pipeline of so many instances, or of the dataset."""
-        size, replicas = len(data.features), 1
-        if run.strategy is not None:
-            replicas = run.strategy.num_replicas_in_sync
-        if isinstance(data.features, DatasetFeatures):
-            if replicas > 1:
-                raise UsageError("features: a tf.data.Dataset trains on one device only")
-            network.batches, network.steps = data.features.batches(self.batch_size, self.seed)
-            return
-        if size not in network.pipelines:
-            network.pipelines[size] = position_batches(size, self.batch_size, replicas)
-        network.batches, network.steps = network.pipelines[size]
 
     def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
         model.compile(
@@ -311,7 +252,8 @@ class NetworkClassifier(CrowdEstimator):
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
         same = network.standardised and network.features is data.features
         if not same or data.features.flags.writeable:
-            self._set_features(network, data.features)
+            rows = rows_at_once(self.feature_shape_)
+            network.set_features(data.features, self.standardise, rows)
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.
@@ -319,18 +261,6 @@ class NetworkClassifier(CrowdEstimator):
             variable.assign(value)
         for optimizer in optimizers_of(network.model):  # whose state may be a copy of weights
             reset_optimizer(optimizer)
-
-    def _set_features(self, network: Any, features: NDArray[np.float32]) -> None:
-        """Gives the network these features, and their mean and scale."""
-        network.features = features
-        before = signed_square_root if self._square_root else None
-        mean, scale = standardise(features, bool(self.standardise), before=before)
-        network.standardise.mean.assign(mean.astype(np.float32))
-        network.standardise.scale.assign(scale.astype(np.float32))
-        if network.standardised:
-            features = in_blocks(network.standardise, features, self._rows_at_once())
-        if not isinstance(features, DatasetFeatures):
-            network.model.features.assign(features)
 
     def _train_phase(
         self,
@@ -407,53 +337,15 @@ class NetworkClassifier(CrowdEstimator):
         outputs = {"probabilities": self.model_.output["probabilities"]}
         return keras.Model(self.model_.input, outputs, name=self.model_.name)
 
-    def _rows_at_once(self) -> int:
-        return 4096 if len(self.feature_shape_) == 1 else 256
-
     def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[np.float32]:
         """Returns one output of `model_` for a block of features."""
         if self._functions is None:
             self._functions = NetworkCache()
         functions = self._functions.get(self.model_, dict)
         if name not in functions:
-            output = keras.Model(self.model_.input, self.model_.output[name])
-            signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-            functions[name] = tf.function(
-                lambda x: output(x, training=False), input_signature=signature, autograph=False
-            )
+            functions[name] = compiled_output(self.model_, name, self.feature_shape_)
         return np.asarray(functions[name](features))
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        return in_blocks(
-            lambda rows: self._outputs("probabilities", rows), features, self._rows_at_once()
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Caches (compiled functions and networks) are left out of copies."""
-        caches = ("_network", "_networks", "_functions")
-        return {name: x for name, x in super().__getstate__().items() if name not in caches}
-
-
-def class_weight_of(
-    class_weight: Mapping[Any, float] | None, classes: NDArray[Any]
-) -> NDArray[np.float32]:
-    """Returns the weight `[C]` of each class; those that are not named weigh 1.
-
-    Names are compared as text, so that they can be the keys of JSON.
-
-    Raises:
-        UsageError: a name that no class has.
-    """
-    weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
-    names = [str(name) for name in classes.tolist()]
-    unknown = [name for name in weights if name not in names]
-    if unknown:
-        raise UsageError(
-            f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
-        )
-    return np.array([weights.get(name, 1.0) for name in names], np.float32)
-
-
-def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
-    """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
-    return np.copysign(np.sqrt(np.abs(values)), values)
+        rows = rows_at_once(self.feature_shape_)
+        return in_blocks(lambda block: self._outputs("probabilities", block), features, rows)

@@ -11,11 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.crowd.bases import shared_features
-from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, Network, NetworkClassifier, class_weight_of
+from neucrowd_tf.crowd.classifier import NetworkClassifier
 from neucrowd_tf.crowd.head import certain_answers
-from neucrowd_tf.crowd.imbalance import GAMMA, IMBALANCES, class_weights, resampled_multiplicities
+from neucrowd_tf.crowd.imbalance import (
+    CLASS_WEIGHT,
+    GAMMA,
+    IMBALANCES,
+    class_weight_of,
+    class_weights,
+    resampled_multiplicities,
+)
 from neucrowd_tf.crowd.model import AnnotationModel
-from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
+from neucrowd_tf.crowd.network import Network
+from neucrowd_tf.crowd.prediction import rows_at_once
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.training.estimator import TrainingData
@@ -94,8 +103,6 @@ class CrowdLayerBase(NetworkClassifier):
         " them.",
     ] = None
 
-    confusion_matrices_: NDArray[np.float32] = fitted()
-
     # Whether what is trained takes standardised features, which are made once a fit rather than in
     # each step; where features are changed as they are (augmented, mixed) it takes them raw.
     standardised_once: ClassVar[bool] = True
@@ -144,7 +151,7 @@ class CrowdLayerBase(NetworkClassifier):
         annotators, classes = data.annotations.num_annotators, len(self.classes_)
         base = self._make_base(data.features.shape[1:], classes)
         inputs = keras.Input(data.features.shape[1:], name="features")
-        layer = Standardise(self._square_root, name="standardise")
+        layer = Standardise(self.standardise == "square_root", name="standardise")
         head = self._head(annotators, classes)
         standardised = layer(inputs)
         lazy = isinstance(data.features, DatasetFeatures)
@@ -240,7 +247,7 @@ class CrowdLayerBase(NetworkClassifier):
         if not self.sees_instances:
             return certain_answers(network.model.head, classes)
         sums, mass = np.zeros((annotators, classes, classes)), np.zeros(classes)
-        rows = max(1, min(self._rows_at_once(), (1 << 22) // (annotators * classes)))
+        rows = rows_at_once(self.feature_shape_, (1 << 22) // (annotators * classes))
         for _, block in blocks_of(data.features, rows):
             probabilities = self._predict_proba(block).astype(np.float64)
             answers = self._outputs("annotators", block)
@@ -262,7 +269,7 @@ class CrowdLayerBase(NetworkClassifier):
         time and reduce it.
         """
         _, annotators, classes = self.model_.output["annotators"].shape
-        rows = max(1, min(self._rows_at_once(), _CELLS_AT_ONCE // (annotators * classes)))
+        rows = rows_at_once(self.feature_shape_, _CELLS_AT_ONCE // (annotators * classes))
         return in_blocks(
             lambda block: self._outputs("annotators", block), self._check_fitted(features), rows
         )

@@ -1,12 +1,22 @@
-"""What annotations of each class weigh in the loss, against imbalanced classes."""
+"""What annotations of each class weigh in the loss: by a user's weights, and against imbalance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.declare import Constraint, none, number
+from neucrowd_tf.errors import UsageError
+
+CLASS_WEIGHT = none | Constraint(
+    "class names with numbers from 0",
+    lambda value: (
+        isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
+    ),
+)
 # What the loss may do against imbalance. DASC's losses have the usual constants.
 IMBALANCES = ("none", "resampling", "reweighting", "focal", "cb_focal")
 GAMMA = 2.0  # of the focal losses
@@ -62,3 +72,23 @@ def resampled_multiplicities(
             copies[members], more = divmod(round(weight * len(members)), len(members))
             copies[rng.permutation(members)[:more]] += 1
     return copies
+
+
+def class_weight_of(
+    class_weight: Mapping[Any, float] | None, classes: NDArray[Any]
+) -> NDArray[np.float32]:
+    """Returns the weight `[C]` of each class; those that are not named weigh 1.
+
+    Names are compared as text, so that they can be the keys of JSON.
+
+    Raises:
+        UsageError: a name that no class has.
+    """
+    weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
+    names = [str(name) for name in classes.tolist()]
+    unknown = [name for name in weights if name not in names]
+    if unknown:
+        raise UsageError(
+            f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
+        )
+    return np.array([weights.get(name, 1.0) for name in names], np.float32)

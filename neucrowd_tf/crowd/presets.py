@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.variants import settings_in
+
 Preset = Mapping[str, Any]
-
-
-def _frozen(value: Any) -> Any:
-    """Returns a value of TOML with its lists as tuples."""
-    if isinstance(value, dict):
-        return {name: _frozen(entry) for name, entry in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def settings_in(path: Path) -> dict[str, Any]:
-    """Returns the settings of a TOML file, lists as tuples."""
-    return dict(_frozen(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
 # Deviation: DASC section 4.1. Paper: Inputs as they are. Here: Standardised, on LabelMe after a

@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import keras
 import numpy as np
-import tensorflow as tf
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.crowd.prediction import compiled_output, rows_at_once
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.crowding.networks import fold
 from neucrowd_tf.declare import estimator, fitted, number, one_of, share, whole
@@ -23,7 +23,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.layers import Standardise
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.features import ROWS, in_blocks
+from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
 from neucrowd_tf.training.reuse import NetworkCache
@@ -35,9 +35,8 @@ from neucrowd_tf.training.state import (
     snapshot,
     write_variables,
 )
-from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
+from neucrowd_tf.training.validation import hold_out, validation_figures
 
-HELD_OUT = 0.2  # share of the instances that choose the epoch if `fit` gets no validation data
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
 PRECOMPUTED = 1 << 18
@@ -147,15 +146,10 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         " epochs that held-out instances chose.",
     ] = True
 
-    model_: Any = fitted()
     history_: dict[str, list[float]] = fitted()
     start_: dict[str, float] | None = fitted()
-    n_iter_: int = fitted()
     best_epoch_: int | None = fitted()
-    collapsed_: bool = fitted()
     generator_weights_: list[NDArray[Any]] = fitted()
-    confusion_matrices_: NDArray[np.float32] = fitted()
-    annotator_names_: NDArray[Any] = fitted()
 
     # ----------------------------------------------------------------- fit
 
@@ -164,8 +158,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             data = authentic_data(data)
         self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
         if self.epochs and data.validation is None:
-            labels = consensus_labels(data.annotations, self.seed)
-            chosen, _ = hold_out(data, labels, HELD_OUT, self.seed)
+            chosen, _ = hold_out(data, self.seed)
             self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
             if self.refit:  # on all instances; the history is that of the choice
                 choice = {name: getattr(self, name) for name in _CHOICE}
@@ -330,25 +323,13 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         write_variables(generator.variables, self.generator_weights_)
         return generator
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Returns the state of copies, without compiled functions and networks."""
-        return {k: v for k, v in super().__getstate__().items() if not k.startswith("_")}
-
     # ----------------------------------------------------------------- use
 
     def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
-        def compiled() -> Any:
-            model = self.model_
-            signature = [tf.TensorSpec([None, *self.feature_shape_], tf.float32)]
-
-            @tf.function(autograph=False, input_signature=signature)
-            def predict(x: Any) -> Any:
-                return model(x, training=False)["probabilities"]
-
-            return predict
-
-        predict = self._caches["predictions"].get(self.model_, compiled)
-        return in_blocks(predict, features, ROWS if len(self.feature_shape_) == 1 else 256)
+        shape = self.feature_shape_
+        make = functools.partial(compiled_output, self.model_, "probabilities", shape)
+        predict = self._caches["predictions"].get(self.model_, make)
+        return in_blocks(predict, features, rows_at_once(shape))
 
     def _blocks(
         self, features: NDArray[np.float32]

@@ -36,7 +36,7 @@ from neucrowd_tf.declare import (
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.validation import consensus_labels, hold_out
+from neucrowd_tf.training.validation import hold_out
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 # Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
 # base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
 ROUND_SEEDS = 7919
-HELD_OUT = 0.2  # share of the instances that choose the round if `fit` gets no validation data
 
 
 @dataclasses.dataclass
@@ -156,15 +155,7 @@ class DASC(CrowdEstimator):
         " with its own.",
     ] = 0
 
-    estimator_: Any = fitted()
-    last_estimator_: Any = fitted()
-    best_round_: int = fitted()
-    round_accuracy_: list[float] = fitted()
-    history_: dict[str, list[Any]] = fitted()
-    selections_: list[NDArray[np.int32]] = fitted()
     confusion_matrices_: NDArray[np.float32] | None = fitted()
-    rows_: NDArray[np.int64] = fitted()
-    n_iter_: int = fitted()
 
     # What rounds share, also with those of other fits within `reused()`; left out of copies.
     _networks = _network = UNSET
@@ -188,10 +179,9 @@ class DASC(CrowdEstimator):
         by_validation, rounds, first = self.pick == "validation", self.rounds, None
         validation = data.validation
         if by_validation and validation is None:
-            labels = consensus_labels(data.annotations, self.seed)
-            rest, _ = hold_out(data, labels, HELD_OUT, self.seed)
-            first, validation = self._self_train(rest, rounds, run.stage("choose")), rest.validation
-            rounds = len(first.models) - 1
+            split, _ = hold_out(data, self.seed)
+            first = self._self_train(split, rounds, run.stage("choose"))
+            validation, rounds = split.validation, len(first.models) - 1
         result = self._self_train(data, rounds, run)
         scored = result if first is None else first
         self.best_round_ = last = len(result.models) - 1
@@ -287,12 +277,12 @@ class DASC(CrowdEstimator):
         generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
         cells = labels.ravel()[free], entropies.ravel()[free]
         candidates = Candidates(free, *cells, generated, self.hand_on)
-        places = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
-        chosen, available = candidates.labels[places], candidates.available
+        picks = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
+        chosen, available = candidates.labels[picks], candidates.available
         quota = np.bincount(chosen, minlength=observed.num_classes)
         exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
         figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
-        selected = np.stack([*np.divmod(candidates.cells[places], annotators), chosen], axis=1)
+        selected = np.stack([*np.divmod(candidates.cells[picks], annotators), chosen], axis=1)
         return selected.astype(np.int32), figures
 
     def _model(self, number: int) -> Any:
@@ -383,11 +373,6 @@ class DASC(CrowdEstimator):
             params = {name: x for name, x in params.items() if name in accepted}
             params["estimator"] = clone(model)
         return super()._restore(params, attributes)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies leave out the rounds' models and networks, as saved estimators do."""
-        left = ("_models", "_networks", "_network")
-        return {name: value for name, value in super().__getstate__().items() if name not in left}
 
 
 def seeded(model: Any, seed: int) -> Any:

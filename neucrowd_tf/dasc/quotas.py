@@ -37,13 +37,13 @@ def rounded(shares: NDArray[Any], total: int) -> NDArray[np.int64]:
     They lie within one of it: the largest remainders are rounded up.
     """
     exact = np.asarray(shares, dtype=np.float64) * total
-    whole = np.floor(exact + 1e-9).astype(np.int64)
-    left = total - int(whole.sum())
-    if left > 0:
+    floors = np.floor(exact + 1e-9).astype(np.int64)
+    remaining = total - int(floors.sum())
+    if remaining > 0:
         eligible = np.flatnonzero(np.asarray(shares) > 0)
-        order = eligible[np.argsort(-(exact - whole)[eligible], kind="stable")]
-        whole[order[:left]] += 1
-    return whole
+        order = eligible[np.argsort(-(exact - floors)[eligible], kind="stable")]
+        floors[order[:remaining]] += 1
+    return floors
 
 
 def allocate(

@@ -14,30 +14,14 @@ from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets.core import Card, CrowdDataset
 from neucrowd_tf.datasets.crowds import stratified_parts, with_simulated_crowd
 from neucrowd_tf.registry import register_dataset
+from neucrowd_tf.variants import settings_in
 
-SHARES = (0.6, 0.2, 0.2)  # training, validation, test
-
-# Seven uneven annotators: six whose skill differs by class, and one who guesses. The busiest label
-# most instances, the laziest one in six; about three labels an instance.
-CANCER_RATES = (0.70, 0.60, 0.50, 0.40, 0.30, 0.16, 0.40)
-CANCER_SKILL = (0.6, 0.95)
-
-# Twelve annotators of ten classes: nine with a confusion matrix of their own, one who guesses, one
-# who always says the same and one who confuses each class with the same wrong one.
-DIGITS_RATES = (0.50, 0.45, 0.40, 0.35, 0.30, 0.25, 0.20, 0.15, 0.10, 0.20, 0.10, 0.10)
-
-_NOTES = (
-    "The crowd and the splits are drawn from the seed. Validation labels are the crowd's majority"
-    " votes; test labels are the truth."
-)
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+SHARES: tuple[float, ...] = _SETTINGS["shares"]
+CANCER, DIGITS = _SETTINGS["breast_cancer"], _SETTINGS["digits"]
 
 
-@register_dataset(
-    "breast_cancer",
-    summary="569 breast masses, benign or malignant, 30 features, 7 uneven and sparse simulated"
-    " annotators (bundled)",
-    simulated=True,
-)
+@register_dataset("breast_cancer", summary=CANCER["summary"], simulated=True)
 def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads scikit-learn's breast cancer data with a crowd drawn from the seed.
 
@@ -48,33 +32,22 @@ def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     bunch = load_breast_cancer()
     names = np.array(["benign", "malignant"], dtype=object)
     truth = (bunch.target == list(bunch.target_names).index("malignant")).astype(np.int64)
-    low, high = CANCER_SKILL
+    rates, (low, high) = CANCER["rates"], CANCER["skill"]
     annotators = np.concatenate(
         [
-            simulation.class_skill_annotators(len(CANCER_RATES) - 1, 2, seed, low=low, high=high),
+            simulation.class_skill_annotators(len(rates) - 1, 2, seed, low=low, high=high),
             simulation.spammers(1, 2, seed, kind="uniform"),
         ]
     )
-    crowd = simulation.simulate(truth, annotators, seed, rates=CANCER_RATES, class_names=names)
-    card = Card(
-        title="Breast cancer (diagnostic), simulated crowd",
-        source="sklearn.datasets.load_breast_cancer (UCI 17)",
-        licence="CC BY 4.0",
-        citation="Wolberg, Mangasarian, Street, Street: Breast Cancer Wisconsin (Diagnostic), UCI"
-        " Machine Learning Repository, 1993",
-        notes=_NOTES,
-    )
+    crowd = simulation.simulate(truth, annotators, seed, rates=rates, class_names=names)
+    card = Card(**CANCER["card"], notes=_SETTINGS["notes"])
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd(
         "breast_cancer", bunch.data, truth, crowd, parts, seed=seed, card=card
     )
 
 
-@register_dataset(
-    "digits",
-    summary="1,797 handwritten digits, 64 features, 10 classes, 12 simulated annotators (bundled)",
-    simulated=True,
-)
+@register_dataset("digits", summary=DIGITS["summary"], simulated=True)
 def load_digit_images(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     """Loads scikit-learn's digits with a crowd drawn from the seed; `data_dir` is not used."""
     bunch = load_digits()
@@ -87,14 +60,7 @@ def load_digit_images(data_dir: Path | None = None, seed: int = 0) -> CrowdDatas
             simulation.adversaries(1, 10, seed),
         ]
     )
-    crowd = simulation.simulate(truth, annotators, seed, rates=DIGITS_RATES)
-    card = Card(
-        title="Handwritten digits, simulated crowd",
-        source="sklearn.datasets.load_digits (UCI 80)",
-        licence="CC BY 4.0",
-        citation="Alpaydin, Kaynak: Optical Recognition of Handwritten Digits, UCI Machine Learning"
-        " Repository, 1998",
-        notes=_NOTES,
-    )
+    crowd = simulation.simulate(truth, annotators, seed, rates=DIGITS["rates"])
+    card = Card(**DIGITS["card"], notes=_SETTINGS["notes"])
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd("digits", bunch.data, truth, crowd, parts, seed=seed, card=card)

@@ -43,23 +43,23 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     """
     busiest = np.argsort(-annotations.labels_per_annotator(), kind="stable")
     chosen = np.sort(busiest[:MOST_ANNOTATORS])
-    place = np.full(annotations.num_annotators, -1)
-    place[chosen] = np.arange(len(chosen))
-    compared = place[annotations.annotators] >= 0
-    rows, columns = annotations.instances[compared], place[annotations.annotators[compared]]
+    index = np.full(annotations.num_annotators, -1)
+    index[chosen] = np.arange(len(chosen))
+    compared = index[annotations.annotators] >= 0
+    rows, columns = annotations.instances[compared], index[annotations.annotators[compared]]
     labels, shape = annotations.labels[compared], (annotations.num_instances, len(chosen))
 
     def matrix(mask: NDArray[np.bool_]) -> csr_matrix:
         return csr_matrix((np.ones(mask.sum()), (rows[mask], columns[mask])), shape=shape)
 
-    whole = matrix(np.ones(len(rows), dtype=bool))
-    shared = (whole.T @ whole).toarray()
+    labelled = matrix(np.ones(len(rows), dtype=bool))
+    shared = (labelled.T @ labelled).toarray()
     same, chance = np.zeros_like(shared), np.zeros_like(shared)
     for code in range(annotations.num_classes):
         of_class = matrix(labels == code)
         same += (of_class.T @ of_class).toarray()
-        met = (of_class.T @ whole).toarray()  # [a, b]: a's labels where b has any
-        chance += met * met.T
+        of_both = (of_class.T @ labelled).toarray()  # [a, b]: a's labels where b has any
+        chance += of_both * of_both.T
     first, second = np.nonzero(np.triu(shared >= least, 1))
     total = shared[first, second]
     observed = same[first, second] / total
@@ -67,11 +67,6 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
     result = [Pair(*row) for row in zip(*(c.tolist() for c in columns_of), strict=True)]
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
-
-
-def class_numbers(annotations: Annotations) -> list[float] | None:
-    """Returns the numbers `[C]` that classes are, or None if one is not a number."""
-    return numbers_of(list(map(str, annotations.class_names.tolist())))
 
 
 def people_only(annotations: Annotations, models: Collection[str]) -> Annotations:
@@ -97,7 +92,7 @@ def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal"
         DataError: no instance has two labels.
     """
     votes, names = annotations.vote_counts(), titles(scale)
-    measured = agreement_intervals(votes, scale, class_numbers(annotations))
+    measured = agreement_intervals(votes, scale, numbers_of(annotations.class_names.tolist()))
     by_class, items = statistics.class_agreement(votes), statistics.item_agreement(votes)
     coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
     sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)

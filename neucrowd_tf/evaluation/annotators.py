@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from neucrowd_tf.annotations import Annotations, as_annotations, statistics
 from neucrowd_tf.certainty.inference import Inference
 from neucrowd_tf.certainty.skills import relative_agreement
-from neucrowd_tf.io.tables.writing import cell, to_csv
+from neucrowd_tf.io.tables.writing import columns_csv, to_csv
 
 HEADER = (
     *("annotator", "num_labels", "skill", "skill_low", "skill_high", "note"),
@@ -77,6 +77,7 @@ def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator
     size, classes = crowd.num_annotators, crowd.num_classes
     labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
     columns: dict[str, NDArray[Any]] = {
+        "annotator": crowd.annotator_names,
         "num_labels": crowd.labels_per_annotator().astype(int),
         "skill": skills.skill,
         "skill_low": skills.low,
@@ -94,5 +95,4 @@ def annotators_csv(inference: Inference, predicted: NDArray[np.int64], estimator
         recalls = np.einsum("rcc->cr", np.asarray(matrices))
         names = crowd.class_names.tolist()
         columns |= {f"recall_{name}": x for name, x in zip(names, recalls, strict=True)}
-    rows = zip(crowd.annotator_names.tolist(), *columns.values(), strict=True)
-    return to_csv(["annotator", *columns], (map(cell, row) for row in rows))
+    return columns_csv(columns.items())

@@ -46,14 +46,14 @@ def inferred(
         scale: of the classes; ordered ones get ordered labels.
     """
     method = consensus_method(crowd, scale)
-    parts: list[NDArray[Any]] = [crowd.vote_counts()]
+    arrays: list[NDArray[Any]] = [crowd.vote_counts()]
     if crowd.has_identities:
-        parts = [crowd.instances, crowd.annotators, crowd.labels]
-    parts += [] if gold is None else [gold]
+        arrays = [crowd.instances, crowd.annotators, crowd.labels]
+    arrays += [] if gold is None else [gold]
     models = set(sources.models) & set(map(str, crowd.annotator_names.tolist()))
-    parts += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
-    parts += named_families(crowd, sources.families) if sources.families else []
-    key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, parts))
+    arrays += [np.isin(crowd.annotator_names.astype(str), list(models))] if models else []
+    arrays += named_families(crowd, sources.families) if sources.families else []
+    key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, arrays))
     if key not in _inferred:
         with warnings.catch_warnings():  # the method is not the user's choice
             warnings.simplefilter("ignore")

@@ -85,8 +85,10 @@ def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
         id(dataset.validation): dataset.validation_is_truth,
         id(dataset.test): dataset.test_is_truth,
     }
-    rest = [np.where(real[id(split)], split.labels, UNKNOWN) for split in annotated_parts(dataset)]
-    return np.concatenate([dataset.truth, *rest]).astype(np.int64)
+    labels = [
+        np.where(real[id(split)], split.labels, UNKNOWN) for split in annotated_parts(dataset)
+    ]
+    return np.concatenate([dataset.truth, *labels]).astype(np.int64)
 
 
 def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray[np.intp]]:
@@ -158,10 +160,10 @@ def fold_dataset(
     labels = votes if truth is None else truth[first]
     shuffle = int(np.random.default_rng([seed, repeat, 1]).integers(2**31))
     test = _test_rows(labels, folds, shuffle)[fold]
-    rest = np.setdiff1d(np.arange(len(labels)), test)
+    outside = np.setdiff1d(np.arange(len(labels)), test)
     rng = np.random.default_rng([seed, repeat, fold, 2])
-    validation = _hold_out(votes, rest, rng)
-    train = np.setdiff1d(rest, validation)
+    validation = _hold_out(votes, outside, rng)
+    train = np.setdiff1d(outside, validation)
 
     def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:
         return Split(features[rows], codes[rows], crowd[rows].instance_names, crowd[rows])

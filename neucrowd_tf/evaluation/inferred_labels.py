@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,7 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.evaluation.without_truth import joint_probas
-from neucrowd_tf.io.tables.writing import cell, number_cell, text_cell, to_csv
-
-HEADER = (
-    *("task", "label", "probability", "num_labels", "num_tied", "votes"),
-    *("model_label", "model_probability", "model_held_out"),
-)
+from neucrowd_tf.io.tables.writing import columns_csv
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,34 +45,36 @@ class InferredLabels:
         """The most probable classes `[N]`."""
         return np.asarray(self.probas.argmax(axis=1))
 
-    def rows(self) -> Iterator[list[Any]]:
-        """Yields a row with the columns of `HEADER` for each instance.
-
-        Votes are listed by class, the commonest first.
-        """
-        crowd, names = self.crowd, [str(name) for name in self.crowd.class_names.tolist()]
-        votes = crowd.vote_counts()
+    def columns(self) -> dict[str, Iterable[Any]]:
+        """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
+        names = np.array([str(name) for name in self.crowd.class_names.tolist()], dtype=object)
+        votes, rows = self.crowd.vote_counts(), np.arange(len(self.probas))
         best, model = self.labels, self.model.argmax(axis=1)
-        for row, task in enumerate(crowd.instance_names.tolist()):
-            order = [c for c in np.argsort(-votes[row], kind="stable").tolist() if votes[row, c]]
-            yield [
-                *(task, names[best[row]], float(self.probas[row, best[row]])),
-                *(int(votes[row].sum()), int(self.num_tied[row])),
-                "; ".join(f"{names[c]}: {votes[row, c]}" for c in order),
-                *(names[model[row]], float(self.model[row, model[row]])),
-                "yes" if self.held_out[row] else "no",
-            ]
+        orders = np.argsort(-votes, axis=1, kind="stable")
+        return {
+            "task": self.crowd.instance_names,
+            "label": names[best],
+            "probability": self.probas[rows, best],
+            "num_labels": votes.sum(axis=1),
+            "num_tied": self.num_tied,
+            "votes": [
+                "; ".join(f"{names[c]}: {counts[c]}" for c in order if counts[c])
+                for counts, order in zip(votes, orders, strict=True)
+            ],
+            "model_label": names[model],
+            "model_probability": self.model[rows, model],
+            "model_held_out": np.where(self.held_out, "yes", "no"),
+        }
 
     def csv(self) -> str:
         """Returns labels.csv."""
-        return to_csv(HEADER, (map(cell, row) for row in self.rows()))
+        return columns_csv(self.columns().items())
 
     def held_out_csv(self) -> str:
         """Returns oof.csv: the model's probabilities of the instances that it has not learned."""
-        rows, names = np.flatnonzero(self.held_out), self.crowd.instance_names.tolist()
-        header = ["task", *(f"p_{name}" for name in self.crowd.class_names.tolist())]
-        cells = ([text_cell(names[row]), *map(number_cell, self.model[row])] for row in rows)
-        return to_csv(header, cells)
+        tasks, probas = self.crowd.instance_names[self.held_out], self.model[self.held_out].T
+        names = [f"p_{name}" for name in self.crowd.class_names.tolist()]
+        return columns_csv([("task", tasks), *zip(names, probas, strict=True)])
 
 
 def held_out_predictions(
@@ -105,8 +102,8 @@ def held_out_predictions(
         probas[np.asarray(rows)[predicted]] = np.asarray(folds)[predicted]
     splits = [split.features for split in annotated_parts(dataset) if len(split)]
     others = [np.asarray(estimator.predict_proba(features)) for features in splits]
-    whole = np.concatenate([probas, *others]).astype(np.float64)
-    return whole, np.pad(held_out, (0, len(whole) - len(probas)), constant_values=True)
+    predictions = np.concatenate([probas, *others]).astype(np.float64)
+    return predictions, np.pad(held_out, (0, len(predictions) - len(probas)), constant_values=True)
 
 
 def infer_labels(

@@ -67,10 +67,10 @@ def _placements(positive: NDArray[np.bool_], score: Array) -> Array:
     if not all(map(len, sides)):
         return np.full(len(score), np.nan)
     placed = np.empty(len(score))
-    for here, other, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
-        ends = [np.searchsorted(other, score[here], side) for side in ("left", "right")]
-        below = np.mean(ends, axis=0) / len(other)  # ties count half
-        placed[here] = below if sign > 0 else 1.0 - below
+    for members, opposite, sign in ((positive, sides[1], 1), (~positive, sides[0], -1)):
+        ends = [np.searchsorted(opposite, score[members], side) for side in ("left", "right")]
+        below = np.mean(ends, axis=0) / len(opposite)  # ties count half
+        placed[members] = below if sign > 0 else 1.0 - below
     area = float(placed[positive].mean())
     weight = len(score) / np.where(positive, positive.sum(), (~positive).sum())
     return np.asarray(area + weight * (placed - area))

@@ -108,9 +108,9 @@ def crossed_interval(differences: ArrayLike) -> Interval:
         signs = np.array([1.0])
     else:
         of_seeds = instances * by_seed.var(ddof=1)
-        rest = table - by_seed[:, None] - by_instance[None, :] + mean
+        residuals = table - by_seed[:, None] - by_instance[None, :] + mean
         freedom = np.array([seeds - 1, instances - 1, (seeds - 1) * (instances - 1)])
-        all_three = np.array([of_seeds, of_instances, np.square(rest).sum() / freedom[2]])
+        all_three = np.array([of_seeds, of_instances, np.square(residuals).sum() / freedom[2]])
         signs = np.array([1.0, 1.0, -1.0])
         choices = [(all_three, signs, freedom)]
         choices += [(all_three[[i]], signs[[i]], freedom[[i]]) for i in (0, 1)]

@@ -66,10 +66,10 @@ def score_test(
             majority = majority_labels(crowd.vote_counts(), "random", 0)
             scored["majority_accuracy"] = float((probabilities.argmax(axis=1) == majority).mean())
         return test.labels, {"test": scored, "test_labels": basis}
-    rows, whole = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
-    places = whole.num_instances - len(test) + rows  # test rows come last
+    rows, everyone = np.flatnonzero(crowd.annotated), whole_crowd(dataset).observed()
+    places = everyone.num_instances - len(test) + rows  # test rows come last
     metrics, posterior = score_without_truth(
-        whole,
+        everyone,
         places,
         probabilities[rows],
         gold=gold,

@@ -114,19 +114,19 @@ def posteriors(certainty: Certainty, rows: Codes, probabilities: NDArray[Any]) -
         rows: `[M]` the predicted instances.
         probabilities: `[M, C]` predictions of a model that has not seen these labels.
     """
-    silent = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
-    for place, shift in enumerate(certainty.shifts[:SHIFTS]):
+    unlabelled = (certainty.votes[rows].sum(axis=1) == 0) & (certainty.gold[rows] < 0)
+    for draw, shift in enumerate(certainty.shifts[:SHIFTS]):
         crowd = certainty.spread(certainty.right(shift))[rows]
-        heard = crowd[~silent] if not silent.all() else np.full((1, crowd.shape[1]), 1.0)
-        prior = np.maximum(heard.mean(axis=0) / heard.mean(axis=0).sum(), LEAST)
-        crowd[silent] = prior
+        labelled = crowd[~unlabelled] if not unlabelled.all() else np.full((1, crowd.shape[1]), 1.0)
+        prior = np.maximum(labelled.mean(axis=0) / labelled.mean(axis=0).sum(), LEAST)
+        crowd[unlabelled] = prior
         evidence = scaled_predictions(crowd / prior, probabilities) - np.log(prior)
         logs = np.log(np.maximum(crowd, 1e-12))
         for block in range(WEIGHTS):
             # Each shift has a weight in each quarter of the range.
-            weight = LARGEST_WEIGHT * (block + (7 * place % SHIFTS + 0.5) / SHIFTS) / WEIGHTS
+            weight = LARGEST_WEIGHT * (block + (7 * draw % SHIFTS + 0.5) / SHIFTS) / WEIGHTS
             # Instances without labels have the predictions alone.
-            weights = np.where(silent, 1.0, weight)[:, None]
+            weights = np.where(unlabelled, 1.0, weight)[:, None]
             yield softmax(logs + weights * evidence, axis=1)
 
 
@@ -224,11 +224,11 @@ def joint_probas(certainty: Certainty, rows: Codes, probabilities: NDArray[Any])
         certainty, rows, probabilities: see `posteriors`.
     """
     joint = judge(certainty, rows, probabilities).posterior
-    places, labels = np.arange(len(rows)), joint.argmax(axis=1)
+    index, labels = np.arange(len(rows)), joint.argmax(axis=1)
     mixed = JOINT_SHARE * joint + (1 - JOINT_SHARE) * certainty.probas[rows]
-    mixed[places, labels] = np.maximum(mixed[places, labels], mixed.max(axis=1) + 1e-9)
-    silent = certainty.votes[rows].sum(axis=1) == 0
-    return np.where(silent[:, None], joint, mixed / mixed.sum(axis=1, keepdims=True))
+    mixed[index, labels] = np.maximum(mixed[index, labels], mixed.max(axis=1) + 1e-9)
+    unlabelled = certainty.votes[rows].sum(axis=1) == 0
+    return np.where(unlabelled[:, None], joint, mixed / mixed.sum(axis=1, keepdims=True))
 
 
 def score_without_truth(
@@ -258,11 +258,11 @@ def score_without_truth(
     """
     certainty = certainty_without_gold(crowd, gold, sources)
     checked = None if gold is None else gold[rows]
-    judged = judge(certainty, rows, probabilities, gold=checked)
-    accuracy = judged.accuracy("model")
+    judgement = judge(certainty, rows, probabilities, gold=checked)
+    accuracy = judgement.accuracy("model")
     metrics = classification_metrics(
-        judged.posterior.argmax(axis=1), probabilities, class_names=class_names
+        judgement.posterior.argmax(axis=1), probabilities, class_names=class_names
     )
-    metrics |= expected_metrics(judged.posterior, probabilities)
+    metrics |= expected_metrics(judgement.posterior, probabilities)
     named = ("accuracy", "accuracy_low", "accuracy_high")
-    return metrics | dict(zip(named, accuracy, strict=True)), judged.posterior
+    return metrics | dict(zip(named, accuracy, strict=True)), judgement.posterior

@@ -54,10 +54,9 @@ def run(options: flags.Options, modules: tuple[str, ...] = ()) -> int:
 
 
 def _run(options: flags.Options, modules: tuple[str, ...]) -> int:
-    from neucrowd_tf.harness import runner
-    from neucrowd_tf.harness.results import read_results, summary_table
+    from neucrowd_tf.harness import results, runner
 
-    before = {row["method"] for row in read_results(options.output_dir / "results.csv")}
+    before = {row["method"] for row in results.read_results(options.output_dir / "results.csv")}
     for name in sorted({*options.baseline} - {*options.method} - before):
         raise UsageError(f"--baseline={name}: no runs in {options.output_dir}. Add it to --method.")
     # Several processes show no progress of their fits.
@@ -68,7 +67,7 @@ def _run(options: flags.Options, modules: tuple[str, ...]) -> int:
     methods = {*options.method, *options.baseline}
     asked = [r for r in rows if r["dataset"] in options.dataset and r["method"] in methods]
     folders = [work.folder for work in works]
-    table = summary_table(asked, options.output_dir, options.baseline, options.table)
+    table = results.summary_table(asked, options.output_dir, options.baseline, options.table)
     if options.table:
         write_text(options.output_dir / f"summary.{options.table}", f"{table}\n")
     say("\n".join([table, *_notes(outcomes), *_places(options, folders)]))

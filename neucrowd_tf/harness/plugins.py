@@ -11,7 +11,7 @@ from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.errors import UsageError, one_line
+from neucrowd_tf.errors import DataError, UsageError, one_line
 
 # A package's entry points of this group are modules that register when they are imported.
 GROUP = "neucrowd_tf.plugins"
@@ -46,9 +46,13 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
 
     Raises:
         UsageError: no dataset has this name.
+        DataError: its files are not in `data_dir`, or cannot be downloaded.
     """
     register()
-    return registry.dataset(name).load(data_dir, seed)
+    try:
+        return registry.dataset(name).load(data_dir, seed)
+    except DataError as error:
+        raise DataError(str(error).replace("--data_dir", "data_dir=")) from None
 
 
 def listing() -> str:

@@ -21,6 +21,11 @@ from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.errors import UsageError, one_line
 from neucrowd_tf.harness.flags import Options
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
 SETTINGS = ("threads", "device", "mixed_precision", "distribute")
 _started: dict[str, Any] = {}
 
@@ -42,10 +47,7 @@ def start(options: Options) -> Any:
         return _started["strategy"]
     import threadpoolctl
 
-    import_tensorflow()
-    import keras
-    import tensorflow as tf
-
+    tf, keras = import_tensorflow()
     # Each run looks for garbage: not among the million objects of what is imported.
     gc.freeze()
     # Notes on retracing, which fits of several models in one process cannot avoid.
@@ -106,8 +108,7 @@ def check_workers(error: Exception) -> None:
     strategy = _started.get("strategy")
     if getattr(strategy, "cluster_resolver", None) is None:
         return
-    import tensorflow as tf
-
+    tf, _ = import_tensorflow()
     lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError)
     if isinstance(error, (*lost, tf.errors.InternalError, tf.errors.DeadlineExceededError)):
         sys.stderr.write(
@@ -135,8 +136,7 @@ def forget_networks() -> None:
     TensorFlow orders sums by the names of a graph's nodes, which contain the layers' numbers.
     Without this the last bits of a result depend on how many networks its process made before.
     """
-    import keras
-
+    _, keras = import_tensorflow()
     policy = keras.config.dtype_policy()
     keras.utils.clear_session()
     keras.config.set_dtype_policy(policy)
@@ -159,9 +159,7 @@ def _choose_device(tf: Any, options: Options) -> None:
 
 def peak_memory_mb() -> float:
     """Returns the largest resident memory of this process so far, in MB; NaN on Windows."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if resource is None:
         return float("nan")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kibibytes elsewhere

@@ -165,12 +165,14 @@ def _spread(mine: list[Row], metric: str) -> dict[str, float]:
     """Returns mean, standard deviation and interval of a metric over runs."""
     values = list(_values(mine, metric).values())
     interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
-    return {
-        f"{metric}_mean": interval.estimate,
-        f"{metric}_std": float(np.std(values, ddof=1)) if len(values) > 1 else math.nan,
-        f"{metric}_low": interval.low,
-        f"{metric}_high": interval.high,
-    }
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
+    return spread | bounds(metric, interval)
+
+
+def bounds(stem: str, interval: Interval) -> dict[str, float]:
+    """Returns the columns of an interval's bounds."""
+    return {f"{stem}_low": interval.low, f"{stem}_high": interval.high}
 
 
 def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interval, Interval]:
@@ -212,14 +214,10 @@ def _comparison(
     over_seeds, over_instances = compare(placed(mine), placed(theirs), metric, _ratio(mine))
     stem = f"{metric}_minus_{rival}"
     low = over_seeds.low if over_instances is NO_INTERVAL else over_instances.low
-    return {
-        stem: over_seeds.estimate,
-        f"{stem}_low": over_seeds.low,
-        f"{stem}_high": over_seeds.high,
-        f"{stem}_instances_low": over_instances.low,
-        f"{stem}_instances_high": over_instances.high,
-        f"{metric}_beats_{rival}": "" if math.isnan(low) else "yes" if low > 0 else "no",
-    }
+    figures: dict[str, Any] = {stem: over_seeds.estimate, **bounds(stem, over_seeds)}
+    beats = "" if math.isnan(low) else "yes" if low > 0 else "no"
+    figures |= bounds(f"{stem}_instances", over_instances)
+    return figures | {f"{metric}_beats_{rival}": beats}
 
 
 def summary_csv(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,6 @@ from neucrowd_tf.iced.inference import EM, PRIORS, Inference, infer_labels, labe
 from neucrowd_tf.iced.networks import ICEDModel, build_networks, epoch_order, prediction_model
 from neucrowd_tf.iced.synthesis import INTERPOLATIONS, ROUNDS, Generator, choose_candidates
 from neucrowd_tf.nn.encoders import make_optimizer
-from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
@@ -37,6 +37,7 @@ from neucrowd_tf.training.networks import (
 )
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import validation_figures
+from neucrowd_tf.variants import register_variants, settings_in
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
@@ -45,38 +46,7 @@ TOP_GROUPS = 3
 # What the auto-encoder's and the warm-up's epochs draw is a function of (seed, this, epoch).
 _AUTOENCODER, _WARM_UP = 0xAE, 0x3A
 
-_SPACE: dict[str, tuple[Any, ...]] = {
-    "rounds": (10, 15, 20),
-    "dropout": (0.0, 0.3, 0.5),
-    "annotation_neighbours": (10, 20, 40),
-    "warm_up": ("all", "groups"),
-    "standardise": (True, False),
-    "hidden_units": ((128, 64), (256, 64), (64, 32)),
-    "learning_rate": (3e-4, 1e-3, 3e-3),
-}
-# The rules that the paper states; table 3 has 2 x 3 epochs of warm-up. Sections 2.4, 3.2 and 3.3
-# and figure 2 have a uniform class prior, section 2.3 alone an estimated one. What it leaves open
-# is as in ours: dropout, start from the auto-encoder, 20 neighbours for annotations, how many
-# instances are synthesised, and the repair of permuted classes.
-PRINTED: dict[str, Any] = {
-    "candidates": "inferred",
-    "interpolation": "printed",
-    "prior": "uniform",
-    "em": "hard",
-    "smoothing": 0.0,
-    "warm_up": "groups",
-    "warm_up_epochs": 6,
-}
-LITERAL: dict[str, Any] = {**PRINTED, "prior": "update"}
-# Pixels in [0, 1] are left as they are: border pixels, blank but for a few images, are noise once
-# they are standardised.
-PRESETS = {"usps_syn": {"standardise": False}, "usps_lt": {"standardise": False}}
-_register = functools.partial(register_method, presets=PRESETS, space=_SPACE)
 
-
-@_register("iced_literal", summary="ICED by the paper's rules, prior updated", defaults=LITERAL)
-@_register("iced_printed", summary="ICED by the paper's rules, uniform prior", defaults=PRINTED)
-@_register("iced", summary="ICED: inferred labels and synthetic instances of rare classes in turns")
 @estimator
 class ICED(CrowdEstimator):
     """True-label inference and synthetic minority data that improve each other.
@@ -564,3 +534,9 @@ def class_mix(
     cells = np.zeros((int(groups.max(initial=0)), num_classes), dtype=np.int64)
     np.add.at(cells, (groups - 1, labels), 1)
     return cells
+
+
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+register_variants(
+    _SETTINGS["variants"], ICED, presets=_SETTINGS["presets"], space=_SETTINGS["space"]
+)

@@ -263,7 +263,7 @@ class Generator:
     """The synthetic data generation module of one crowd.
 
     Args:
-        settings: an `ICED`, whose `k`, `eta`, `interpolation` (see `synthesise`),
+        hparams: an `ICED`, whose `k`, `eta`, `interpolation` (see `synthesise`),
             `annotation_neighbours` and `seed` are read.
         annotations: of the N real instances.
         certainty: `[N]`.
@@ -277,9 +277,9 @@ class Generator:
     """
 
     def __init__(
-        self, settings: Any, annotations: Annotations, certainty: NDArray[np.float64]
+        self, hparams: Any, annotations: Annotations, certainty: NDArray[np.float64]
     ) -> None:
-        self.settings, self.certainty = settings, certainty
+        self.hparams, self.certainty = hparams, certainty
         self.num_classes = annotations.num_classes
         self.used = annotations.vote_counts().sum(axis=0) > 0
         self.real, self.labels = annotations.one_hot(), annotations.to_sparse()
@@ -294,7 +294,7 @@ class Generator:
             candidates: `[N]` the class that each real instance is a candidate of.
             index: of the round.
         """
-        settings, counts = self.settings, balancing_counts(candidates, self.num_classes)
+        hparams, counts = self.hparams, balancing_counts(candidates, self.num_classes)
         by_class = []
         for code in np.flatnonzero(counts).tolist():
             new = synthesise(
@@ -302,17 +302,17 @@ class Generator:
                 np.flatnonzero(candidates == code),
                 int(counts[code]),
                 self.certainty,
-                np.random.default_rng([settings.seed, ROUNDS, 2, index, code]),
-                k=settings.k,
-                eta=settings.eta,
-                interpolation=settings.interpolation,
+                np.random.default_rng([hparams.seed, ROUNDS, 2, index, code]),
+                k=hparams.k,
+                eta=hparams.eta,
+                interpolation=hparams.interpolation,
             )
             by_class.append(new.embeddings)
         if not by_class:
             return Generated(embeddings[:0], counts, self.real)
         points = np.concatenate(by_class)
-        near = nearest(embeddings, points, settings.annotation_neighbours)
-        rng = np.random.default_rng([settings.seed, ROUNDS, 3, index])
+        near = nearest(embeddings, points, hparams.annotation_neighbours)
+        rng = np.random.default_rng([hparams.seed, ROUNDS, 3, index])
         rows, annotators, labels = copy_annotations(self.labels, near, rng)
         cells = (np.ones(len(labels)), (rows, annotators * self.num_classes + labels))
         added = sparse.csr_matrix(cells, shape=(len(points), self.real.shape[1]))

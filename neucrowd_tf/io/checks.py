@@ -48,9 +48,9 @@ def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Data
         words: what fills the braces of the message; further lines follow the id.
     """
     check = catalogue()[name]
-    first, *rest = f"{check.problem} {check.fix}".format_map(words).split("\n")
+    first, *commands = f"{check.problem} {check.fix}".format_map(words).split("\n")
     where = f"{path}: {place}: " if place else f"{path}: "
-    return DataError("\n".join([f"{where}{first.strip()} [{name}]", *rest]))
+    return DataError("\n".join([f"{where}{first.strip()} [{name}]", *commands]))
 
 
 def broken(path: str | Path, problem: str, place: str = "") -> DataError:

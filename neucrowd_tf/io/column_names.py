@@ -108,8 +108,8 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
             hits = [column for column in columns if pattern.fullmatch(column)]
         if not hits:
             near = difflib.get_close_matches(name, columns, len(columns), 0.0)
-            shown = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
-            raise error("no_column", path, column=name, flag=flag, columns=shown)
+            listed = ", ".join(map(repr, near[:SHOWN])) + ", ..." * (len(near) > SHOWN)
+            raise error("no_column", path, column=name, flag=flag, columns=listed)
         chosen += [column for column in hits if column not in chosen]
     return chosen
 

@@ -94,9 +94,9 @@ def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
 def several_questions(table: Table, column: str) -> DataError:
     """Returns the error of a table whose rows answer several questions, named in a column."""
     counts = Counter(table[column])
-    shown = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
+    listed = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
     command = f"--question={shlex.quote(f'{column}={next(iter(counts))}')}"
-    return error("several_questions", table.path, tool="a table", questions=shown, command=command)
+    return error("several_questions", table.path, tool="a table", questions=listed, command=command)
 
 
 def _count(keys: Any) -> int:
@@ -129,11 +129,11 @@ def sums_of(table: Table) -> tuple[str, list[str]]:
             numbers[column] = np.array([int(text) for text in texts])[codes]
     names = list(numbers)
     for total in names if len(table) > 1 else ():
-        rest = [name for name in names if name != total]
-        for first in range(len(rest)):
+        addends = [name for name in names if name != total]
+        for first in range(len(addends)):
             running = np.zeros(len(table), dtype=np.int64)
-            for last in range(first, len(rest)):
-                running = running + numbers[rest[last]]
+            for last in range(first, len(addends)):
+                running = running + numbers[addends[last]]
                 if last > first and running.any() and (running == numbers[total]).all():
-                    return total, rest[first : last + 1]
+                    return total, addends[first : last + 1]
     return "", []

@@ -113,8 +113,8 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
     if column is None:
         columns, advice = ", ".join(table.columns), f"Name the texts' column {TEXTS[0]}."
-        shown = f"The columns are {columns}"
-        raise error("missing_role", path, roles="text", columns=shown, advice=advice)
+        listed = f"The columns are {columns}"
+        raise error("missing_role", path, roles="text", columns=listed, advice=advice)
     texts = np.array(table[column], dtype=object)
     if not any(text.strip() for text in table[column]):
         raise broken(path, f"all texts in column {column!r} are empty")
@@ -196,8 +196,8 @@ def _numbers(table: Table, name: str) -> NDArray[np.float64]:
     if len(bad):
         row = int(bad[0])
         advice = f"Correct it, or leave the column out with --ignore_columns={shlex.quote(name)}"
-        words = {"column": name, "value": cell_text(cells[row]), "advice": advice}
-        raise error("bad_feature", table.path, table.place(row), **words)
+        details = {"column": name, "value": cell_text(cells[row]), "advice": advice}
+        raise error("bad_feature", table.path, table.place(row), **details)
     return values
 
 
@@ -216,8 +216,8 @@ def _read_array(path: Path) -> FeatureTable:
         raise broken(path, problem)
     if not np.isfinite(array).all():
         row, *column = np.argwhere(~np.isfinite(array))[0].tolist()
-        place = column[0] if len(column) == 1 else tuple(column)
-        words = {"column": place, "value": str(array[(row, *column)]), "advice": "Correct it"}
-        raise error("bad_feature", path, f"row {row}", **words)
+        position = column[0] if len(column) == 1 else tuple(column)
+        details = {"column": position, "value": str(array[(row, *column)]), "advice": "Correct it"}
+        raise error("bad_feature", path, f"row {row}", **details)
     names = [str(column) for column in range(array.shape[-1])]
     return FeatureTable(as_name_array([str(row) for row in range(len(array))]), _held(array), names)

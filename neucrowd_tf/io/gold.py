@@ -66,28 +66,30 @@ def read_true_labels(
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
     labels = [name_of(cell, codes) for cell in table[column]]
-    held = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
-    rows = [names[row] for row in held]
-    places = matched(path, rows, items, lambda at: table.place(held[at]), drop=drop, other=other)
-    true = np.full(len(items), -1, dtype=np.int64)
-    missing, lost = len(labels) - len(held), int((places < 0).sum())
-    for row, place in zip(held, places.tolist(), strict=True):
+    labelled = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
+    rows = [names[row] for row in labelled]
+    indices = matched(
+        path, rows, items, lambda at: table.place(labelled[at]), drop=drop, other=other
+    )
+    truth = np.full(len(items), -1, dtype=np.int64)
+    missing, extra = len(labels) - len(labelled), int((indices < 0).sum())
+    for row, place in zip(labelled, indices.tolist(), strict=True):
         label = labels[row]
         if place >= 0 and label not in codes:
-            shown = ", ".join(classes[:8])
-            raise error("unknown_class", path, table.place(row), label=label, classes=shown)
-        elif place >= 0 and true[place] not in (-1, codes[label]):
+            listed = ", ".join(classes[:8])
+            raise error("unknown_class", path, table.place(row), label=label, classes=listed)
+        elif place >= 0 and truth[place] not in (-1, codes[label]):
             problem = f"item {ids[row]!r} occurs twice, with different labels"
             raise broken(path, problem, table.place(row))
         elif place >= 0:
-            true[place] = codes[label]
-    if (true < 0).all():
+            truth[place] = codes[label]
+    if (truth < 0).all():
         raise error("no_labels", path, problem=f"; fill in the column {column!r}, it is empty")
-    if missing or lost:
-        parts = [f"{missing:,} true labels are missing"] if missing else []
-        parts += [f"{lost:,} items without labels or features are left out"] if lost else []
-        report_on_stderr(f"{path.name}: {' and '.join(parts)}.")
-    return true
+    if missing or extra:
+        notes = [f"{missing:,} true labels are missing"] if missing else []
+        notes += [f"{extra:,} items without labels or features are left out"] if extra else []
+        report_on_stderr(f"{path.name}: {' and '.join(notes)}.")
+    return truth
 
 
 def read_gold(

@@ -92,9 +92,9 @@ class Head:
             with contextlib.suppress(csv.Error, StopIteration):
                 self.columns = column_names(next(csv.reader([line], delimiter=sign)))
             return
-        line, _, rest = text.partition("\n")
+        line, _, further_lines = text.partition("\n")
         first = _parsed(line)
-        lines = ending(self.path) in LINES or (first is not None and rest.strip())
+        lines = ending(self.path) in LINES or (first is not None and further_lines.strip())
         self.kind = "lines" if text[0] == "{" and lines else "json"
         if self.kind == "json":
             first = self.value
@@ -219,7 +219,7 @@ def _with_object(path: Path, place: str, value: Any) -> tuple[str, dict[str, Any
 def unknown(head: Head) -> DataError:
     """Returns the error for JSON of an unknown layout, with its keys."""
     keys = list(head.keys or head.first or ())[:8]
-    shown = ", ".join(repr(str(key)[:40]) for key in keys) or "none"
-    problem = f"its keys are {shown}"
+    listed = ", ".join(repr(str(key)[:40]) for key in keys) or "none"
+    problem = f"its keys are {listed}"
     advice = "Convert it to a CSV with the columns task, annotator and label"
     return error("unknown_layout", head.path, problem=problem, advice=advice)

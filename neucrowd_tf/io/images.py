@@ -35,12 +35,6 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
         DataError: no folder or no image in it, an unreadable image, two of one name, or images of
             several sizes.
     """
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            f"{folder}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
-        ) from None
     files = image_files(folder)
     shape = read_image(files[0], size).shape
     rows = np.empty((len(files), *shape), dtype=np.float32)
@@ -73,9 +67,17 @@ def read_image(path: Path, size: int | None = None) -> NDArray[np.float32]:
 
     The image is as it is shown: turned as its camera says, on white if it is transparent, the
     first of several frames.
-    """
-    from PIL import Image, ImageOps
 
+    Raises:
+        UsageError: Pillow is not installed.
+        DataError: an unreadable image.
+    """
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise UsageError(
+            f"{path.parent}: images need Pillow. Install it: pip install 'neucrowd-tf[images]'"
+        ) from None
     check_regular(path, folders=False)
     try:
         with Image.open(path) as image:

@@ -49,19 +49,19 @@ def item_columns(table: Table, options: TableOptions) -> list[str]:
     return [only_column(table, named or likely, "task", "item")]
 
 
-def only_column(table: Table, columns: Sequence[str], role: str, word: str) -> str:
+def only_column(table: Table, columns: Sequence[str], role: str, noun: str) -> str:
     """Returns the only column of a role.
 
     Raises:
         DataError: none, or two.
     """
-    shown = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
+    listed = "Columns: " + ", ".join(table.columns[:12]) + ", ..." * (len(table.columns) > 12)
     advice = f"Name it with --{role}_column"
     if not columns:
-        raise error("missing_role", table.path, roles=word, columns=shown, advice=advice)
+        raise error("missing_role", table.path, roles=noun, columns=listed, advice=advice)
     if len(columns) > 1:
-        words = {"first": columns[0], "second": columns[1], "role": word}
-        raise error("two_columns", table.path, columns=shown, advice=advice, **words)
+        details = {"first": columns[0], "second": columns[1], "role": noun}
+        raise error("two_columns", table.path, columns=listed, advice=advice, **details)
     return columns[0]
 
 
@@ -107,13 +107,13 @@ def matched(
         DataError: a further item, if they are not dropped, or no item of the other file.
     """
     places = match_items(names, items)
-    lost = np.flatnonzero(places < 0)
-    if len(lost) and (not drop or len(lost) == len(places)):
+    unmatched = np.flatnonzero(places < 0)
+    if len(unmatched) and (not drop or len(unmatched) == len(places)):
         advice = "Leave such items out with --unmatched=drop"
-        if len(lost) == len(places):
+        if len(unmatched) == len(places):
             advice = f"Ids there look like {items[0]!r}" if items else "There are no ids"
-        words = {"item": names[int(lost[0])], "count": len(items), "other": other}
-        raise error("unmatched_item", path, place(int(lost[0])), advice=advice, **words)
+        details = {"item": names[int(unmatched[0])], "count": len(items), "other": other}
+        raise error("unmatched_item", path, place(int(unmatched[0])), advice=advice, **details)
     return places
 
 
@@ -122,8 +122,8 @@ def match_items(names: Sequence[str], items: Sequence[str]) -> NDArray[np.int64]
 
     Names match with and without a file's ending if that is unique: `a.jpg` and `a`.
     """
-    places = {item: place for place, item in enumerate(items)}
-    positions = np.array([places.get(name, -1) for name in names], dtype=np.int64)
+    index_of = {item: place for place, item in enumerate(items)}
+    positions = np.array([index_of.get(name, -1) for name in names], dtype=np.int64)
     if (positions >= 0).all():
         return positions
     stems, uses = Counter(map(_stem, items)), Counter(map(_stem, names))

@@ -41,25 +41,25 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     table = _without_extra_rows(table, options)
     roles = decide(table, options)
     check_header_again(table)
-    words = {"task": ",".join(roles.task) or "the row's number"}
+    role_columns = {"task": ",".join(roles.task) or "the row's number"}
     if roles.layout in ("long", "one_hot"):
         long = roles.layout == "long"
         labels = table.coded(roles.label) if long else _one_hot(table, roles, options)
         items, annotators = table.coded(roles.task), table.coded(roles.worker)
         columns = LabelColumns(items, annotators, labels, table.place)
-        words["worker"] = ",".join(roles.worker)
+        role_columns["worker"] = ",".join(roles.worker)
     else:
         columns = _of_cells(table, roles)
     if roles.layout == "respondents":
         columns = dataclasses.replace(columns, items=columns.annotators, annotators=columns.items)
-        words = {"task": "the column", "worker": ",".join(roles.worker)}
+        role_columns = {"task": "the column", "worker": ",".join(roles.worker)}
     if roles.layout in ("long", "one_hot", "votes"):
-        words["label"] = ",".join(roles.label)
+        role_columns["label"] = ",".join(roles.label)
     used = {*roles.task, *roles.worker, *roles.label}
     return dataclasses.replace(
         columns,
         layout=LAYOUTS[roles.layout],
-        roles=words,
+        roles=role_columns,
         reason=roles.reason,
         unused=tuple(name for name in table.columns if name not in used),
         wrong=table.wrong,
@@ -79,9 +79,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> Table:
         rows, columns = [row for row in rows if cells[row] == value], tuple(names)
     if len(rows) == len(table):
         return table
-    held = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
+    chosen = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
     lines = None if table.lines is None else [table.lines[row] for row in rows]
-    return dataclasses.replace(table, columns=columns, cells=held, lines=lines)
+    return dataclasses.replace(table, columns=columns, cells=chosen, lines=lines)
 
 
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
@@ -100,7 +100,7 @@ def _of_cells(table: Table, roles: Roles) -> LabelColumns:
             if not re.fullmatch(r"\s*(\d{1,9}(\.0)?)?\s*", cell):
                 column = roles.label[at % width]
                 raise error("bad_count", table.path, place(at), column=column, value=cell)
-        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], ()
+        counts, annotators = [int(float(cell.strip() or 0)) for cell in cells], []
         cells = [_class_of(column, roles.label) for column in roles.label] * len(table)
     elif roles.layout == "pairs":
         annotators = _interleaved(table, roles.worker)
@@ -135,11 +135,11 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | li
     columns = [[cell.strip().lower() in ONES for cell in table[name]] for name in roles.label]
     labels: list[str | list[str]] = []
     for row, cells in enumerate(zip(*columns, strict=True)):
-        chosen = [name for name, one in zip(names, cells, strict=True) if one]
+        chosen = [name for name, is_one in zip(names, cells, strict=True) if is_one]
         if len(chosen) != 1 and options.multi_label is None:
-            shown = ", ".join(roles.label)
+            listed = ", ".join(roles.label)
             place = table.place(row)
-            raise error("one_hot", table.path, place, count=len(chosen), columns=shown)
+            raise error("one_hot", table.path, place, count=len(chosen), columns=listed)
         labels.append(chosen[0] if options.multi_label is None else chosen)
     return labels
 

@@ -84,12 +84,12 @@ class _Decision:
     def __init__(self, table: Table, options: TableOptions) -> None:
         self.table, self.options, self.path = table, options, table.path
         self.flags = {role: flagged_columns(table, options, role) for role in ROLES}
-        self.held = {role: list(columns) for role, columns in self.flags.items()}
+        self.taken = {role: list(columns) for role, columns in self.flags.items()}
 
     @property
-    def left(self) -> list[str]:
+    def free(self) -> list[str]:
         """Columns without a role that could have one."""
-        used = {column for columns in self.held.values() for column in columns}
+        used = {column for columns in self.taken.values() for column in columns}
         return [
             column
             for column in self.table.columns
@@ -101,7 +101,7 @@ class _Decision:
         if self.options.votes_columns:
             return self._votes(self.options.votes_columns)
         self._check_first_line()
-        if not self.table.header and not any(self.held.values()):
+        if not self.table.header and not any(self.taken.values()):
             return self._matrix()
         if self.table.header:
             if (pairs := self._pairs()) is not None:
@@ -110,9 +110,9 @@ class _Decision:
                 return judged
             self._take_aliases()
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
-            if len(votes) > 1 and not self.held["worker"] and not self.held["label"]:
+            if len(votes) > 1 and not self.taken["worker"] and not self.taken["label"]:
                 return self._votes(votes)
-        item, annotator, label = (tuple(self.held[role]) for role in ROLES)
+        item, annotator, label = (tuple(self.taken[role]) for role in ROLES)
         if len(label) > 1:
             if annotator and not item:
                 return self._respondents() or self._ask(["task"])
@@ -126,26 +126,26 @@ class _Decision:
             self._check_questions(item)
             if (wide := self._wide(item)) is not None:
                 return wide
-        return self._ask([role for role in ROLES if not self.held[role]])
+        return self._ask([role for role in ROLES if not self.taken[role]])
 
     def _take_aliases(self) -> None:
         """Takes columns whose names are aliases of a role that no flag names."""
         hits = roles_of(self.table.columns)
         for role in ROLES:
-            if self.held[role]:
+            if self.taken[role]:
                 continue
-            named = [column for column in hits[role] if column in self.left]
+            named = [column for column in hits[role] if column in self.free]
             if len(named) > 1:
                 if role == "task" and not hits["worker"]:
                     sizes = {column: len(self.table.distinct(column)) for column in named}
                     self._check_questions(
                         [c for c in named if c != min(sizes, key=sizes.__getitem__)]
                     )
-                words = {"first": named[0], "second": named[1], "role": WORDS[role]}
+                details = {"first": named[0], "second": named[1], "role": WORDS[role]}
                 ids = [column for column in named if is_id(column)]
                 command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
-                raise self._error("two_columns", self._listed(role), command, **words)
-            self.held[role] = named
+                raise self._error("two_columns", self._listed(role), command, **details)
+            self.taken[role] = named
 
     def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
         """Returns the error of a check that lists columns and ends with a command."""
@@ -154,28 +154,28 @@ class _Decision:
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
         table = self.table
-        if not self.held["task"]:
-            ids = [column for column in self.left if folded(column) == "id"]
+        if not self.taken["task"]:
+            ids = [column for column in self.free if folded(column) == "id"]
             if ids and len(table.distinct(ids[0])) < len(table):
-                self.held["task"] = ids
+                self.taken["task"] = ids
         reason = ""
-        item, annotator, label = (self.held[role] for role in ROLES)
-        if item and self.left and not self.flags["label"]:
-            answers, questions = answers_of(table, item, annotator, self.left + label)
+        item, annotator, label = (self.taken[role] for role in ROLES)
+        if item and self.free and not self.flags["label"]:
+            answers, questions = answers_of(table, item, annotator, self.free + label)
             apart = [column for column in questions if column not in label]
             if label and apart:
                 raise several_questions(table, apart[0])
             if label:
                 self._check_label(label[0], answers, questions)
             elif len(answers) == 1:
-                self.held["label"] = answers
+                self.taken["label"] = answers
                 reason = "the only column of few values that differs between rows of an item"
             elif answers:
                 self._which(answers, "several columns could be the label")
-        missing = [role for role in ROLES if not self.held[role]]
+        missing = [role for role in ROLES if not self.taken[role]]
         if missing:
             return self._ask(missing)
-        item, annotator, label = (self.held[role] for role in ROLES)
+        item, annotator, label = (self.taken[role] for role in ROLES)
         return Roles("long", tuple(item), tuple(annotator), tuple(label), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
@@ -184,15 +184,15 @@ class _Decision:
         if label in questions:
             problem = f"{label!r} names a question, not an answer: it differs between all rows of"
             self._which(others, f"{problem} an item and annotator")
-        constant = is_constant(self.table, self.held["task"], label)
+        constant = is_constant(self.table, self.taken["task"], label)
         if folded(label) == "label" and others and constant:
             problem = f"{label!r} never differs within an item, so it may be the true label"
             self._which(others, problem)
 
     def _which(self, answers: list[str], problem: str) -> None:
-        self.held["label"] = []
+        self.taken["label"] = []
         name = answers[0] if len(answers) == 1 else HOLES["label"]
-        columns = f"Columns and their distinct values: {self._counts(answers or self.left)}"
+        columns = f"Columns and their distinct values: {self._counts(answers or self.free)}"
         command = self._command({"label": name})
         raise self._error("which_label", columns, command, problem=problem)
 
@@ -200,14 +200,14 @@ class _Decision:
 
     def _votes(self, names: Sequence[str]) -> Roles:
         columns = named_columns(self.path, self.table.columns, names, "votes_columns")
-        if not self.held["task"]:
+        if not self.taken["task"]:
             hits = [c for c in roles_of(self.table.columns)["task"] if c not in columns]
-            self.held["task"] = hits if len(hits) == 1 else []
-        return Roles("votes", tuple(self.held["task"]), (), tuple(columns))
+            self.taken["task"] = hits if len(hits) == 1 else []
+        return Roles("votes", tuple(self.taken["task"]), (), tuple(columns))
 
     def _pairs(self) -> Roles | None:
         """Returns the roles of columns `ScoreK` and `WorkerK`, if there are such."""
-        if self.held["worker"] or self.held["label"]:
+        if self.taken["worker"] or self.taken["label"]:
             return None
         groups: dict[str, list[str]] = defaultdict(list)
         for column in self.table.columns:
@@ -220,15 +220,17 @@ class _Decision:
         if len(workers) != 1 or len(labels) != 1 or sizes[workers[0]] != sizes[labels[0]]:
             return None
         used = [*groups[workers[0]], *groups[labels[0]]]
-        rest = [column for column in self.table.columns if column not in used]
-        item = self.held["task"] or roles_of(rest)["task"] or [c for c in rest if folded(c) == "id"]
-        unique = len(item) == 1 and len(self.table.distinct(item[0])) == len(self.table)
-        item = item if unique or self.held["task"] else []
+        item = self.taken["task"]
+        if not item:
+            others = [column for column in self.table.columns if column not in used]
+            ids = roles_of(others)["task"] or [c for c in others if folded(c) == "id"]
+            unique = len(ids) == 1 and len(self.table.distinct(ids[0])) == len(self.table)
+            item = ids if unique else []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
     def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:
         """Returns the roles of unique items and columns of annotators, if all others are such."""
-        columns = [c for c in self.left if c not in item and not is_second(c, "task")]
+        columns = [c for c in self.free if c not in item and not is_second(c, "task")]
         people = not named and any(is_second(column, "worker") for column in columns)
         unique = len(set(self.table.joined(item))) == len(self.table)
         if people or not unique or self._groups(columns, named=named) != [columns]:
@@ -239,9 +241,9 @@ class _Decision:
     def _judged(self) -> Roles | None:
         """Returns the roles of an id and columns with one set of values, whatever their names."""
         hits = roles_of(self.table.columns)
-        ids = [c for c in self.left if is_id(c) and c not in hits["worker"]]
-        items = self.held["task"] or hits["task"] or [c for c in ids if not is_second(c, "worker")]
-        others = self.held["worker"] or self.held["label"] or self._times()
+        ids = [c for c in self.free if is_id(c) and c not in hits["worker"]]
+        items = self.taken["task"] or hits["task"] or [c for c in ids if not is_second(c, "worker")]
+        others = self.taken["worker"] or self.taken["label"] or self._times()
         if others or len(items) != 1 or not all(map(is_model, hits["worker"])):
             return None
         roles = self._wide(items, named=True)
@@ -279,7 +281,7 @@ class _Decision:
             if near and plain_integers([*texts]):
                 texts |= {str(int(text) + step) for text in texts for step in (-1, 1)}
             shared = {
-                other: not near and not texts.isdisjoint(held) for other, held in values.items()
+                other: not near and not texts.isdisjoint(seen) for other, seen in values.items()
             }
             if not any(is_recoded(self.table, column, *other) for other in shared.items()):
                 values[column] = texts
@@ -295,9 +297,9 @@ class _Decision:
     def _respondents(self) -> Roles | None:
         """Returns the roles of a row per annotator, if a flag names a column of such."""
         worker, label = self.flags["worker"], self.flags["label"]
-        if self.held["task"] or not worker:
+        if self.taken["task"] or not worker:
             return None
-        groups = [label] if len(label) > 1 else self._groups(self.left, near=True)
+        groups = [label] if len(label) > 1 else self._groups(self.free, near=True)
         if len(groups) > 1:
             self._which_group(groups)
         if not groups or len(set(self.table.joined(worker))) < len(self.table):
@@ -313,11 +315,11 @@ class _Decision:
 
     def _check_questions(self, item: Sequence[str]) -> None:
         """Raises DataError if items repeat in a wide table, and a column tells their rows apart."""
-        table, sizes = self.table, {c: len(self.table.distinct(c)) for c in self.left}
+        table, sizes = self.table, {c: len(self.table.distinct(c)) for c in self.free}
         if not item or len(set(table.joined(item))) == len(table):
             return
-        answers = sum(self._groups([c for c in self.left if c not in item]), self.held["label"])
-        for column in sorted(set(self.left) - {*answers, *item}, key=sizes.__getitem__):
+        answers = sum(self._groups([c for c in self.free if c not in item]), self.taken["label"])
+        for column in sorted(set(self.free) - {*answers, *item}, key=sizes.__getitem__):
             rows = len(set(table.joined([*item, column])))
             if 2 <= sizes[column] <= min(MOST_ANSWERS, len(table) / 2) and rows == len(table):
                 raise several_questions(table, column)
@@ -339,7 +341,7 @@ class _Decision:
         """Returns the command for a table without a header."""
         names = [str(number) for number in range(1, len(self.table.columns) + 1)]
         sizes = [len(self.table.distinct(column)) for column in self.table.columns]
-        if len(names) not in (3, 4) or any(self.held.values()):
+        if len(names) not in (3, 4) or any(self.taken.values()):
             return self._command({}, "--header=none")
         label, *_, worker, item = (name for _, name in sorted(zip(sizes, names, strict=True)))
         roles = {"task": item, "worker": worker, "label": label}
@@ -353,9 +355,9 @@ class _Decision:
         columns = list(self.table.columns)
         if len(columns) not in (3, 4) and self._groups(columns) == [columns]:
             return Roles("matrix", (), (), tuple(columns))
-        shown = "Columns and their distinct values: " + self._counts(columns)
+        listed = "Columns and their distinct values: " + self._counts(columns)
         roles = "item, annotator and label"
-        raise self._error("missing_role", shown, self._headerless(), roles=roles)
+        raise self._error("missing_role", listed, self._headerless(), roles=roles)
 
     # ------------------------------------------------------------- asking
 
@@ -366,8 +368,8 @@ class _Decision:
         if missing == ["label"] and filled["label"] in self.table.columns:
             texts, codes = self.table.codes(filled["label"])
             check_free_text(self.path, filled["label"], len(texts), len(codes))
-        words = [WORDS[role] for role in missing]
-        roles = f"{', '.join(words[:-1])} and {words[-1]}" if words[1:] else words[0]
+        nouns = [WORDS[role] for role in missing]
+        roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
         command = self._command(filled)
         if self.table.header and not any(map(is_known, self.table.columns)):
             command += "\nIf the first line is data: --header=none."
@@ -375,14 +377,14 @@ class _Decision:
 
     def _proposal(self, missing: list[str]) -> dict[str, str]:
         """Returns what the command has for each missing role: a column if one is left for it."""
-        groups = one_hot_groups(self.table, self.left)
+        groups = one_hot_groups(self.table, self.free)
         filled: dict[str, str] = {}
-        alike = self._groups(self.left)
+        alike = self._groups(self.free)
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
-        likely = [c for c in self.left if is_second(c, "task") or is_id(c)]
+        likely = [c for c in self.free if is_second(c, "task") or is_id(c)]
         items = [c for c in likely if c in unique and not is_second(c, "worker")]
         items = [c for c in items if is_id(c)] or items
-        people = [c for c in unique if is_second(c, "worker") or c in self.held["worker"]]
+        people = [c for c in unique if is_second(c, "worker") or c in self.taken["worker"]]
         times = self._times()
         if "task" in missing and alike and (people or times) and (times or not items):
             return {"worker": as_list((people or times)[:1])}
@@ -394,17 +396,17 @@ class _Decision:
             task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
             return {**task, "label": as_list(alike[0])}
         for role in missing:
-            second = [column for column in self.left if is_second(column, role)]
+            second = [column for column in self.free if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
                 filled[role] = as_list(second)
         if "label" in missing and "label" not in filled and len(groups) == 1:
             filled["label"] = next(iter(groups))
-        rest = [role for role in missing if role not in filled]
-        left = [column for column in self.left if column not in filled.values()]
-        if len(rest) == 1 and len(left) == 1 and (rest != ["worker"] or left[0] not in unique):
-            filled[rest[0]] = as_list(left)
-        elif rest == ["task"] and left and all(folded(c).endswith(("id", "ids")) for c in left):
-            filled["task"] = as_list(left)
+        gaps = [role for role in missing if role not in filled]
+        free = [column for column in self.free if column not in filled.values()]
+        if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in unique):
+            filled[gaps[0]] = as_list(free)
+        elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
+            filled["task"] = as_list(free)
         return {role: filled.get(role, HOLES[role]) for role in missing}
 
     def _check_votes(self, missing: list[str]) -> None:
@@ -414,8 +416,8 @@ class _Decision:
         total, names = sums_of(self.table)
         if names:
             command = self._command({}, f"--votes_columns={as_list(names)}")
-            words = {"names": ", ".join(names), "total": total}
-            raise self._error("vote_counts", self._listed("label"), command, **words)
+            details = {"names": ", ".join(names), "total": total}
+            raise self._error("vote_counts", self._listed("label"), command, **details)
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""
@@ -427,7 +429,7 @@ class _Decision:
             return not likely, sizes[column] < 2, sizes[column]
 
         text = "Columns and their distinct values: " + self._counts(sorted(columns, key=rank))
-        if "label" in roles and (groups := one_hot_groups(self.table, self.left)):
+        if "label" in roles and (groups := one_hot_groups(self.table, self.free)):
             text += f". One-hot columns: {', '.join(groups)}"
         return text
 

@@ -216,8 +216,8 @@ class _Parts:
 
     def _wrong_length(self, cells: int, line: int) -> DataError:
         sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
-        words = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
-        return error("row_length", self.path, f"line {line}", **words)
+        details = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
+        return error("row_length", self.path, f"line {line}", **details)
 
 
 def _height(row: list[str]) -> int:
@@ -321,11 +321,11 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     try:
         head = next(csv_parts(path, options, 1000))
         kind = pa.dictionary(pa.int32(), pa.string())
-        held = _open_plain(head, head.columns, options, kind).read_all().unify_dictionaries()
+        arrow = _open_plain(head, head.columns, options, kind).read_all().unify_dictionaries()
     except (pa.ArrowInvalid, pa.ArrowKeyError, UnicodeDecodeError, DataError):
         return None
     cells = []
-    for column in held.columns:
+    for column in arrow.columns:
         # `to_numpy` would import pandas.
         codes = [np.from_dlpack(chunk.indices) for chunk in column.chunks]
         texts = column.chunk(0).dictionary.to_pylist()
@@ -333,7 +333,7 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
     if "" in cells[0][0]:
         return None
     first = 1 + int(head.header)
-    return Table(path, head.columns, cells, range(first, first + held.num_rows), head.header)
+    return Table(path, head.columns, cells, range(first, first + arrow.num_rows), head.header)
 
 
 def is_plain(path: Path) -> bool:
@@ -426,8 +426,8 @@ def read_table(path: Path, options: TableOptions, *, strict: bool = True) -> Tab
         DataError: what is not a table.
     """
     if ending(path) in PARQUET:
-        held = open_parquet(path)
-        return _of_arrow(path, held.column_names, held.columns)
+        arrow = open_parquet(path)
+        return _of_arrow(path, arrow.column_names, arrow.columns)
     table = _arrow_table(path, options) or next(csv_parts(path, options, sys.maxsize))
     if strict:
         if table.wrong is not None:

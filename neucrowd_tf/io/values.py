@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +52,14 @@ def check_names(
 
 def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for a name with control characters or U+FFFD; see `check_names`."""
-    whole = "".join(names)
-    if whole.isprintable() and "\ufffd" not in whole:
+    text = "".join(names)
+    if text.isprintable() and "\ufffd" not in text:
         return
     for at, name in enumerate(names):
         if (bad := _CONTROL.search(name)) is not None:
             code = ord(bad[0])
-            shown = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
-            raise error("bad_characters", path, place(at), kind=kind, name=name, characters=shown)
+            mark = "the replacement character U+FFFD" if code == 0xFFFD else "a control character"
+            raise error("bad_characters", path, place(at), kind=kind, name=name, characters=mark)
 
 
 def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
@@ -81,14 +81,14 @@ def check_several(
     for at, name in enumerate(names):
         sign = _sign_of(name)
         if sign:
-            shown = name if isinstance(name, str) else list(name)
-            raise error("multi_label", path, place(at), value=shown, sign=sign)
+            value = name if isinstance(name, str) else list(name)
+            raise error("multi_label", path, place(at), value=value, sign=sign)
     used = {*map(str, names)}
-    for sign in JOINTS if numbers_of([*used]) is None else ():
+    for sign in JOINTS if numbers_of(used) is None else ():
         joined = [n for n in used if sign in n and used.issuperset(map(str.strip, n.split(sign)))]
         if joined:
-            shown = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
-            yield f"{shown} made of other classes: --multi_label={sign!r}."
+            subject = "1 class is" if len(joined) == 1 else f"{len(joined)} classes are"
+            yield f"{subject} made of other classes: --multi_label={sign!r}."
             break
 
 
@@ -146,14 +146,14 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
         if any(isinstance(value, (dict, list)) for value in values):
             raise broken(path, f"{name[:60]!r} is not a list of classes", place)
         return [str(value) for value in values]
-    parts = name.split("\n" if sign == "newline" else sign)
-    return [piece.strip() for piece in parts if piece.strip()]
+    pieces = name.split("\n" if sign == "newline" else sign)
+    return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def numbers_of(names: Sequence[str]) -> list[float] | None:
-    """Returns the names as numbers, or None if one is not a finite number."""
+def numbers_of(names: Iterable[Any]) -> list[float] | None:
+    """Returns the names as numbers, or None if one, as text, is not a finite number."""
     try:
-        values = [float(name) for name in names]
+        values = [float(str(name)) for name in names]
     except ValueError:
         return None
     return values if np.isfinite(values).all() else None
@@ -245,8 +245,8 @@ def classes_of(path: Path, names: Sequence[str], options: TableOptions, place: P
         return class_order(names)
     for at, name in enumerate(names):
         if name not in options.classes:
-            shown = ", ".join(options.classes)
-            raise error("unknown_class", path, place(at), label=name, classes=shown)
+            listed = ", ".join(options.classes)
+            raise error("unknown_class", path, place(at), label=name, classes=listed)
     return list(options.classes)
 
 

@@ -44,7 +44,7 @@ def read_probabilities(
     ids = [str(name) for name in annotations.instance_names.tolist()]
     exact = set(ids)
     rows = [name_of(item, exact) for item in item_ids(table, options)]
-    places = matched(path, rows, ids, table.place, drop=True, other="the labels")
+    indices = matched(path, rows, ids, table.place, drop=True, other="the labels")
     numbers = np.array([list(map(_number, table[column])) for column in columns]).T
     total = numbers.sum(axis=1)
     sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
@@ -55,7 +55,7 @@ def read_probabilities(
         named = {"column": ", ".join(columns), "value": value, "advice": advice}
         raise error("bad_feature", path, table.place(row), **named)
     values = np.full((len(ids), len(columns)), np.nan)
-    values[places[places >= 0]] = (numbers / total[:, None])[places >= 0]
+    values[indices[indices >= 0]] = (numbers / total[:, None])[indices >= 0]
     bare = int(np.isnan(values[:, 0]).sum())
     if bare:
         report(f"{path.name}: {bare:,} items are missing. They get the mean probabilities.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,13 +99,13 @@ def make_plan(
     asked = np.zeros(crowd.num_instances, dtype=np.int64)
     heap = _first_bids(belief, open_to, crowd, price)
     plan: list[Request] = []
-    left = budget + 1e-9
-    while heap and left >= price[can].min():
+    remaining = budget + 1e-9
+    while heap and remaining >= price[can].min():
         _, task, annotator, gain = heapq.heappop(heap)
         if gain < least_gain * price[annotator]:
             continue
-        if load[annotator] < cap and price[annotator] <= left:
-            left -= price[annotator]
+        if load[annotator] < cap and price[annotator] <= remaining:
+            remaining -= price[annotator]
             plan.append(Request(task, annotator, gain))
             open_to[task, annotator] = False
             load[annotator] += 1
@@ -113,13 +114,13 @@ def make_plan(
                 continue
             joint = weights[task][:, :, None] * belief.errors[annotator]
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
-        others = np.flatnonzero(open_to[task] & (load < cap) & (price <= left))
-        if len(others):
-            worth, gains = worths(weights[task], belief.errors[others])
-            worth = worth / price[others]
+        candidates = np.flatnonzero(open_to[task] & (load < cap) & (price <= remaining))
+        if len(candidates):
+            worth, gains = worths(weights[task], belief.errors[candidates])
+            worth = worth / price[candidates]
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
-                heapq.heappush(heap, _bid(worth[best], task, int(others[best]), gains[best]))
+                heapq.heappush(heap, _bid(worth[best], task, int(candidates[best]), gains[best]))
     return plan
 
 
@@ -152,18 +153,19 @@ def _first_bids(
     return heap
 
 
-def rise(gains: NDArray[np.float64], size: int) -> tuple[float, float, float]:
-    """Returns by how much labels raise the accuracy: expected, and an 80% interval.
+def accuracy_after(now: Sequence[float], gains: NDArray[np.float64], size: int) -> list[float]:
+    """Returns the accuracy with the labels of a plan: expected, and an 80% interval.
 
     Gains add up to more than what is reached, because annotators share mistakes. How much more
     was measured on public crowds (results/relabel.csv; results/studies.csv has the command).
 
     Args:
+        now: the accuracy without them, and its interval.
         gains: of the requests.
         size: number of items with labels.
     """
     total = float(gains.sum()) / max(size, 1)
-    return REACHED[0] * total, REACHED[1] * total, REACHED[2] * total
+    return [min(value + share * total, 1.0) for value, share in zip(now, REACHED, strict=True)]
 
 
 def reason(

@@ -15,6 +15,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import AnnotatorHead, Cells, of_annotators, product, stacked_identity
 from neucrowd_tf.crowd.meta_correction import CoupledModel
+from neucrowd_tf.crowd.prediction import rows_at_once
 from neucrowd_tf.declare import estimator, number, share, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
@@ -192,7 +193,7 @@ class CCC(CrowdLayerBase):
             outputs = in_blocks(
                 lambda rows: np.stack(model.network(rows, training=False), axis=1),
                 data.features,
-                self._rows_at_once(),
+                rows_at_once(self.feature_shape_),
             )
             first, second = (distilled(outputs[:, member], crowd, size) for member in range(2))
             seed = self.seed + _EPOCH_SEEDS * epoch

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.model import AnnotationModel
-from neucrowd_tf.declare import estimator, fitted, number
+from neucrowd_tf.declare import estimator, number
 from neucrowd_tf.methods.geocrowdnet import GeoCrowdNetHead
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
@@ -104,8 +103,6 @@ class COINNet(CrowdLayerBase):
     outlier_power: Annotated[
         float, number(above=0), "power of an instance's sum of squares; less finds fewer outliers."
     ] = 0.2
-
-    outlier_scores_: NDArray[np.float32] = fitted()
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
         return GeoCrowdNetHead(num_annotators, "F", self.volume_weight, name="coinnet")

@@ -11,7 +11,6 @@ from keras import ops
 from numpy.typing import NDArray
 
 from neucrowd_tf.crowd.bases import feature_extractor
-from neucrowd_tf.crowd.classifier import Network
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import (
     AnnotatorHead,
@@ -22,6 +21,7 @@ from neucrowd_tf.crowd.head import (
     product,
 )
 from neucrowd_tf.crowd.model import TargetModel
+from neucrowd_tf.crowd.network import Network
 from neucrowd_tf.crowd.presets import PRESETS, SPACE
 from neucrowd_tf.declare import estimator, fitted, number, whole
 from neucrowd_tf.methods.registration import registered
@@ -172,7 +172,6 @@ class WeightedDoctorNet(CrowdLayerBase):
         float, number(above=0), "learning rate of the second phase."
     ] = 0.01
 
-    annotator_weights_: NDArray[np.float32] = fitted()
     weight_history_: dict[str, list[float]] = fitted()
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

@@ -9,14 +9,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from numpy.typing import NDArray
 
 from neucrowd_tf.crowd.estimator import CrowdLayerBase
 from neucrowd_tf.crowd.head import HeadsUniform, LayerOptions
 from neucrowd_tf.crowd.instance_confusion import InstanceConfusion, batch_norm
 from neucrowd_tf.crowd.model import AnnotationModel
 from neucrowd_tf.crowd.presets import INSTANCE_PRESETS
-from neucrowd_tf.declare import estimator, fitted, number, whole
+from neucrowd_tf.declare import estimator, number, whole
 from neucrowd_tf.methods.registration import registered
 from neucrowd_tf.training.estimator import TrainingData
 
@@ -144,8 +143,6 @@ class MaDL(CrowdLayerBase):
         int, whole(1), "size of the embeddings of instances and annotators."
     ] = 16
     eta: Annotated[float, number(above=0, below=1), "accuracy with which annotators start."] = 0.8
-
-    annotator_weights_: NDArray[np.float32] = fitted()
 
     # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns
     # at 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the

@@ -6,15 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from neucrowd_tf.crowd.presets import (
-    PRESETS,
-    SPACE,
-    STRONGER,
-    Preset,
-    schedule_presets,
-    settings_in,
-)
+from neucrowd_tf.crowd.presets import PRESETS, SPACE, STRONGER, Preset, schedule_presets
 from neucrowd_tf.registration import register_method
+from neucrowd_tf.variants import settings_in
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,6 @@ from neucrowd_tf.neucrowd.safety import (
     sampling_probabilities,
 )
 from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.batches import uniform_batches
 from neucrowd_tf.training.representation import (
     ENCODER_SPACE,
@@ -27,8 +27,8 @@ from neucrowd_tf.training.representation import (
     SECOND_SEED,
     EmbeddingData,
     TupletEstimator,
-    adadelta,
 )
+from neucrowd_tf.variants import register_variants, settings_in
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
@@ -91,7 +91,6 @@ class NeuCrowd(TupletEstimator):
     safety_start: ClassVar[int] = 0
 
     safe_: NDArray[np.bool_] | None = fitted()
-    assurance_: NDArray[np.float32] = fitted()
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
@@ -180,36 +179,6 @@ class NeuCrowd(TupletEstimator):
         return NeuCrowdModel
 
 
-_WITHOUT: dict[str, tuple[str, dict[str, Any]]] = {
-    "neucrowd": ("NeuCrowd: tuplets with safety, robust anchors and a sampling network", {}),
-    "neucrowd_no_sa": ("NeuCrowd without safety (table 3)", {"safety_aware": False}),
-    "neucrowd_no_sa_ra": (
-        "NeuCrowd without safety and robust anchors (table 3)",
-        {"safety_aware": False, "anchor": "none"},
-    ),
-    "neucrowd_no_sa_ra_sn": (
-        "NeuCrowd without safety, robust anchors and sampling network (table 3)",
-        {"safety_aware": False, "anchor": "none", "sampling_network": False},
-    ),
-    "neucrowd_printed": (
-        "NeuCrowd with the values that the paper prints",
-        {
-            "anchor": "sum",
-            "unsafe_weight": 0.0,
-            "optimizer": adadelta(1e-3),
-            "standardise": False,
-            "initializer": "normal",
-        },
-    ),
-}
-SPACE: dict[str, tuple[Any, ...]] = {
-    "eta": (1.0, 2.0, 5.0, 10.0),
-    "offset": (0.5, 1.0, 2.0, 4.0),
-    "weight_inside": (True, False),
-    **ENCODER_SPACE,
-    "unsafe_weight": (0.1, 0.3, 0.6),
-}
-for _name, (_summary, _defaults) in _WITHOUT.items():
-    register_method(
-        _name, summary=_summary, defaults=_defaults, presets=EQUAL_PRESETS, space=SPACE
-    )(NeuCrowd)
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
+register_variants(_SETTINGS["variants"], NeuCrowd, presets=EQUAL_PRESETS, space=SPACE)

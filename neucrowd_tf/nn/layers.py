@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 from numpy.typing import ArrayLike, NDArray
 
@@ -64,24 +63,3 @@ def rescaled(model: keras.Model, mean: NDArray[Any], scale: NDArray[Any]) -> ker
     inputs = keras.Input((len(mean),), dtype="float64", name="features")
     x = constants(mean, scale, "rescale", "float64")(inputs)
     return keras.Model(inputs, model(ops.cast(x, "float32")))
-
-
-def linear_layers(
-    kernel: NDArray[Any], bias: NDArray[Any], mean: NDArray[Any], scale: NDArray[Any]
-) -> list[Any]:
-    """Returns layers that standardise features `[M, d]`, and a dense softmax, both in float32.
-
-    The mean is taken off in two parts, what float32 holds of it and the rest: features far from
-    zero, whose scale is small beside their mean, would lose the digits that tell them apart.
-    Keras stores float64 constants as float32, so these would not do in a saved model.
-
-    Args:
-        kernel, bias: of the softmax, `[d, C]` and `[C]`.
-        mean, scale: `[d]` of each column.
-    """
-    single = mean.astype(np.float32).astype(np.float64)
-    dense = keras.layers.Dense(len(bias), "softmax", dtype="float32", name="probabilities")
-    dense.build((None, len(mean)))
-    dense.set_weights([kernel, bias])
-    centre = constants(single, np.ones(len(mean)), "centre")
-    return [centre, constants(mean - single, scale, "standardise"), dense]

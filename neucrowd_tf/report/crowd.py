@@ -18,10 +18,11 @@ from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.certainty.judges import Judge, judges
 from neucrowd_tf.certainty.models import compare_models
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, class_numbers, pairs, people_only
+from neucrowd_tf.evaluation.agreement import MANY_SHARED, Pair, pairs, people_only
 from neucrowd_tf.evaluation.consensus import consensus_method, inferred
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.labelling.belief import belief_of
-from neucrowd_tf.labelling.plan import REACHED, make_plan, reason, rise
+from neucrowd_tf.labelling.plan import REACHED, accuracy_after, make_plan, reason
 from neucrowd_tf.report.text import percent, shown
 
 # Agreement on fewer items than this is shown, but not judged.
@@ -84,7 +85,7 @@ def _agreement(
     annotations: Annotations, models: Sequence[str], scale: statistics.Scale
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
-    numbers = class_numbers(annotations)
+    numbers = numbers_of(annotations.class_names.tolist())
     if scale == "interval" and numbers is None:
         raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
     crowd = people_only(annotations, models)
@@ -122,7 +123,7 @@ def _agreement(
         "many": MANY_SHARED,
         "models": [name for name in names if str(name) in models],
         "model_lines": lines,
-        "judges": [(shown(names[one.annotator]), one) for one in checked],
+        "judges": [(shown(names[judge.annotator]), judge) for judge in checked],
         "one_person": bool(checked) and overlap == 0,
         "classes": classes[:MOST_CLASSES],
     }
@@ -139,13 +140,12 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
     grounds = (crowd, belief, inference.certainty.votes)
     rows = [
-        (tasks[one.task], names[one.annotator], REACHED[0] * one.gain, reason(*grounds, one))
-        for one in plan[:MOST_ITEMS]
+        (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
+        for ask in plan[:MOST_ITEMS]
     ]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    gained = rise(np.array([one.gain for one in plan]), int(labelled))
-    now = inference.accuracy
-    then = Estimate(*(min(each + more, 1.0) for each, more in zip(now, gained, strict=True)))
+    now, gains = inference.accuracy, np.array([ask.gain for ask in plan])
+    then = Estimate(*accuracy_after(now, gains, int(labelled)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 
 
@@ -205,13 +205,13 @@ def _items(inference: Inference) -> dict[str, Any]:
     return {
         "rows": [
             {
-                "task": crowd.instance_names[rows[place]],
-                "consensus": names[labels[rows[place]]],
-                "labels": votes(rows[place]),
-                "probability": probability[place],
-                "tied": int(inference.certainty.num_tied[rows[place]]),
+                "task": crowd.instance_names[rows[index]],
+                "consensus": names[labels[rows[index]]],
+                "labels": votes(rows[index]),
+                "probability": probability[index],
+                "tied": int(inference.certainty.num_tied[rows[index]]),
             }
-            for place in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
+            for index in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
         ],
         "total": len(rows),
         "wrong": float((1.0 - probability).sum()),

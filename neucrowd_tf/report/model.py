@@ -100,11 +100,11 @@ def _calibration(truth: NDArray[np.int64], scores: NDArray[np.float64]) -> list[
     last = CALIBRATION_BINS - 1
     bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), last)
     rows = []
-    for place in np.unique(bins):
-        inside = bins == place
+    for code in np.unique(bins):
+        inside = bins == code
         trials = stats.binomtest(int(right[inside].sum()), int(inside.sum()))
         low, high = trials.proportion_ci(method="wilson")
-        row = {"from": place / CALIBRATION_BINS, "to": (place + 1) / CALIBRATION_BINS}
+        row = {"from": code / CALIBRATION_BINS, "to": (code + 1) / CALIBRATION_BINS}
         row |= {"rows": int(inside.sum()), "confidence": float(confidence[inside].mean())}
         rows.append(row | {"accuracy": float(right[inside].mean()), "low": low, "high": high})
     return rows

@@ -7,13 +7,13 @@ Educational Case Study.
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.declare import estimator, fitted, number, one_of, whole
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -30,6 +30,7 @@ from neucrowd_tf.training.representation import (
     TupletEstimator,
 )
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.variants import register_variants, settings_in
 
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
@@ -74,8 +75,6 @@ class RLL(TupletEstimator):
         whole(1),
         "d, the number of annotations used per instance, drawn at random; None uses all.",
     ] = None
-
-    confidence_: NDArray[np.float32] = fitted()
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.annotators_per_instance is not None:  # the d of table III
@@ -130,21 +129,7 @@ class RLL(TupletEstimator):
 # Parts the draw of annotations from whatever else the seed draws.
 _ANNOTATORS = 0xD
 
-_CONFIDENCES = {
-    "rll": (
-        "majority",
-        "RLL: embedding from groups of two positive and k negative examples, labels by majority"
-        " vote",
-    ),
-    "rll_mle": ("mle", "RLL with the share of agreeing votes as label confidence"),
-    "rll_bayesian": ("bayesian", "RLL with the Beta posterior mean as label confidence"),
-}
-for _name, (_confidence, _summary) in _CONFIDENCES.items():
-    _space = {"k": (2, 3, 4, 5), "eta": (2.0, 5.0, 10.0, 20.0), **ENCODER_SPACE}
-    register_method(
-        _name,
-        summary=_summary,
-        defaults={"confidence": _confidence},
-        presets=EQUAL_PRESETS,
-        space=_space | ({"prior_mass": (0.5, 1.0, 2.0, 5.0)} if _name == "rll_bayesian" else {}),
-    )(RLL)
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+register_variants(
+    _SETTINGS["variants"], RLL, presets=EQUAL_PRESETS, space={**ENCODER_SPACE, **_SETTINGS["space"]}
+)

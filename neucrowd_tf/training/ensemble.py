@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.declare import Constraint, estimator, fitted, whole
-from neucrowd_tf.registry import register_ensemble
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -100,6 +99,3 @@ class Ensemble(MeanOfFits):
 
     def _estimators(self) -> Sequence[Any]:
         return [self.estimator]
-
-
-register_ensemble(Ensemble)

@@ -342,6 +342,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
         return rescaled(model, *scaling)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies leave out caches, whose names begin with "_", as saved estimators do."""
+        theirs = ("_sklearn", "_metadata")  # of scikit-learn, no caches
+        state = super().__getstate__()
+        return {name: x for name, x in state.items() if name[0] != "_" or name.startswith(theirs)}
+
     def _inference_model(self) -> Any:
         """Returns the model of `inference_model`, from features as the method sees them."""
         if not hasattr(self, "model_"):

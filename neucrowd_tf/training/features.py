@@ -23,11 +23,7 @@ SHUFFLED = 4096  # instances among which a batch is drawn
 
 
 def standardise(
-    features: NDArray[Any],
-    wanted: bool = True,
-    *,
-    weights: NDArray[np.float64] | None = None,
-    before: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None = None,
+    features: NDArray[Any], wanted: bool | str = True, *, weights: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns the mean and the scale `[d]` of each column.
 
@@ -39,9 +35,9 @@ def standardise(
 
     Args:
         features: `[N, ..., d]`, N > 0; of images each channel is a column.
-        wanted: False gives mean 0 and scale 1, which change nothing.
+        wanted: False gives mean 0 and scale 1, which change nothing; "square_root" takes the signed
+            square root first.
         weights: `[N]` of the rows of `[N, d]` features; by default all count the same.
-        before: what is applied to the values first (a square root, say).
     """
     width = features.shape[-1]
     if not wanted:
@@ -50,7 +46,7 @@ def standardise(
     def blocks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64] | None]]:
         for places, block in blocks_of(features, _ROWS):
             values = block.reshape(-1, width).astype(np.float64)
-            values = values if before is None else before(values)
+            values = signed_square_root(values) if wanted == "square_root" else values
             yield values, None if weights is None else weights[places, None]
 
     def total(values: NDArray[np.float64], weight: NDArray[np.float64] | None) -> NDArray[Any]:
@@ -64,6 +60,11 @@ def standardise(
     exact = getattr(features, "dtype", None) == np.float64
     least = rows * np.finfo(np.float64).eps if exact else CONSTANT
     return mean, np.where(deviation > least * np.abs(mean), deviation, 1.0)
+
+
+def signed_square_root(values: NDArray[Any]) -> NDArray[Any]:
+    """Returns `sign(x) sqrt(|x|)`, which shortens the long tails of pooled activations."""
+    return np.copysign(np.sqrt(np.abs(values)), values)
 
 
 def blocks_of(features: Any, rows: int) -> Iterator[tuple[Any, NDArray[Any]]]:

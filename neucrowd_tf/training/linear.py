@@ -69,12 +69,6 @@ class LinearHead(Persistent, BaseEstimator):
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
-    def layers(self) -> list[Any]:
-        """Returns Keras layers from features `[M, d]` to probabilities `[M, C]`."""
-        from neucrowd_tf.nn.layers import linear_layers
-
-        return linear_layers(self.kernel_, self.bias_, self.mean_, self.scale_)
-
 
 def fit_logistic(
     x: NDArray[Any],

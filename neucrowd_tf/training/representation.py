@@ -16,7 +16,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, number, one_of, strengths
+from neucrowd_tf.declare import estimator, number, one_of, strengths
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.encoders import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
@@ -128,16 +128,6 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
     learning_rate: LearningRate = 1e-3
     batch_size: BatchSize = 128
 
-    model_: Any = fitted()
-    history_: dict[str, list[float]] = fitted()
-    n_iter_: int = fitted()
-    best_epoch_: int | None = fitted()
-    train_labels_: NDArray[np.int64] = fitted()
-    rows_: NDArray[np.int64] = fitted()
-    kept_: NDArray[np.int64] = fitted()
-    mean_: NDArray[np.float32] = fitted()
-    scale_: NDArray[np.float32] = fitted()
-
     _check_together, transform = check_network, transform
 
     # ----------------------------------------------------------------- what a subclass provides
@@ -177,7 +167,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         Raises:
             DataError: one class alone is left to train on.
         """
-        split, places = hold_out(data, labels, self.validation_fraction, self.seed)
+        split, places = hold_out(data, self.seed, self.validation_fraction, labels)
         if len(np.unique(labels[places])) < 2:
             raise DataError(
                 "annotations: expected consensus labels of at least two classes, received only"

@@ -15,6 +15,8 @@ from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training.estimator import TrainingData
 
+HELD_OUT = 0.2  # share of the instances that choose an epoch or a round without validation data
+
 
 def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
     """Returns `[N]` class codes: majority votes with ties drawn by the seed."""
@@ -22,16 +24,19 @@ def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
 
 
 def hold_out(
-    data: TrainingData, labels: NDArray[np.int64], fraction: float, seed: int
+    data: TrainingData,
+    seed: int,
+    fraction: float = HELD_OUT,
+    labels: NDArray[np.int64] | None = None,
 ) -> tuple[TrainingData, NDArray[np.int64]]:
     """Splits training data when no validation data was given.
 
     Args:
         data: N instances.
-        labels: `[N]` consensus class codes; they become the validation labels and stratify the
-            split where each class has two.
-        fraction: the share held out.
         seed: draws the part.
+        fraction: the share held out.
+        labels: `[N]` consensus class codes, by default majority votes; they become the validation
+            labels and stratify the split where each class has two.
 
     Returns:
         the data with the held-out part as `validation`, and the positions of the part that is left.
@@ -40,7 +45,8 @@ def hold_out(
         DataError: so few instances that none is left to train on.
     """
     if data.validation is not None:
-        return data, np.arange(len(labels))
+        return data, np.arange(len(data.features))
+    labels = consensus_labels(data.annotations, seed) if labels is None else labels
     if math.ceil(fraction * len(labels)) >= len(labels):
         raise DataError(
             f"annotations: {len(labels)} annotated instances are too few to hold out a share of"

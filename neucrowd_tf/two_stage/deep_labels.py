@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from neucrowd_tf.crowd.classifier import CLASS_WEIGHT, NetworkClassifier, class_weight_of
+from neucrowd_tf.crowd.classifier import NetworkClassifier
+from neucrowd_tf.crowd.imbalance import CLASS_WEIGHT, class_weight_of
 from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, CLASSIFIER_STRONGER, SPACE
 from neucrowd_tf.declare import estimator
 from neucrowd_tf.registration import register_method

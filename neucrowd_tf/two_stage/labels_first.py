@@ -22,7 +22,7 @@ from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import Constraint, estimator, fitted, one_of
+from neucrowd_tf.declare import Constraint, estimator, one_of
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -56,10 +56,6 @@ class LabelsFirst(CrowdEstimator):
         ' annotator) or "glad"; or an unfitted aggregator.',
     ] = dataclasses.field(default="mv", kw_only=False)
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
-
-    labels_: NDArray[np.int64] = fitted()
-    probas_: NDArray[np.float64] = fitted()
-    confusion_matrices_: NDArray[np.float64] | None = fitted()
 
     def _check_crowd(self, crowd: Annotations) -> None:
         super()._check_crowd(crowd)

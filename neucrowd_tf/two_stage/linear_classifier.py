@@ -38,13 +38,11 @@ class LinearClassifier(CrowdEstimator):
 
     def _inference_model(self) -> Any:
         """Returns a Keras model: standardise, then a dense softmax."""
-        import keras
+        from neucrowd_tf.nn.linear import linear_model
 
-        inputs = keras.Input(shape=tuple(self.feature_shape_), dtype="float32", name="features")
-        hidden = inputs if len(self.feature_shape_) == 1 else keras.layers.Flatten()(inputs)
-        for layer in self.head_.layers():
-            hidden = layer(hidden)
-        return keras.Model(inputs, {"probabilities": hidden})
+        head = self.head_
+        arguments = head.kernel_, head.bias_, head.mean_, head.scale_
+        return linear_model(tuple(self.feature_shape_), *arguments)
 
     def _regression(self, data: TrainingData, weights: NDArray[np.float64]) -> LinearHead:
         """Returns a logistic regression on every pair of an instance and a class.

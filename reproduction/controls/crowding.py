@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from neucrowd_tf.crowd.presets import settings_in
 from neucrowd_tf.crowding.estimator import CrowdInG
 from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.variants import register
+from neucrowd_tf.crowding.variants import COMMON
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare import estimator, many, number, one_of
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.variants import register_variants, settings_in
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 
@@ -93,6 +93,9 @@ class ControlledCrowdInG(CrowdInG):
         return super()._dl_cl()
 
 
-register("crowding_control", "CrowdInG with single points changed", ControlledCrowdInG)
-register("crowding_printed", "CrowdInG as the paper has it", ControlledCrowdInG, **PRINTED)
-register("crowding_released", "CrowdInG as its authors' code", ControlledCrowdInG, **RELEASED)
+_VARIANTS: dict[str, dict[str, Any]] = {
+    "crowding_control": {"summary": "CrowdInG with single points changed"},
+    "crowding_printed": {"summary": "CrowdInG as the paper has it", **PRINTED},
+    "crowding_released": {"summary": "CrowdInG as its authors' code", **RELEASED},
+}
+register_variants(_VARIANTS, ControlledCrowdInG, **COMMON)

@@ -128,8 +128,8 @@ class HeldOut(Game):
         self.withheld, self._negatives = annotations, None
         observed[annotations.instances, annotations.annotators] = True
         self.reserved = np.empty(len(annotations.labels), np.int32)
-        for place, annotator in enumerate(annotations.annotators):
-            self.reserved[place] = instance = rng.choice(np.flatnonzero(~observed[:, annotator]))
+        for index, annotator in enumerate(annotations.annotators):
+            self.reserved[index] = instance = rng.choice(np.flatnonzero(~observed[:, annotator]))
             observed[instance, annotator] = True
         self.crowd = dataclasses.replace(self.crowd, observed=observed)
 

@@ -213,26 +213,26 @@ class Batches(Game):
 
     def play_epoch(self, epoch: Any) -> dict[str, Any]:
         """Plays an epoch; the logs are those of its last batch."""
-        everything, counts = self.crowd, self.counts
-        size, batch = len(everything.observed), self.hparams.batch_size
+        full_crowd, counts = self.crowd, self.counts
+        size, batch = len(full_crowd.observed), self.hparams.batch_size
         if size <= batch:
             return super().play_epoch(epoch)
-        seed = np.asarray(everything.draw(epoch, Purpose.ORDER))
+        seed = np.asarray(full_crowd.draw(epoch, Purpose.ORDER))
         order = np.random.default_rng(seed).permutation(size)
-        parts = np.array_split(order, -(-size // batch))
-        for index, rows in enumerate(parts):
-            self.crowd = part_of(everything, rows)
+        batches = np.array_split(order, -(-size // batch))
+        for index, rows in enumerate(batches):
+            self.crowd = part_of(full_crowd, rows)
             self.counts = selection_counts(self.crowd.observed)
-            logs = super().play_epoch(epoch * len(parts) + index)
-        self.crowd, self.counts = everything, counts
+            logs = super().play_epoch(epoch * len(batches) + index)
+        self.crowd, self.counts = full_crowd, counts
         return logs
 
 
 def part_of(crowd: Crowd, rows: Any) -> Crowd:
     """Returns the instances of these rows `[n]` with their annotations."""
-    places = np.full(len(crowd.observed), -1, np.int32)
-    places[rows] = np.arange(len(rows))
-    instances = places[crowd.instances.numpy()]
+    new_rows = np.full(len(crowd.observed), -1, np.int32)
+    new_rows[rows] = np.arange(len(rows))
+    instances = new_rows[crowd.instances.numpy()]
     inside = np.flatnonzero(instances >= 0)
     return dataclasses.replace(
         crowd,
@@ -410,25 +410,25 @@ class ReleasedStart(CrowdLayer):
         return super().fit(features, annotations, validation=self.judged, run=run)
 
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
-        def anew(epoch: int) -> None:
+        def restart_optimizer(epoch: int) -> None:
             if epoch % self.passes == 0:
                 reset_optimizer(network.model.optimizer)
 
-        return self._train_phase(network, network.model, self.epochs, data, run, anew)
+        return self._train_phase(network, network.model, self.epochs, data, run, restart_optimizer)
 
 
-def released_start(settings: Any, judged: Any) -> ReleasedStart:
+def released_start(crowding: Any, judged: Any) -> ReleasedStart:
     """Returns the untrained DL-CL of a `CrowdInG`; `judged` picks its epoch."""
     classifier = ReleasedStart(
-        settings.base,
-        standardise=settings.standardise,
+        crowding.base,
+        standardise=crowding.standardise,
         initial=2.0,
         epochs=40 * ReleasedStart.passes,
         batch_size=1024,
         learning_rate=1e-2,
         monitor=None if judged is None else "accuracy",
         restarts=0,
-        seed=settings.seed,
+        seed=crowding.seed,
     )
     classifier.judged = judged
     return classifier

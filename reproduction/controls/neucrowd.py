@@ -87,11 +87,11 @@ class ReleasedNeuCrowd(NeuCrowd):
         # to `fit()`. Effect: Which epoch is kept.
         full = np.ones(len(data.validation), np.float32)
         instances = data.validation, data.validation_labels, full
-        judge = self._model(model.encoder, *instances, **self._options())
+        validation_model = self._model(model.encoder, *instances, **self._options())
         return lambda: {
             "fixed_tuplet_loss": model.fixed_loss(),
             **model.figures(self.batch_size),
-            "loss": judge.fixed_loss(4096, as_trained=True),
+            "loss": validation_model.fixed_loss(4096, as_trained=True),
         }
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:

@@ -60,9 +60,9 @@ def all_pairs(seed: int, positives: int, batch: int, width: int) -> Any:
     passes = max(1, pairs // batch)
 
     def draw(step: tf.Tensor) -> tf.Tensor:
-        place = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
+        position = ((step % passes) * batch + tf.range(batch, dtype=tf.int64)) % pairs
         order = tf.constant([seed, pairs], tf.int64)
-        pair = tf.random.experimental.index_shuffle(place, seed=order, max_index=pairs - 1)
+        pair = tf.random.experimental.index_shuffle(position, seed=order, max_index=pairs - 1)
         # The middle of the interval of an anchor, and of one of the others as its positive.
         first, second = pair // (positives - 1), pair % (positives - 1)
         members = [(first, positives), (second, positives - 1)]
@@ -162,6 +162,6 @@ class ReleasedRLL(RLL):
         # without the penalty, and labels that count fully, as their votes are not known to `fit()`.
         # Why: Groups without a positive say nothing. Effect: Which epoch; sources.
         full = np.ones(len(data.validation), np.float32)
-        judge = self._model(model.encoder, data.validation, data.validation_labels, full)
-        judge.query = model.query
-        return lambda: {"loss": judge.fixed_loss(4096)}
+        validation_model = self._model(model.encoder, data.validation, data.validation_labels, full)
+        validation_model.query = model.query
+        return lambda: {"loss": validation_model.fixed_loss(4096)}

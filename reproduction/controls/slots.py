@@ -30,10 +30,10 @@ class SlotDropout:
         first = 0
         if all(isinstance(layer, keras.layers.Dense | keras.layers.Dropout) for layer in layers):
             first = masks.index(True) if any(masks) else len(layers)
-        features, places = self.distinct(rows)
+        features, positions = self.distinct(rows)
         for layer in layers[:first]:
             features = layer(features)
-        embedded = tf.gather(features, tf.reshape(places, [-1]))
+        embedded = tf.gather(features, tf.reshape(positions, [-1]))
         if first:
             for layer, mask in zip(layers[first:], masks[first:], strict=True):
                 embedded = layer(embedded, training=True) if mask else layer(embedded)

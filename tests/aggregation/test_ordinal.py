@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime
 
 from neucrowd_tf.aggregation import OrdinalConsensus, ordinal
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.aggregate import main
+from neucrowd_tf.commands.flags import call
 
 
 def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:
@@ -50,7 +50,7 @@ def test_the_command_writes_expected_values(tmp_path: Path, capsys: pytest.Captu
     crowd.to_frame().to_csv(tmp_path / "ratings.csv", index=False)
     output = tmp_path / "labels.csv"
     flags = [f"--annotations={tmp_path / 'ratings.csv'}", f"--output={output}", "--scale=ordinal"]
-    assert main(flags) == 0
+    assert call("aggregate", flags) == 0
     values = pd.read_csv(output)["expected_value"]
     assert values.between(0, 5).all() and "of classes 0 < 1" in capsys.readouterr().err
-    assert main([*flags, "--method=glad"]) == 2
+    assert call("aggregate", [*flags, "--method=glad"]) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations, align_annotations, as_annotations
 from neucrowd_tf.annotations.tables import split_names
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels import read_annotations
 
 LONG = pd.DataFrame(
     {"task": [2, 0, 1, 0], "worker": [0, 0, 1, 1], "label": [1, 0, 1, 1]}, index=[7, 7, 8, 9]
@@ -65,6 +67,35 @@ def test_values_keep_their_types() -> None:
     assert Annotations.from_wide_frame(floats).class_names.tolist() == [0, 1]
     halves = Annotations.from_wide_frame(floats / 2)
     assert halves.class_names.tolist() == [0.0, 0.5]
+
+
+WITH_GAPS = {
+    "float64": pd.Series([0, 1, None, 0, None]),
+    "Int64": pd.Series([0, 1, None, 0, None], dtype="Int64"),
+    "object": pd.Series([0, 1.0, None, np.float32(0), pd.NA], dtype=object),
+    "category": pd.Series([0, 1, None, 0, None]).astype("category"),
+    "ordered": pd.Series([0, 1, None, 0, None]).astype(pd.CategoricalDtype([0.0, 1.0], True)),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_GAPS)
+def test_ints_beside_missing_values_are_ints(kind: str, tmp_path: Path) -> None:
+    """Memory and file agree, also on ids that are missing in rows without a label."""
+    columns = {"task": [1, 1, None, 2, 3], "worker": [5, 6, None, 5, 5], "label": WITH_GAPS[kind]}
+    frame = pd.DataFrame(columns)
+    with pytest.warns(UserWarning, match=r"2 of 5 .* row 2\)\. 1 instances have no label"):
+        crowd = Annotations.from_frame(frame)
+    kinds = {names.dtype for names in (crowd.class_names, crowd.instance_names)}
+    assert kinds == {np.dtype(np.int64)}
+    lines, path = [], tmp_path / "a.csv"
+    frame.dropna(subset="task").astype({"task": int, "worker": int}).to_csv(path, index=False)
+    assert read_annotations(path, report=lines.append).annotations == crowd
+    assert lines[1].endswith("1 labels are missing (''). 1 items have no label.")
+    with pytest.warns(UserWarning, match=r"row 2\)$"):
+        every = Annotations.from_frame(frame, instance_names=[1, 2, 3])
+    assert every.annotated.tolist() == [True, True, False]
+    wide = pd.DataFrame({"a": WITH_GAPS[kind], "b": WITH_GAPS[kind]})
+    assert Annotations.from_wide_frame(wide).class_names.dtype == np.int64
 
 
 def test_wide_frames_keep_their_names() -> None:

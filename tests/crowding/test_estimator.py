@@ -16,11 +16,11 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowding import CrowdInG
 from neucrowd_tf.crowding import estimator as module
-from neucrowd_tf.crowding.estimator import HELD_OUT
 from neucrowd_tf.crowding.game import Game
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import HELD_OUT
 from tests.crowding.conftest import ARGUMENTS
 
 Crowd = tuple[np.ndarray, Annotations, np.ndarray]

@@ -13,6 +13,7 @@ import time
 import pytest
 
 from data import catalogue, download, hotel, labelme, music
+from neucrowd_tf import load_dataset
 from neucrowd_tf.errors import DataError
 
 CONTENT = b"0123456789" * 10_000
@@ -186,3 +187,8 @@ def test_published_files_come_through_whole(served, data_dir, module) -> None:
     assert (first.features == local.features).all() and first.annotations == local.annotations
     module.load(None)
     assert len(server.requests) == requests
+
+
+def test_from_python_the_argument_is_named() -> None:
+    with pytest.raises(DataError, match=r"^no: there is no such folder\. .* with data_dir=\.$"):
+        load_dataset("music", "no")

@@ -11,7 +11,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
-from neucrowd_tf.commands import predict
+from neucrowd_tf.commands.predict import Scorer
 from neucrowd_tf.encoders import ImageEncoder, images, make_encoder
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
@@ -59,7 +59,7 @@ def test_vectors_are_the_networks_pooled_features(
     model.fit(pictures, crowd)
     expected = model.predict_proba(pictures)
     assert (expected.argmax(axis=1) == labels).all()
-    scorer = predict.Scorer(export_saved_model(model, tmp_path / "model"))
+    scorer = Scorer(export_saved_model(model, tmp_path / "model"))
     assert scorer.shape == (8, 8, 3) and scorer.encoder is None
     np.testing.assert_allclose(scorer.probabilities(pictures), expected, atol=1e-4)
 

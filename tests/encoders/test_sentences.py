@@ -13,7 +13,8 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
-from neucrowd_tf.commands import predict
+from neucrowd_tf.commands.flags import call
+from neucrowd_tf.commands.predict import Scorer
 from neucrowd_tf.encoders import SentenceEncoder, sentences
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
@@ -135,7 +136,7 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_a_model_takes_vectors_and_predict_makes_them(
-    tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:
     rng = np.random.default_rng(0)  # no two texts share a word
     texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
@@ -158,18 +159,17 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     saved = export_saved_model(model, tmp_path / "model")
     names = json.loads((saved / "assets.extra" / "names.json").read_text())
     assert names["encoder"] == {"source": str(folder), "digest": encoder.digest_}
-    scorer = predict.Scorer(saved)
+    scorer = Scorer(saved)
     assert scorer.shape == (2,) and not scorer.takes_texts
     got = scorer.probabilities(encoder.transform(texts))
     np.testing.assert_allclose(got, expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
-    assert predict.main(flags) == 0
+    assert call("predict", flags) == 0
     rows = list(csv.reader(capsys.readouterr().out.splitlines()))
     assert [row[1] for row in rows[1:]] == ["0", "1"]
     other = make_encoder(tmp_path / "other", TABLE + 1)
-    assert predict.main([*flags, f"--encoder={other}"]) == 2
-    assert "not the encoder that" in capsys.readouterr().err
+    assert "not the encoder that" in cli("predict", [*flags, f"--encoder={other}"], 2).err
 
 
 def test_the_shared_encoder(data_dir: Path) -> None:

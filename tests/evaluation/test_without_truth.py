@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty, Estimate
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.evaluation.inferred_labels import HEADER, infer_labels
+from neucrowd_tf.evaluation.inferred_labels import infer_labels
 from neucrowd_tf.evaluation.scoring import score_test
 from neucrowd_tf.evaluation.without_truth import expected_metrics, judge, scaled_predictions
 from neucrowd_tf.metrics import classification_metrics
@@ -131,7 +132,7 @@ def test_labels_of_all_instances_by_crowd_and_model() -> None:
     split = Split(np.array([[0.4, 0.6]], np.float32), np.array([1]), test.instance_names, test)
     dataset = CrowdDataset("table", features, crowd, split)
     inferred = infer_labels(dataset, Model(), features)
-    rows = [dict(zip(HEADER, row, strict=True)) for row in inferred.rows()]
+    rows = pd.DataFrame(inferred.columns()).to_dict("records")
     assert [row["task"] for row in rows] == ["t0", "t1", "t2", "t3", "t4"]
     assert [row["label"] for row in rows] == ["no", "yes", "no", "yes", "yes"]
     assert rows[0]["votes"] == "no: 2"
@@ -153,7 +154,7 @@ def test_votes_alone_have_labels_too() -> None:
     split = Split(features[:1], np.array([1]), np.array(["x"], dtype=object))
     inferred = infer_labels(CrowdDataset("table", features, crowd, split), Model(), features)
     assert inferred.labels.tolist() == [0, 1] and inferred.probas[1, 1] > inferred.probas[0, 0]
-    assert dict(zip(HEADER, next(inferred.rows()), strict=True))["votes"] == "0: 2; 1: 1"
+    assert inferred.columns()["votes"][0] == "0: 2; 1: 1"
 
 
 class Head(Model):

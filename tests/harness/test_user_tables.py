@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.commands.predict import main as predict
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import cli, process
 
@@ -71,7 +71,7 @@ def test_texts_to_a_model_that_takes_strings(
     assert "is a model and is left out" in (folder / "report.html").read_text()
     scored = tmp_path / "scored.csv"
     texts = f"--texts={tables / 'texts.csv'}"
-    assert predict([f"--model={folder / 'saved_model'}", texts, f"--output={scored}"]) == 0
+    assert call("predict", [f"--model={folder / 'saved_model'}", texts, f"--output={scored}"]) == 0
     served = pd.read_csv(scored)
     assert (
         served["predicted"] == labels.set_index("task")["label"].loc[served["task"]].values
@@ -79,7 +79,10 @@ def test_texts_to_a_model_that_takes_strings(
     tested = pd.read_csv(folder / "predictions.csv").set_index("task")["p_yes"]
     same = served.set_index("task")["p_yes"].loc[tested.index]
     np.testing.assert_allclose(same, tested, atol=1e-5)
-    assert predict([f"--model={folder / 'saved_model'}", "--features=x.csv", "--output=y.csv"]) == 2
+    assert (
+        call("predict", [f"--model={folder / 'saved_model'}", "--features=x.csv", "--output=y.csv"])
+        == 2
+    )
 
 
 @pytest.mark.parametrize(

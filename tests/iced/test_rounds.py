@@ -188,7 +188,8 @@ def test_a_fit_goes_through_algorithm_1(monkeypatch: pytest.MonkeyPatch, rule: s
         before = model.labels_history_[index]
         np.testing.assert_array_equal(candidates, before if expected is None else expected)
         # Real instances first, then synthetic ones; the labels of the inference over both.
-        size = N + int(new.sum())
+        size, sizes = N + int(new.sum()), np.bincount(candidates, minlength=3)
+        np.testing.assert_array_equal(sizes + new, np.where(sizes < 2, sizes, sizes.max()))
         assert new.any() and inferred[2] == options
         assert inferred[1][0].shape == (size, 3 * R)
         probas = inferred[3].probas

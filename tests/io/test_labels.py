@@ -362,14 +362,12 @@ def test_items_of_features(tmp_path: Path) -> None:
 
 
 def test_a_script_with_flags_of_its_own_is_not_proposed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
-    from neucrowd_tf.commands.aggregate import main
 
     text, path = ASKED[min(ASKED)][0], tmp_path / "labels.csv"
     monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])
     assert "--secret" not in message(tmp_path, text)
     path.write_text(text, encoding="utf-8")
-    assert main([f"--annotations={path}", "--method=glad"]) == 2
-    shown = capsys.readouterr().err
+    shown = cli("aggregate", [f"--annotations={path}", "--method=glad"], 2).err
     assert f"neucrowd aggregate --annotations={path} --method=glad --" in shown

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neucrowd_tf.commands import aggregate, report
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.io.checks import catalogue
 
 LONG = "task,worker,label\n"
@@ -112,8 +112,8 @@ FEATURES: list[tuple[str, str]] = [
 ]
 
 
-def rejected(command: Any, check: str, flags: list[str], folder: Path, capsys: Any) -> None:
-    assert command.main([*flags, f"--output={folder}/out"]) == 2
+def rejected(command: str, check: str, flags: list[str], folder: Path, capsys: Any) -> None:
+    assert call(command, [*flags, f"--output={folder}/out"]) == 2
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1 and f"[{check}]" in errors[0] and str(folder) in errors[0]
     assert not (folder / "out").exists()
@@ -128,7 +128,7 @@ def test_labels_are_rejected_with_the_id(
     check, name, content, flags = case
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    rejected(aggregate, check, [f"--annotations={path}", *flags], tmp_path, capsys)
+    rejected("aggregate", check, [f"--annotations={path}", *flags], tmp_path, capsys)
 
 
 @pytest.mark.parametrize(("check", "content"), FEATURES)
@@ -138,7 +138,7 @@ def test_features_are_rejected_with_the_id(
     (tmp_path / "a.csv").write_text(LONG + ROWS)
     (tmp_path / "f.csv").write_text(content)
     flags = [f"--annotations={tmp_path}/a.csv", f"--features={tmp_path}/f.csv"]
-    rejected(report, check, flags, tmp_path, capsys)
+    rejected("report", check, flags, tmp_path, capsys)
 
 
 def test_every_check_has_a_case() -> None:
@@ -158,4 +158,4 @@ def test_any_class_names_end_in_labels_or_one_line(
         rows = [[f"t{i}", f"w{j}", label] for i, label in enumerate(labels) for j in range(2)]
         csv.writer(stream).writerows([["task", "worker", "label"], *rows])
     flags = [f"--annotations={folder}/a.csv", "--method=majority_vote", f"--output={folder}/o.csv"]
-    assert aggregate.main(flags) == (0 if (folder / "o.csv").exists() else 2)
+    assert call("aggregate", flags) == (0 if (folder / "o.csv").exists() else 2)

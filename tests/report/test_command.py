@@ -6,13 +6,13 @@ import html
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.relabel import main as relabel
-from neucrowd_tf.commands.report import main
+from neucrowd_tf.commands.flags import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 
@@ -22,13 +22,13 @@ def test_a_csv_becomes_a_page(
 ) -> None:
     crowd[0].to_frame().to_csv(tmp_path / "a.csv", index=False)
     output = tmp_path / "page.html"
-    assert main([f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
+    assert call("report", [f"--annotations={tmp_path / 'a.csv'}", f"--output={output}"]) == 0
     assert "Annotator reliability" in output.read_text(encoding="utf-8")
     assert capsys.readouterr().out.strip() == str(output)
 
 
 def test_names_and_signs_of_the_users_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:
     rows = [
         f"{task};{who};{'xy'[(task + (who == 'gpt')) % 2]}" for task in range(8) for who in "uv"
@@ -44,27 +44,29 @@ def test_names_and_signs_of_the_users_own(
         "--worker_column=who",
         "--label_column=said",
     ]
-    assert main([*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
+    assert call("report", [*flags, "--model_annotator=gpt", f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
     assert "is a model and is left out" in page and "Model &#39;gpt&#39;: " in page
     capsys.readouterr()
-    assert main([*flags, "--model_annotator=gpt", "--output=-"]) == 0
-    assert capsys.readouterr().out == output.read_text(encoding="utf-8")
-    assert main([*flags, "--model_annotator=claude", f"--output={output}"]) == 2
-    assert "--model_annotator: no annotator is named" in capsys.readouterr().err
+    assert cli("report", [*flags, "--model_annotator=gpt", "--output=-"]).out == output.read_text(
+        encoding="utf-8"
+    )
+    assert (
+        "--model_annotator: no annotator is named"
+        in cli("report", [*flags, "--model_annotator=claude", f"--output={output}"], 2).err
+    )
 
 
-def test_flags(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags(tmp_path: Path, cli: Any) -> None:
     wrong = {
         "--anotations=x": "flag 'anotations'. Did you mean: annotations",
         "--annotations=/none.csv": "no such file",
         "--gold=t.csv": "--annotations is missing",
     }
     for flags, message in (([flag], message) for flag, message in wrong.items()):
-        assert main(flags) == 2
-        error = capsys.readouterr().err
+        error = cli("report", flags, 2).err
         assert message in error and error.count("\n") == 1
-    assert main([f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
+    assert call("report", [f"--annotations={tmp_path}/a.csv", f"--output={tmp_path}"]) == 2
 
 
 CASES = {
@@ -85,7 +87,7 @@ def _reported(tmp_path: Path, name: str, *flags: str) -> tuple[int, str, dict[st
     """Returns the exit code, the page, and the coefficients in the file."""
     (tmp_path / "a.csv").write_text(CASES[name])
     files = [f"--output={tmp_path / 'p.html'}", f"--agreement={tmp_path / 'agreement'}"]
-    code = main([f"--annotations={tmp_path / 'a.csv'}", *files, *flags])
+    code = call("report", [f"--annotations={tmp_path / 'a.csv'}", *files, *flags])
     if code:
         assert not (tmp_path / "agreement").exists()
         return code, "", {}
@@ -162,12 +164,12 @@ def test_texts_of_items_and_ties(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     (tmp_path / "e.json").write_text(json.dumps(result))
     output = tmp_path / "p.html"
-    assert main([f"--annotations={tmp_path / 'e.json'}", f"--output={output}"]) == 0
+    assert call("report", [f"--annotations={tmp_path / 'e.json'}", f"--output={output}"]) == 0
     page = output.read_text(encoding="utf-8")
     assert "the text &lt;0&gt;" in page and "tie of 2" in page
     # The interval of the expected accuracy is on its tile.
     tile = r"<b>0\.\d+</b><span>\[0\.\d+, [01]\.\d+\]<br></span><span>expected"
     assert re.search(tile, page)
-    assert relabel([f"--annotations={tmp_path / 'e.json'}", "--budget=2"]) == 0
+    assert call("relabel", [f"--annotations={tmp_path / 'e.json'}", "--budget=2"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert any(row.endswith(",the text <0>") for row in rows)

@@ -19,6 +19,7 @@ from neucrowd_tf.evaluation.intervals import Interval
 from reproduction import claims, page
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim, Ours
+from reproduction.printed import Figure
 from reproduction.verdicts import BOUNDS, gain_verdict, kind_of, prediction_interval, value_verdict
 
 CLAIMS = claims.read()
@@ -63,7 +64,7 @@ def test_prediction_interval_by_hand() -> None:
     assert step == pytest.approx(0.023726 / 0.2775, rel=1e-4)
     # Five runs of theirs with a deviation of .02: sqrt(.01**2/10 + .02**2/5) = .009487, Welch's
     # 4.8 degrees of freedom.
-    five = prediction_interval(0.85, 0.01, 10, averaged=5, published_deviation=0.02)
+    five = prediction_interval(0.85, 0.01, 10, Figure(0.8, 0.02, 5))
     freedom = 9e-5**2 / (1e-5**2 / 9 + 8e-5**2 / 4)
     half = stats.t.ppf(0.975, freedom) * 9e-5**0.5
     assert five.high == pytest.approx(expit(1.734601 + half / 0.1275), rel=1e-5)

@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 import neucrowd_tf.persistence as persistence
+from neucrowd_tf.nn.linear import linear_model
 from neucrowd_tf.training.linear import fit_logistic
 
 
@@ -143,7 +144,7 @@ def test_saved_layers_keep_the_digits_of_features_far_from_zero(tmp_path: Path) 
     x, codes = blobs(2)
     x = (x * 1e-2 + 1.7e3).astype(np.float32)
     head = fit_logistic(x, codes, 2)
-    model = keras.Sequential([keras.Input((4,)), *head.layers()])
+    model = linear_model((4,), head.kernel_, head.bias_, head.mean_, head.scale_)
     model.save(tmp_path / "model.keras")
     for one in (model, keras.models.load_model(tmp_path / "model.keras")):
-        np.testing.assert_allclose(one(x), head.predict_proba(x), atol=1e-6)
+        np.testing.assert_allclose(one(x)["probabilities"], head.predict_proba(x), atol=1e-6)

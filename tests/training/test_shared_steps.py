@@ -32,7 +32,7 @@ class TestStandardise:
 
     def test_channels_of_images_and_a_transform(self) -> None:
         x = np.random.default_rng(2).uniform(1, 9, size=(4, 3, 3, 2))
-        mean, scale = standardise(x, before=np.sqrt)
+        mean, scale = standardise(x, "square_root")
         for channel in range(2):
             values = np.sqrt(x[..., channel])
             np.testing.assert_allclose(

@@ -129,6 +129,8 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
 
     texts, crowd, truth = crowd_of_texts()
     fitted = TextClassifier(estimator=TwoStageClassifier()).fit(texts, crowd)
+    seeds = [TextClassifier(estimator=TwoStageClassifier(seed=s), seed=5) for s in (0, 3)]
+    assert [x.fit(texts, crowd).estimator_.seed for x in seeds] == [5, 3]
     probabilities = fitted.predict_proba([*texts, *ODD])
     assert (probabilities[: len(texts)].argmax(axis=1) == truth).mean() > 0.95
     fitted.save(tmp_path / "saved")

@@ -41,10 +41,10 @@ def load_arrays(path: str | Path) -> dict[str, np.ndarray]:
     try:
         with ARRAY_HEADERS, np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-        whole = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
+        intact = arrays.pop(DIGEST).tobytes() == _digest_of(arrays)
     except Exception:  # a broken archive ends in errors of many kinds, and none says more
-        whole = False
-    if not whole:
+        intact = False
+    if not intact:
         raise DataError(f"{path}: the file is damaged. Remove it, and write it again.")
     return arrays
 

@@ -33,8 +33,8 @@ def read_npy(path: str | Path, most: int | None = None) -> NDArray[Any]:
                 raise ValueError(f"one of shape {array.shape} without values")
             if most is not None and array.size > most:
                 raise ValueError(f"{array.size:,} numbers, more than {most:,}")
-            if (rest := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
-                raise ValueError(f"one that {rest:,} further bytes follow")
+            if (extra := len(content) - getattr(array, "offset", 0) - array.nbytes) and array.size:
+                raise ValueError(f"one that {extra:,} further bytes follow")
             return np.array(array)
     except Exception as error:  # a broken header ends in errors of many kinds
         reason = " ".join(str(error).split())[:200]

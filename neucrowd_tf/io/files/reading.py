@@ -144,8 +144,8 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
         try:
             yield text
         except UnicodeDecodeError:
-            shown = encoding.upper().removesuffix("-SIG")
-            raise error("encoding", path, encoding=shown) from None
+            name = encoding.upper().removesuffix("-SIG")
+            raise error("encoding", path, encoding=name) from None
         finally:
             with contextlib.suppress(ValueError):
                 text.detach()

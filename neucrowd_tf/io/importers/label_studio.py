@@ -98,10 +98,10 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if annotation.get("last_action") == "rejected":
         answers.left_out["rejected by a reviewer"] += 1
         return
-    parts = [result for result in annotation["result"] if isinstance(result, dict)]
-    regions = {result.get("id") for result in parts if _has_place(result)} - {None}
+    results = [result for result in annotation["result"] if isinstance(result, dict)]
+    regions = {result.get("id") for result in results if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)
-    for result in parts:
+    for result in results:
         choices = _choices(result.get("value"))
         if choices is None:
             answers.left_out[f"results of type {result.get('type', 'unknown')}"] += 1

@@ -19,10 +19,11 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import columns_of, joined, rows
+from neucrowd_tf.io.importers.tables import joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Mechanical Turk"
@@ -41,10 +42,10 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     table = head.table()
     pairs = () if options.task_column or options.label_column else _pairs(table.columns)
     stem = "" if not pairs else NUMBERED.fullmatch(pairs[0]).group(1)  # type: ignore[union-attr]
-    hits = columns_of(table, options, "task", ["HITId"])
+    hits = flagged_columns(table, options, "task") or ["HITId"]
     items = [f"{INPUT}{stem}*"] if pairs else hits
-    annotators = columns_of(table, options, "worker", ["WorkerId"])
-    named = columns_of(table, options, "label", [])
+    annotators = flagged_columns(table, options, "worker") or ["WorkerId"]
+    named = flagged_columns(table, options, "label")
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:

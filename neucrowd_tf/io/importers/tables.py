@@ -26,11 +26,6 @@ def joined(cells: dict[str, str], columns: Sequence[str]) -> str:
     return JOINT.join(texts) if all(texts) else ""
 
 
-def columns_of(table: Table, options: TableOptions, role: str, tools: Sequence[str]) -> list[str]:
-    """Returns the columns that a flag names for a role ("task", "worker"), or else the tool's."""
-    return flagged_columns(table, options, role) or list(tools)
-
-
 def read_table(
     head: Head,
     options: TableOptions,
@@ -53,9 +48,9 @@ def read_table(
         notes: lines to print.
     """
     table = head.table()
-    items = columns_of(table, options, "task", [item])
-    annotators = columns_of(table, options, "worker", [annotator])
-    labels = columns_of(table, options, "label", answers)
+    items = flagged_columns(table, options, "task") or [item]
+    annotators = flagged_columns(table, options, "worker") or [annotator]
+    labels = flagged_columns(table, options, "label") or answers
     options = dataclasses.replace(
         options, task_column=tuple(items), worker_column=tuple(annotators)
     )

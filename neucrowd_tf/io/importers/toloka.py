@@ -11,10 +11,11 @@ References:
 
 from __future__ import annotations
 
+from neucrowd_tf.io.column_names import flagged_columns
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
-from neucrowd_tf.io.importers.tables import columns_of, joined, rows
+from neucrowd_tf.io.importers.tables import joined, rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Toloka"
@@ -32,10 +33,10 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the accepted rows; without `ASSIGNMENT:task_id` the inputs are the item."""
     table = head.table()
     inputs = [name for name in table.columns if name.startswith(INPUT)]
-    items = columns_of(table, options, "task", [TASK] if TASK in table.columns else inputs)
-    annotators = columns_of(table, options, "worker", [WORKER])
+    items = flagged_columns(table, options, "task") or ([TASK] if TASK in table.columns else inputs)
+    annotators = flagged_columns(table, options, "worker") or [WORKER]
     outputs = [name for name in table.columns if name.startswith(OUTPUT)]
-    questions = columns_of(table, options, "label", outputs)
+    questions = flagged_columns(table, options, "label") or outputs
     answers = Answers(head, NAME, options, item=",".join(items), annotator=",".join(annotators))
 
     def add(answers: Answers, place: str, cells: dict[str, str]) -> None:

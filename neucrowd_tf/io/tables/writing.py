@@ -85,6 +85,12 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     return stream.getvalue()
 
 
+def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
+    """Returns a CSV of columns of values, each with its header; see `cell`."""
+    header, values = zip(*columns, strict=True)
+    return to_csv(header, (map(cell, row) for row in zip(*values, strict=True)))
+
+
 def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:
     """Returns the lines of a table in Markdown."""
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.aggregate import main
+from neucrowd_tf.commands.flags import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions
@@ -343,13 +343,11 @@ def test_resume_refuses_other_settings(
 
 
 def test_the_command_reads_parquet_and_says_how_far_it_is(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, tmp_path: Path, cli: Any
 ) -> None:
     flags = [f"--annotations={file}", f"--output={tmp_path / 'out'}", "--max_iter=2"]
-    assert main([*flags, "--workers=2"]) == 0
-    assert "iteration 2: objective -" in capsys.readouterr().err
-    assert main([*flags, "--resume"]) == 0
-    assert "finished before" in capsys.readouterr().err
+    assert "iteration 2: objective -" in cli("aggregate", [*flags, "--workers=2"]).err
+    assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
 
 
 @pytest.mark.parametrize(
@@ -366,11 +364,8 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
         ),
     ],
 )
-def test_flags_that_do_not_go_together(
-    flags: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(flags) == 2
-    assert message in capsys.readouterr().err
+def test_flags_that_do_not_go_together(flags: list[str], message: str, cli: Any) -> None:
+    assert message in cli("aggregate", flags, 2).err
 
 
 # ---------------------------------------------------------------------------- Dask
@@ -455,8 +450,8 @@ def test_no_scheduler_is_one_line(file: Path, tmp_path: Path) -> None:
 def _both(path: Path, folder: Path, *flags: str) -> tuple[list[Any], list[Any]]:
     """Returns tasks and labels as they are inferred in memory, and by parts."""
     flags = (f"--annotations={path}", "--method=majority_vote", *flags)
-    assert main([*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
-    assert main([*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
+    assert call("aggregate", [*flags, "--ties=first", f"--output={folder / 'labels.csv'}"]) == 0
+    assert call("aggregate", [*flags, "--engine=local", f"--output={folder / 'parts'}"]) == 0
     whole = pd.read_csv(folder / "labels.csv", dtype=str, keep_default_na=False)
     parts = pd.read_parquet(folder / "parts" / "labels").astype({"task": str, "label": str})
     columns = ["task", "label"]
@@ -498,24 +493,21 @@ def test_a_file_is_read_by_parts_as_in_memory(case: str, tmp_path: Path) -> None
         assert whole == parts
 
 
-def test_rows_that_are_left_out_are_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_rows_that_are_left_out_are_counted(tmp_path: Path, cli: Any) -> None:
     path = tmp_path / "a.csv"
     path.write_text("task,worker,label\n1,a,x\n1,b,NA\n2,a,y\n2,b,NA\n")
     flags = ["--engine=local", f"--annotations={path}", f"--output={tmp_path / 'o'}"]
     flags.insert(2, "--method=majority_vote")
-    assert main(flags) == 0
-    assert "2 labels are missing." in (said := capsys.readouterr().err)
+    assert "2 labels are missing." in (said := cli("aggregate", flags).err)
     assert "All labels are the same." not in said
-    assert main([*flags, "--resume"]) == 0
-    assert "finished before" in capsys.readouterr().err
+    assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
     path.write_text("task,worker,label\n1,a,x\n2,b,x\n")
-    assert main([*flags[:3], f"--output={tmp_path / 'same'}"]) == 0
-    assert "All labels are the same." in capsys.readouterr().err
+    assert (
+        "All labels are the same."
+        in cli("aggregate", [*flags[:3], f"--output={tmp_path / 'same'}"]).err
+    )
     path.write_text("task,worker,label\n1,a,NA\n1,b,NA\n2 ,a,y\n2,b,NA\n")
-    assert main([*flags, "--resume"]) == 2
-    assert "the fit there began with a.csv=" in capsys.readouterr().err
+    assert "the fit there began with a.csv=" in cli("aggregate", [*flags, "--resume"], 2).err
 
 
 def test_a_cell_of_several_labels_stops_the_fit(tmp_path: Path, local: Local) -> None:

@@ -85,6 +85,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return original(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
+    (tmp_path / "day.png").touch()
     with pytest.raises(UsageError, match=r"neucrowd-tf\[images\]"):
         read_images(tmp_path)
 

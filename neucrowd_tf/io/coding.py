@@ -1,0 +1,203 @@
+"""Labels as codes: missing ones left out, several in a cell parted, names and values checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations.codes import duplicates
+from neucrowd_tf.io.checks import error
+from neucrowd_tf.io.column_names import SHOWN, is_missing
+from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.values import (
+    bin_names,
+    check_classes,
+    check_ids,
+    check_names,
+    check_not_names,
+    check_several,
+    classes_of,
+    nothing_said,
+    split_cell,
+    without_point,
+)
+from neucrowd_tf.names import encode
+
+
+class Coded(NamedTuple):
+    """A column of `LabelColumns`: the different names, and the code of each label `[A]`."""
+
+    names: list[Any]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, column: Any) -> Coded:
+        """Returns a column as codes."""
+        return cls(*(column if isinstance(column, tuple) else encode(column)))
+
+    def counts(self) -> NDArray[np.int64]:
+        """Returns how many labels each name has."""
+        return np.bincount(self.codes, minlength=len(self.names))
+
+    def at(self, chosen: NDArray[Any], *, every: bool = False) -> Coded:
+        """Returns some of the labels, with every name or those in use in order of appearance."""
+        if every:
+            return self._replace(codes=self.codes[chosen])
+        used, codes = encode(self.codes[chosen].tolist())
+        return Coded([self.names[int(code)] for code in used], codes)
+
+    def renamed(self, names: list[str]) -> Coded:
+        """Returns the labels with other names, of which several may be equal."""
+        distinct, codes = encode(names)
+        return Coded(distinct, codes[self.codes])
+
+
+class CodedLabels:
+    """The labels of a file as codes, and notes on what became of them.
+
+    Attributes:
+        items, annotators, labels: the columns; without annotators if there are vote counts alone.
+        rows: `[A]` where the file has each label.
+        pairs: the item and the class of each item here, if cells had several labels.
+        notes: sentences to print.
+    """
+
+    def __init__(self, columns: LabelColumns, options: TableOptions, path: Path) -> None:
+        """Codes and checks what a reader returns.
+
+        Raises:
+            DataError: names or labels that cannot be used.
+        """
+        self.columns, self.options, self.path = columns, options, path
+        self.notes: list[str] = []
+        self.items, self.annotators = Coded.of(columns.items), Coded.of(columns.annotators)
+        self.labels = Coded.of(self._one_label_cells())
+        self.rows = np.arange(len(self.items.codes))
+        self.pairs: tuple[tuple[str, str], ...] | None = None
+        if columns.counts is None:
+            self._leave_out_missing()
+            self.sizes = len(self.labels.codes), len(self.items.names)
+            self.people = int((self.annotators.counts() > 0).sum())
+            self._split()
+            self._check()
+            if columns.wrong is not None:
+                raise columns.wrong
+
+    def _one_label_cells(self) -> Any:
+        """Returns the column of labels; a list of one label is the label."""
+        labels, most = self.columns.labels, 1 if self.options.first else None
+        if isinstance(labels, tuple):
+            return labels
+        cells = (tuple(cell[:most]) if isinstance(cell, list) else (cell,) for cell in labels)
+        return [cell[0] if len(cell) == 1 else cell for cell in cells]
+
+    def _leave_out_missing(self) -> None:
+        """Leaves out labels that are missing, or without item or annotator, and counts them."""
+        options, columns, labels = self.options, self.columns, self.labels
+        coded = columns.coded and options.missing is None
+        missing = [
+            isinstance(name, str) and (is_missing(name, options) or (coded and name == "-1"))
+            for name in labels.names
+        ]
+        texts = [text for text, absent in zip(labels.names, missing, strict=True) if absent]
+        used = ~np.array(missing, dtype=bool)[labels.codes]
+        if not used.all() and not columns.annotators_in_columns:
+            listed = ", ".join(map(repr, texts))
+            self.notes.append(f"{int((~used).sum()):,} labels are missing ({listed}).")
+        if options.missing is None and not options.bins:
+            self.notes += nothing_said(labels.names, labels.counts(), [t for t in texts if t])
+        for side, word in ((self.items, "item"), (self.annotators, "annotator")):
+            nameless = [at for at, name in enumerate(side.names) if not name.strip()]
+            if nameless and (empty := np.isin(side.codes, nameless) & used).any():
+                self.notes.append(f"{int(empty.sum()):,} labels without {word} are left out.")
+                used &= ~empty
+        if not used.any():
+            raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
+        if not used.all():
+            named = sum(bool(name.strip()) for name in self.items.names)
+            self.rows, self.items = self.rows[used], self.items.at(used)
+            self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
+            self.labels = labels.at(used)
+            if lost := named - len(self.items.names):
+                self.notes.append(f"{lost:,} items have no label.")
+
+    def place(self, side: Coded) -> Callable[[int], str]:
+        """Returns where the first label of a column's code is."""
+
+        def place(code: int) -> str:
+            hits = np.flatnonzero(side.codes == code)
+            return self.columns.place(int(self.rows[hits[0]])) if len(hits) else ""
+
+        return place
+
+    def _split(self) -> None:
+        """Makes bins of ratings, and a yes/no question of each class of several in a cell."""
+        options, place, names = self.options, self.place(self.labels), self.labels.names
+        # In JSON a text is one label.
+        single = [self.columns.structured and isinstance(name, str) for name in names]
+        if options.multi_label is None:
+            cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
+            self.notes += check_several(self.path, cells, place)
+            if not options.exact_names:
+                self.labels = self.labels.renamed(without_point(names))
+            if options.bins:
+                binned = bin_names(self.path, self.labels.names, options.bins)
+                self.labels = self.labels.renamed(binned)
+            return
+        parted = [
+            [name] if alone else split_cell(self.path, name, options.multi_label, place(at))
+            for at, (alone, name) in enumerate(zip(single, names, strict=True))
+        ]
+        used = list(dict.fromkeys(label for cell in parted for label in cell))
+        check_names(self.path, "label", used, lambda at: "", options)
+        classes = classes_of(self.path, used, options, lambda at: "")
+        chosen = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
+        width = len(classes)
+        self.pairs = tuple((item, name) for item in self.items.names for name in classes)
+        self.items = Coded(
+            [f"{item} [{name}]" for item, name in self.pairs],
+            (self.items.codes[:, None] * width + np.arange(width)).ravel(),
+        )
+        repeated = np.repeat(np.arange(len(self.rows)), width)
+        self.annotators, self.rows = self.annotators.at(repeated, every=True), self.rows[repeated]
+        self.labels = Coded(["no", "yes"], chosen[self.labels.codes].ravel())
+        self.options = dataclasses.replace(options, classes=("no", "yes"))
+        listed = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
+        self.notes.append(f"Each of {len(classes)} classes is a yes/no question: {listed}.")
+
+    def _check(self) -> None:
+        """Raises DataError for names and labels that cannot be used."""
+        path, options, names = self.path, self.options, self.labels.names
+        items, annotators = self.items.names, self.annotators.names
+        check_ids(path, "item", items, self.place(self.items))
+        check_names(path, "annotator", annotators, self.place(self.annotators), options)
+        check_ids(path, "annotator", annotators, self.place(self.annotators))
+        column = self.columns.roles.get("label", "label")
+        self.notes += check_classes(path, column, names, self.labels.counts(), options)
+        lines = [" ".join(n.split()) if self.columns.structured else n for n in names]
+        check_names(path, "label", lines, self.place(self.labels), options)
+        check_not_names(path, names, items, annotators)
+
+    def without_duplicates(self) -> NDArray[np.bool_]:
+        """Returns which labels count if an annotator labelled an item several times."""
+        rule = self.options.duplicates
+        keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+        counted = np.ones(len(keys), dtype=bool)
+        extra = duplicates(keys, rule)
+        if len(extra) and rule == "error":
+            row = int(extra[0])
+            item = self.items.names[self.items.codes[row]]
+            annotator = self.annotators.names[self.annotators.codes[row]]
+            place = self.columns.place(int(self.rows[row]))
+            raise error("duplicate_pair", self.path, place, item=item, annotator=annotator)
+        if len(extra):
+            line = f"Duplicate (item, annotator) pairs: {len(extra):,}, {rule} used (--duplicates)."
+            self.notes.insert(0, line)
+            counted[extra] = rule == "all"
+        return counted

@@ -1,0 +1,79 @@
+"""The one to three lines that say how labels were read."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.coding import CodedLabels
+from neucrowd_tf.io.column_names import SHOWN, few, is_model
+from neucrowd_tf.io.roles import WORDS
+
+RAREST = 5  # classes that are shown besides the most frequent ones
+
+
+def lines_of(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> tuple[str, ...]:
+    """Returns the lines.
+
+    Args:
+        coded: the labels of the file.
+        crowd: the annotations that were made of them.
+        counts: `[C]` how many labels each class has in the file.
+    """
+    columns, name = coded.columns, f"{coded.path.name}: {coded.columns.layout}, "
+    if columns.counts is not None:
+        first = (
+            f"{name}{sum(columns.counts):,} votes on {len(coded.items.names):,} items"
+            f"; item {columns.roles['task']}"
+        )
+    else:
+        sizes = zip((*coded.sizes, coded.people), ("label", "item", "annotator"), strict=True)
+        labels, items, annotators = (
+            f"{size:,} {word}{'' if size == 1 else 's'}" for size, word in sizes
+        )
+        roles = ", ".join(
+            f"{word} {columns.roles[role]}" for role, word in WORDS.items() if role in columns.roles
+        )
+        first = f"{name}{labels} of {items} by {annotators}" + (f"; {roles}" if roles else "")
+        first += f" ({columns.reason})" if columns.reason else ""
+    return first, " ".join(_sentences(coded, crowd, counts)), *columns.notes
+
+
+def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> Iterator[str]:
+    """Yields the sentences of the second line."""
+    columns, annotators = coded.columns, coded.annotators.names
+    yield class_line(crowd.class_names.tolist(), counts)
+    if columns.annotators_in_columns:
+        yield f"Annotators: {few(annotators)}."
+    if columns.unused:
+        yield f"Unused columns: {few(columns.unused)}."
+    if models := list(filter(is_model, annotators)):
+        flag = f"--model_annotator={shlex.quote(','.join(models))}"
+        yield f"Annotators named as models: {few(models)} ({flag})."
+    if columns.left_out:
+        out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
+        yield f"Left out: {out}."
+    yield from coded.notes
+    if columns.counts is None:
+        if len(annotators) == 1:
+            yield "There is one annotator."
+        elif int(crowd.vote_counts().sum(axis=1).max(initial=0)) == 1:
+            yield "Each item has one label."
+        if np.sum(counts > 0) == 1:
+            yield "All labels are the same."
+
+
+def class_line(names: Sequence[Any], counts: NDArray[Any]) -> str:
+    """Returns the classes with their counts: up to 12, otherwise 12 and the five rarest."""
+    order = np.argsort(-counts, kind="stable").tolist()
+    texts = [" ".join(str(name).split()) for name in names]
+    classes = [f"{texts[code]} ({int(counts[code]):,})" for code in order]
+    if len(classes) <= SHOWN + RAREST:
+        return f"classes: {', '.join(classes)}."
+    rare = f"; rarest: {', '.join(classes[-RAREST:])}; {len(classes) - SHOWN - RAREST} others"
+    return f"classes: {', '.join(classes[:SHOWN])}{rare}."
