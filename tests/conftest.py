@@ -16,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_threads, "1")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted them
 
 
 # Longest first, as a file is made by one process: the last to begin should not be the last to end.
@@ -72,21 +73,15 @@ def eagerly() -> Iterator[None]:
     tf.config.run_functions_eagerly(False)
 
 
-@pytest.fixture(scope="session")
-def inferred() -> dict[str, list[Any]]:
-    """Crowds and their inferred labels, by what fitted them."""
-    return {}
-
-
 @pytest.fixture
-def inferred_once(inferred: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands infer the labels of equal crowds once."""
     from neucrowd_tf.certainty import inference
 
     fit = inference.fit_with_families
 
     def remembered(make: Any, crowd: Any, once: Any, gold: Any) -> Any:
-        fits = inferred.setdefault(
+        fits = INFERRED.setdefault(
             repr((make(), once, None if gold is None else gold.tolist())), []
         )
         if not (models := [model for other, model in fits if other == crowd]):
