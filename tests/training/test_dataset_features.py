@@ -100,7 +100,6 @@ def test_errors_say_what_to_pass(crowd):
         CrowdLayer().fit(twice, dense)
 
 
-@pytest.mark.usefixtures("eagerly")
 def test_a_folder_of_images(tmp_path):
     image = pytest.importorskip("PIL.Image")
     values = np.arange(6, dtype=np.uint8) * 40
