@@ -7,7 +7,7 @@ and LabelMe, Music and 4,000 images of CIFAR-10N. Each is also thinned to two an
 item. `--outside` has a folder `<owner>/<name>` with the files of each repository.
 
 The command writes neucrowd_tf/certainty/recalibration.json, learned on all crowds, and prints
-results/certainty.csv: each crowd's figures when its family is left out of the learning.
+results/calibration.csv: each crowd's figures when its family is left out of the learning.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.timing import arguments, data_folder
@@ -82,9 +83,16 @@ class Crowd:
     def votes(self) -> Array:
         return self.annotations.vote_counts()
 
-    def right(self, model: str = "consensus") -> Array:
+    def right(self) -> Array:
         """Returns whether the inferred labels of `rows` are right."""
-        return np.asarray(self.probas[model].argmax(axis=1) == self.truth)[self.rows]
+        return np.asarray(self.probas["consensus"].argmax(axis=1) == self.truth)[self.rows]
+
+    def majority_vote(self) -> float:
+        """Returns the expected accuracy of majority vote whose ties are drawn."""
+        votes, truth = self.votes[self.rows], self.truth[self.rows]
+        top = votes == votes.max(axis=1, keepdims=True)
+        hits = top[np.arange(len(top)), truth] & (truth >= 0)
+        return float((hits / top.sum(axis=1)).mean())
 
 
 def table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -173,17 +181,39 @@ def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-8)
     regression.fit(np.concatenate(evidence), np.concatenate(right), np.concatenate(weights))
     coefficients = np.concatenate([regression.intercept_, regression.coef_[0]])
-    calibration = Calibration(coefficients, np.zeros(2), np.diag([0.5, 0.05]), ranges(crowds))
+    logits = np.zeros((len(crowds), MOST_COUNTED))
+    hits, used = np.zeros_like(logits), np.zeros_like(logits)
+    for row, (features, y) in enumerate(zip(evidence, right, strict=True)):
+        logits[row, : len(y)] = coefficients[0] + features @ coefficients[1:]
+        hits[row, : len(y)], used[row, : len(y)] = y, 1.0
+    covariance, factors = np.diag([0.5, 0.05]), np.array(spreads)[:, None, None]
     for _ in range(20):
-        seconds = []
-        for features, hits, spread in zip(evidence, right, spreads, strict=True):
-            prior = dataclasses.replace(calibration, covariance=calibration.covariance * spread)
-            logits = coefficients[0] + features @ coefficients[1:]
-            shift, error = prior.shift_of(logits, hits)
-            seconds.append((np.outer(shift, shift) + error) / spread)
+        shift, error = shifts(logits, hits, used, covariance * factors)
+        seconds = (shift[:, :, None] * shift[:, None] + error) / factors
         covariance = np.average(seconds, axis=0, weights=shares)
-        calibration = dataclasses.replace(calibration, covariance=covariance)
-    return dataclasses.replace(calibration, covariance=calibration.covariance * WIDENING**2)
+    return Calibration(coefficients, np.zeros(2), covariance * WIDENING**2, ranges(crowds))
+
+
+def shifts(logits: Array, hits: Array, used: Array, covariances: Array) -> tuple[Array, Array]:
+    """Returns `Calibration.shift_of` for K crowds at once, by Newton's method.
+
+    Args:
+        logits, hits, used: `[K, n]`, the last 0 where a crowd has fewer instances.
+        covariances: `[K, 2, 2]` of the shifts.
+    """
+    design = np.stack([used, logits * used], axis=2)
+    precision, shift = np.linalg.inv(covariances), np.zeros((len(logits), 2))
+    for _ in range(100):
+        mean = expit(logits + np.einsum("kni,ki->kn", design, shift))
+        slope = np.einsum("kni,kn->ki", design, mean - hits)
+        slope += np.einsum("kij,kj->ki", precision, shift)
+        weight = (mean * (1 - mean))[:, :, None]
+        curvature = design.transpose(0, 2, 1) @ (design * weight) + precision
+        step = np.linalg.solve(curvature, slope[:, :, None])[:, :, 0]
+        shift -= step / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1.0)
+        if np.abs(step).max() < 1e-6:
+            break
+    return shift, np.linalg.inv(curvature)
 
 
 @functools.cache
@@ -212,7 +242,7 @@ def figures(one: Crowd, calibration: Calibration) -> dict[str, Any]:
     row |= sizes_of(one) | {"true": right.mean()}
     row |= dict(zip(("expected", "low", "high"), certainty.accuracy(rows), strict=True))
     row |= {"calibration_error": gaps.sum() / len(rows), "unlike": len(certainty.notes)}
-    row |= {"majority_vote": one.right("majority_vote").mean()} | annotators(one, certainty)
+    row |= {"majority_vote": one.majority_vote()} | annotators(one, certainty)
     errors, inside = [], []
     for draw in range(DRAWS if len(rows) > 2 * GOLD else 0):
         chosen = np.random.default_rng([draw, GOLD]).permutation(rows)

@@ -54,9 +54,9 @@ WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
 TOLERANCE_NOTE = """\
-A new run of a row agrees with the stored seed within its table's tolerance, in points of accuracy.
-It is the largest distance of the repeats in [tolerance.csv](tolerance.csv), with one or two threads
-and without oneDNN, of the packages that the table's methods come from."""
+A new run of a row agrees with the stored seed within its table's tolerance in accuracy: the largest
+distance of the repeats in [tolerance.csv](tolerance.csv) (other threads, without oneDNN, other
+machines) of any package that a method of the table is from; 0.0 if no repeat differed."""
 Rows = list[dict[str, str]]
 # What a page says without a row of gains, or of none.
 NO_GAINS = {
@@ -326,23 +326,20 @@ def readme(results: Path) -> str:
 
 
 def tolerances(results: Path) -> list[str]:
-    """Returns how far repeated runs lie apart: by the package of the method, then by suite."""
-    repeats: dict[str, list[float]] = {}
+    """Returns a table of how far repeated runs of a suite's packages lie apart."""
+    apart: dict[str, float] = {}
     for row in read_rows(results / TOLERANCE):
-        apart = 100 * int(row["instances_apart"]) / int(row["test_instances"])
-        repeats.setdefault(_package(row["method"]), []).append(apart)
-    kinds = [["methods of", "repeats", "points apart, at most"]]
-    kinds += [[f"`{x}`", f"{len(y)}", f"{max(y):.1f}"] for x, y in sorted(repeats.items())]
+        points = 100 * int(row["instances_apart"]) / int(row["test_instances"])
+        apart[_package(row["method"])] = max(points, apart.get(_package(row["method"]), 0.0))
     groups: dict[str, list[str]] = {}
     for suite in SUITES:
         used = {_package(method) for case in suite.cases for method in case.methods}
         if used and rows_of(results, suite):
-            known = [apart for name in used & set(repeats) for apart in repeats[name]]
-            words = [f"{max(known):.1f} points"] if known else []
-            words += [f"`{name}` not measured" for name in sorted(used - set(repeats))]
+            words = [f"{max(apart[x] for x in used & set(apart)):.1f}"] if used & set(apart) else []
+            words += [f"`{name}` not measured" for name in sorted(used - set(apart))]
             groups.setdefault("; ".join(words), []).append(f"`{suite.name}`")
-    tables = [["tolerance", "tables"], *([x, ", ".join(y)] for x, y in sorted(groups.items()))]
-    return [*aligned(kinds, "md", ""), "", *aligned(tables, "md", "")]
+    rows = [[words, ", ".join(names)] for words, names in sorted(groups.items())]
+    return aligned([["points", "tables"], *rows], "md", "")
 
 
 def _package(method: str) -> str:

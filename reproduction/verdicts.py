@@ -23,6 +23,7 @@ YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
 FEWER = ", provisional"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
 COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
+COUNTS |= {"generator_entropy"}
 CORRELATIONS = {"hardness_correlation"}
 BOUNDS = {
     "share": (0.0, 1.0),

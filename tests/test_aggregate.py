@@ -65,15 +65,14 @@ def test_probabilities_by_hand(labels_csv: Path, capsys: pytest.CaptureFixture[s
         ("007", "y", "2"),
     ]
     # Of a: the posterior is 2/3, the smoothed vote share (2 + 1/2) / (3 + 1). Krippendorff's alpha
-    # is 1 - (4 / 11) / (56 / 110), which is enough, and 11 labels are of 4 items.
+    # is 1 - (4 / 11) / (56 / 110), which is enough: nothing is lacking. 11 labels are of 4 items.
     weights = Calibration.learned("majority_vote").weights
-    right = expit(weights @ [1, logit(2 / 3), logit(2.5 / 4), 0, np.log(11 / 4)])
+    right = expit(weights @ [1, logit(2 / 3), logit(2.5 / 4), 0, np.log(11 / 4), 0])
     assert float(rows[0][2]) == pytest.approx(right)
 
 
-def test_what_is_printed(labels_csv: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("aggregate", [f"--annotations={labels_csv}"]) == 0
-    lines = capsys.readouterr().err.splitlines()
+def test_what_is_printed(labels_csv: Path, cli: Any) -> None:
+    lines = cli("aggregate", [f"--annotations={labels_csv}"]).err.splitlines()
     assert "method: consensus" in lines
     text = " ".join(lines)
     assert "expected accuracy of the labels: 0." in text and "4 items with labels" in text
@@ -218,14 +217,13 @@ def test_three_way_ties(tmp_path: Path, method: str, cli: Any) -> None:
     assert "ties of equally probable classes: 1 of 1 labels" in printed.err
 
 
-def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str], cli: Any) -> None:
     path, gold = tmp_path / "a.csv", tmp_path / "g.csv"
     path.write_text(TIE)
     flags = [f"--annotations={path}", "--method=majority_vote"]
 
     def labels(*more: str) -> list[list[str]]:
-        assert call("aggregate", [*flags, *more]) == 0
-        return [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+        return [line.split(",") for line in cli("aggregate", [*flags, *more]).out.splitlines()[1:]]
 
     chosen = set()
     for seed in range(6):

@@ -111,17 +111,8 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
     # What get_active_learning_scores (cleanlab 2.9) gives at temperature 1; the last instance has
     # no label there either (pred_probs_unlabeled).
     crowd = crowd_of("001 11- 0-- 101 -22 2-2 ---")
-    probas = np.array(
-        [
-            [0.7, 0.2, 0.1],
-            [0.2, 0.7, 0.1],
-            [0.02, 0.9, 0.08],
-            [0.5, 0.3, 0.2],
-            [0.1, 0.1, 0.8],
-            [0.2, 0.2, 0.6],
-            [0.6, 0.3, 0.1],
-        ]
-    )
+    shares = "7 2 1 2 7 1 .2 9 .8 5 3 2 1 1 8 2 2 6 6 3 1"
+    probas = np.array(shares.split(), dtype=float).reshape(7, 3) / 10
     expected = [0.6510661, 0.70366701, 0.59300846, 0.45658848, 0.73724794, 0.65067145, 0.54427076]
     monkeypatch.setattr("neucrowd_tf.labelling.activelab.calibrated", lambda probas, votes: probas)
     np.testing.assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import softmax
 
 from neucrowd_tf.aggregation.base import (
@@ -105,7 +106,7 @@ def geometric_mean(*probas: Array) -> Array:
     return np.asarray(softmax(scores, axis=1))
 
 
-def overturned(votes: Codes, labels: Codes) -> float:
+def overturned(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
     """Returns the share of instances with two unanimous votes or more that have another label.
 
     Args:
@@ -118,7 +119,7 @@ def overturned(votes: Codes, labels: Codes) -> float:
     return float(others.sum() / max(unanimous.sum(), 1))
 
 
-def moved(votes: Codes, labels: Codes) -> float:
+def moved(votes: NDArray[np.integer[Any]], labels: Codes) -> float:
     """Returns by how much class shares of labels `[N]` differ from those of votes `[N, C]`."""
     rows = np.flatnonzero(votes.any(axis=1))
     shares = (votes[rows] / votes[rows].sum(axis=1, keepdims=True)).sum(axis=0)

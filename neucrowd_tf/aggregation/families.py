@@ -35,8 +35,9 @@ from neucrowd_tf.errors import UsageError
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
 LEVELS = len(SHARES) + 2  # the last is a single label
-# Models whose agreement exceeds that of independent ones by less are counted one by one.
-INDEPENDENT = 0.05
+# Models whose agreement exceeds that of independent ones by less are counted one by one. It is half
+# as much if people share too few items.
+INDEPENDENT = 0.1
 LEAST_SHARED = 30  # items with two people, for an estimate of how well people agree
 STRENGTH, SYMBOL_STRENGTH = 4.0, 2.0  # labels a class, of the average annotator and symbol
 MOST_ITER, TOLERANCE = 100, 1e-5
@@ -281,7 +282,8 @@ def dependent_families(
     rest = models & ~np.any([np.zeros_like(models), *named], axis=0)
     if rest.sum() > 1 and not (rest | np.any([rest, *named], axis=0)).all():
         excess, dependence = excess_agreement(crowd, rest)
-        if not excess < INDEPENDENT:
+        several = (crowd.select(~rest[crowd.annotators]).vote_counts().sum(axis=1) > 1).sum()
+        if not excess < INDEPENDENT / (1 if several >= LEAST_SHARED else 2):
             families.append(Family(rest, dependence))
     return families
 

@@ -3,9 +3,9 @@
 Models of a crowd are too sure, because annotators share mistakes. How much too sure was learned
 on public crowds whose true labels are known: a logistic regression says how often an inferred
 label is right, from the logits of its posterior and vote share, how little the annotators agree,
-and the number of labels per item. Each crowd differs from such a crowd by a shift of this logit,
-(a, b): logit + a + b * logit. Without gold labels the shift is unknown and only widens the
-intervals, more if annotators agree less. Gold labels estimate it.
+and the numbers of labels per item and of classes. Each crowd differs from such a crowd by a shift
+of this logit, (a, b): logit + a + b * logit. Without gold labels the shift is unknown and only
+widens the intervals, more if annotators agree less. Gold labels estimate it.
 
 The coefficients are in `recalibration.json`; `benchmarks/certainty.py` learns them.
 """
@@ -73,10 +73,11 @@ def spread_of(votes: NDArray[np.integer[Any]]) -> float:
 
 
 def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
-    """Returns `[N, 4]` values that say how often labels are right.
+    """Returns `[N, 5]` values that say how often labels are right.
 
     These are the logits of each label's posterior and smoothed vote share and, the same in all
-    rows, the crowd's lack of agreement and the logarithm of its number of labels per item.
+    rows, the crowd's lack of agreement, the logarithm of its number of labels per item, and the
+    lack times the logarithm of half its number of classes: what remains by chance.
 
     Args:
         probas: `[N, C]` posteriors.
@@ -91,7 +92,8 @@ def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
     bounded = np.clip(scores, -SURE, SURE)
     posterior = bounded + LEAK * (scores - bounded)
     share = logit(np.clip(shares, 0.02, 0.98))
-    return np.stack([posterior, share, *np.tile([[lack], [each]], len(rows))], axis=1)
+    chance = lack * np.log(probas.shape[1] / 2)
+    return np.stack([posterior, share, *np.tile([[lack], [each], [chance]], len(rows))], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Calibration:
     """How often inferred labels are right, given their posterior and vote share.
 
     Attributes:
-        weights: `[5]` of the intercept and `evidence`.
+        weights: `[6]` of the intercept and `evidence`.
         shift: `[2]` expected shift (a, b) of this crowd; zero without gold labels.
         covariance: `[2, 2]` of the shift; before a crowd is known, if all its annotators agreed.
         ranges: of `sizes`, within which the calibration was learned.

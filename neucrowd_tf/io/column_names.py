@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,33 +16,11 @@ from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, roles_of
 SHOWN = 12
 # What a label's cell may be if there is none.
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 # Names that may mean a role: never used without being asked for, but proposed.
-SECOND = {"task": SECOND_ITEM} | {
-    role: frozenset(names.split())
-    for role, names in {
-        "worker": "user userid username author email emailaddress name expert createdby session"
-        " respondent respondentid responseid prolificid",
-        "label": "class category value output winner verdict decision score result prediction"
-        " sentiment tag",
-    }.items()
-}
-_STATUS = re.compile(
-    r"(created|started|submitted|updated|finished)(at|on|time|date)?|(accept|submit|work|lead)time\w*"
-    r"|(start|end|ended|completed|completion|recorded)(at|on|time|date)|time|timestamp|date|datetime"
-    r"|duration(inseconds)?|ip(address)?|userip|useragent|userlanguage|country|region|city|progress"
-    r"|(distribution)?channel|location(latitude|longitude)|recipient(first|last)?(name|email)|status"
-    r"|externalreference|trust|tainted|canary|golden|missed|confidence|assignmentstatus|workflow\w*"
-    r"|(assignment|annotation|judge?ment|classification|row)id|metadata|version|batch"
-)
-_GOLD = re.compile(
-    r"(\w+_)?(gold|(ground_?)?truth|true_?label|majority|(hard|soft)_?label|consensus|adjudicated)"
-    r"(_\w+)?|gold\w*|\w+_expert|final_label"
-)
-_ID = re.compile(r"(?i:(.*[\W_])?(id|ids|no|nr|index)|column \d+|unnamed: \d+)|.*[a-z]I[Dd]s?")
-_MODEL = re.compile(
-    r"(.*[\W_])?(judge|llm|(chat)?gpt|claude|gemini|gemma|llama|mistral|qwen|deepseek|model|ai|bot)"
-    r"\d*[a-z]?([\W_].*)?",
-    re.IGNORECASE,
+SECOND = {"task": SECOND_ITEM} | {role: frozenset(x) for role, x in _WORDS["second"].items()}
+_STATUS, _GOLD, _ID, _MODEL = (
+    re.compile("|".join(_WORDS["patterns"][name])) for name in ("status", "gold", "id", "model")
 )
 
 

@@ -18,7 +18,7 @@ from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.npy import read_npy
 from neucrowd_tf.io.files.reading import ending, open_text
-from neucrowd_tf.io.items import item_columns, item_ids, options_beside
+from neucrowd_tf.io.items import item_columns, item_ids, options_beside, read_beside
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import (
     PARQUET,
@@ -107,8 +107,7 @@ def read_texts(path: Path, options: TableOptions = DEFAULTS) -> tuple[NDArray[An
     Raises:
         DataError: no such column, an item twice or without id, or no text in any row.
     """
-    options = options_beside(path, options)
-    table = read_table(path, options)
+    table, options = read_beside(path, options)
     items = item_ids(table, options)
     column = next((c for name in TEXTS for c in table.columns if c.casefold() == name), None)
     if column is None:

@@ -11,24 +11,11 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import flagged_columns, is_gold, is_missing, is_second
-from neucrowd_tf.io.items import item_columns, matched, only_column, options_beside
+from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import Table, read_table
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.names import roles_of
-
-
-def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
-    """Reads a table that belongs to the labels.
-
-    Flags of columns count as far as the file has such columns.
-
-    Returns:
-        the table, and the options that count.
-    """
-    options = options_beside(path, options)
-    return read_table(path, options), options
 
 
 def read_true_labels(

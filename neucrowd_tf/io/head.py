@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import re
 import zipfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +14,14 @@ from typing import Any, Literal
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
-from neucrowd_tf.io.files.reading import UTF16, check_regular, ending, open_bytes, read_text
+from neucrowd_tf.io.files.reading import (
+    UTF16,
+    check_regular,
+    ending,
+    open_bytes,
+    read_text,
+    visible,
+)
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import Table, column_names, read_table, separator_of, table_of_records
 
@@ -51,7 +57,7 @@ class Head:
         if path.is_dir():
             self.kind = "folder"
             files = (file.relative_to(path) for file in path.rglob("*") if file.is_file())
-            self.names = _visible(sorted(file.as_posix() for file in files))
+            self.names = visible(sorted(file.as_posix() for file in files))
             self._look_at_members()
             return
         check_regular(path, folders=False)
@@ -66,10 +72,9 @@ class Head:
         """Sets kind and names of an archive of several files; returns whether it is one."""
         try:
             with zipfile.ZipFile(self.path) as archive:
-                members = [item for item in archive.infolist() if not item.is_dir()]
+                self.names = visible(archive.namelist())
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
-        self.names = _visible([item.filename for item in members])
         if len(self.names) > 1:
             self.kind = "zip"
             self._look_at_members()
@@ -173,11 +178,6 @@ class Head:
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as bad:
             problem = f"the archive cannot be read ({bad})"
             raise unreadable(self.path, problem, "Pack it again") from None
-
-
-def _visible(names: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of files that are not a system's own."""
-    return tuple(name for name in names if not re.search(r"^__MACOSX/|(^|/)\.[^/]*$", name))
 
 
 def _parsed(line: str) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import flagged_columns, is_second
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.table import Table, head_of
+from neucrowd_tf.io.table import Table, head_of, read_table
 from neucrowd_tf.names import ROLES, folded, roles_of
 
 
@@ -32,6 +32,18 @@ def options_beside(path: Path, options: TableOptions) -> TableOptions:
         if any(name.casefold() not in lower for name in getattr(options, f"{role}_column"))
     }
     return dataclasses.replace(options, **absent)
+
+
+def read_beside(path: Path, options: TableOptions) -> tuple[Table, TableOptions]:
+    """Reads a table that belongs to the labels.
+
+    Flags of columns count as far as the file has such columns.
+
+    Returns:
+        the table, and the options that count.
+    """
+    options = options_beside(path, options)
+    return read_table(path, options), options
 
 
 def item_columns(table: Table, options: TableOptions) -> list[str]:

@@ -106,8 +106,8 @@ class _Decision:
         if self.table.header:
             if (pairs := self._pairs()) is not None:
                 return pairs
-            if (judged := self._judged()) is not None:
-                return judged
+            if (alike := self._same_values()) is not None:
+                return alike
             self._take_aliases()
             votes = [name for name in self.table.columns if name.lower().startswith(VOTES)]
             if len(votes) > 1 and not self.taken["worker"] and not self.taken["label"]:
@@ -153,30 +153,29 @@ class _Decision:
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
-        table = self.table
-        if not self.taken["task"]:
+        table, taken, reason = self.table, self.taken, ""
+        if not taken["task"]:
             ids = [column for column in self.free if folded(column) == "id"]
             if ids and len(table.distinct(ids[0])) < len(table):
-                self.taken["task"] = ids
-        reason = ""
-        item, annotator, label = (self.taken[role] for role in ROLES)
-        if item and self.free and not self.flags["label"]:
-            answers, questions = answers_of(table, item, annotator, self.free + label)
+                taken["task"] = ids
+        label = taken["label"]
+        if taken["task"] and self.free and not self.flags["label"]:
+            columns = self.free + label
+            answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
             apart = [column for column in questions if column not in label]
             if label and apart:
                 raise several_questions(table, apart[0])
             if label:
                 self._check_label(label[0], answers, questions)
             elif len(answers) == 1:
-                self.taken["label"] = answers
+                taken["label"] = answers
                 reason = "the only column of few values that differs between rows of an item"
             elif answers:
                 self._which(answers, "several columns could be the label")
-        missing = [role for role in ROLES if not self.taken[role]]
-        if missing:
+        if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator, label = (self.taken[role] for role in ROLES)
-        return Roles("long", tuple(item), tuple(annotator), tuple(label), reason)
+        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
         """Asks if the column that an alias takes is the true label or a question's name."""
@@ -238,7 +237,7 @@ class _Decision:
         self._check_votes(["worker"])
         return Roles("wide", tuple(item), (), tuple(columns))
 
-    def _judged(self) -> Roles | None:
+    def _same_values(self) -> Roles | None:
         """Returns the roles of an id and columns with one set of values, whatever their names."""
         hits = roles_of(self.table.columns)
         ids = [c for c in self.free if is_id(c) and c not in hits["worker"]]

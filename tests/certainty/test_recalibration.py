@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
+from benchmarks.certainty import shifts
 from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
@@ -22,12 +23,16 @@ def crowd(seed: int = 0, each: int = 5, accuracy: float = 0.7) -> tuple[Annotati
 def test_evidence_by_hand() -> None:
     # Krippendorff's alpha of one item is 0, 0.2 below the limit; it has four labels.
     features = evidence(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
-    expected = [np.log(9), logit((3 + 0.5) / 5), -0.2, np.log(4)]
+    expected = [np.log(9), logit((3 + 0.5) / 5), -0.2, np.log(4), 0.0]
     assert features == pytest.approx(np.array([expected]))
+    four = evidence(np.array([[0.9, 0.1, 0.0, 0.0]]), np.array([[3, 1, 0, 0]]))
+    assert four[0, 4] == pytest.approx(-0.2 * np.log(2))
 
 
 def test_a_probability_by_hand() -> None:
-    calibration = Calibration(np.array([0.1, 0.5, 0.2, 1.0, 0.3]), np.zeros(2), np.eye(2) * 0.01)
+    calibration = Calibration(
+        np.array([0.1, 0.5, 0.2, 1.0, 0.3, 9.0]), np.zeros(2), np.eye(2) * 0.01
+    )
     certainty = calibration.apply(np.array([[0.9, 0.1]]), np.array([[3, 1]]))
     right = expit(0.1 + 0.5 * np.log(9) + 0.2 * logit(0.7) - 0.2 + 0.3 * np.log(4))
     assert certainty.probas == pytest.approx(np.array([[right, 1 - right]]))
@@ -171,10 +176,18 @@ def test_ties_of_posteriors_and_of_votes() -> None:
 
 def test_few_gold_labels_do_not_diverge() -> None:
     """Undamped steps end far away where sure labels are wrong."""
-    wide = Calibration(np.zeros(5), np.zeros(2), np.diag([4.0, 4.0]))
+    wide = Calibration(np.zeros(6), np.zeros(2), np.diag([4.0, 4.0]))
     logits, right = np.array([2.0, 3.0, 4.0, 5.0, 3.5]), np.array([1.0, 0.0, 0.0, 0.0, 1.0])
     shift, _ = wide.shift_of(logits, right)
     mean = expit(logits + shift[0] + shift[1] * logits)
     slope = np.array([(right - mean).sum(), ((right - mean) * logits).sum()]) - shift / 4
     assert slope == pytest.approx(np.zeros(2), abs=1e-4)
     assert abs(mean.mean() - right.mean()) < 0.1
+    # Many crowds at once, as the benchmark learns: the second has the first four labels.
+    used = np.array([[1.0] * 5, [1.0] * 4 + [0.0]])
+    several, errors = shifts(
+        logits * used, right * used, used, np.tile(np.diag([4.0, 4.0]), (2, 1, 1))
+    )
+    one = wide.shift_of(logits[:4], right[:4])
+    assert several == pytest.approx(np.array([shift, one[0]]), abs=1e-4)
+    assert errors[1] == pytest.approx(one[1], abs=1e-4)

@@ -13,7 +13,6 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto
-from neucrowd_tf.commands.flags import call
 from neucrowd_tf.commands.predict import Scorer
 from neucrowd_tf.encoders import SentenceEncoder, sentences
 from neucrowd_tf.errors import DataError, UsageError
@@ -136,7 +135,7 @@ def test_what_is_no_encoder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["mv_lr", "auto"])
 def test_a_model_takes_vectors_and_predict_makes_them(
-    tmp_path: Path, method: str, capsys: pytest.CaptureFixture[str], cli: Any
+    tmp_path: Path, method: str, cli: Any
 ) -> None:
     rng = np.random.default_rng(0)  # no two texts share a word
     texts = np.array(["".join(rng.choice(list("abcdefgh"), 7)) for _ in range(48)], object)
@@ -165,8 +164,7 @@ def test_a_model_takes_vectors_and_predict_makes_them(
     np.testing.assert_allclose(got, expected, atol=1e-5)
     (tmp_path / "texts.csv").write_text("task,text\n1,good\n2,bad\n")
     flags = [f"--model={saved}", f"--texts={tmp_path / 'texts.csv'}", "--output=-"]
-    assert call("predict", flags) == 0
-    rows = list(csv.reader(capsys.readouterr().out.splitlines()))
+    rows = list(csv.reader(cli("predict", flags).out.splitlines()))
     assert [row[1] for row in rows[1:]] == ["0", "1"]
     other = make_encoder(tmp_path / "other", TABLE + 1)
     assert "not the encoder that" in cli("predict", [*flags, f"--encoder={other}"], 2).err

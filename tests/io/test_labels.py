@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shlex
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -161,68 +162,13 @@ def test_the_lines(tmp_path: Path) -> None:
 
 # ----------------------------------------------------------------- roles
 
-ASKED = {
-    "no item": ("a,worker,label\n1,x,y\n2,x,n\n", "--task_column=a", "missing_role"),
-    "ids joined": (
-        "topicID,workerID,docID,gold,label\n" + "".join(f"{i},w,{i},0,{i % 2}\n" for i in range(6)),
-        "--task_column=topicID,docID",
-        "missing_role",
-    ),
-    "a second-tier name": ("task,user,label\n1,x,y\n2,x,n\n", "--worker_column=user", "missing"),
-    "several columns": (
-        "a,b,worker,label\n1,2,x,y\n2,2,x,n\n",
-        "--task_column=ITEM",
-        "missing_role",
-    ),
-    "two items": ("task,item,worker,label\n1,2,x,y\n2,2,x,n\n", "--task_column=ITEM", "two_col"),
-    "no header": ("a 1 x\na 2 y\nb 1 x\nb 2 y\n", "--header=none --task_column=", "no_header"),
-    "votes": (
-        "text,count,good,bad\nq,3,1,2\nr,3,3,0\ns,4,0,4\n",
-        "--votes_columns=good,bad",
-        "vote_counts",
-    ),
-    "one-hot": (
-        "task,worker,is.a,is.b,n\n1,x,1,0,5\n2,y,0,1,6\n3,x,0,1,5\n",
-        "--label_column='is.*'",
-        "missing_role",
-    ),
-    "two answers": (
-        "task,worker,p,q\n1,x,a,c\n1,y,b,d\n2,x,a,c\n2,y,b,d\n",
-        "--label_column=LABEL",
-        "which_label",
-    ),
-    "label is the true label": (
-        "task,worker,label,says\n1,x,a,a\n1,y,a,b\n2,x,b,b\n2,y,b,a\n",
-        "--label_column=says",
-        "never differs within an item",
-    ),
-    "label names the question": (
-        "task,worker,label,says\n"
-        + "".join(
-            f"{t},{w},{q},{'yn'[(t + w) % 2]}\n" for t in (1, 2) for w in (0, 1) for q in "ab"
-        ),
-        "--label_column=says",
-        "names a question",
-    ),
-    "wide without an item": (
-        "Text,A 1,A 2\nq,x,y\nr,y,y\n",
-        "--label_column='A 1,A 2'",
-        "missing_role",
-    ),
-    "wide with a text": (
-        "text,A 1,A 2\nq,x,y\nr,y,y\n",
-        "--task_column=text --label_column='A 1,A 2'",
-        "missing_role",
-    ),
-}
+ASKED = tomllib.loads((Path(__file__).parents[1] / "tables" / "asked.toml").read_text("utf-8"))
 
 
 @pytest.mark.parametrize("case", ASKED)
 def test_what_is_asked(case: str, tmp_path: Path) -> None:
-    text, flag, words = ASKED[case]
-    shown = message(tmp_path, text)
-    assert flag in shown
-    assert words in shown
+    shown = message(tmp_path, ASKED[case]["table"])
+    assert ASKED[case]["flag"] in shown and ASKED[case]["words"] in shown
     assert f"neucrowd aggregate --annotations={tmp_path}" in shown
 
 
@@ -364,8 +310,7 @@ def test_items_of_features(tmp_path: Path) -> None:
 def test_a_script_with_flags_of_its_own_is_not_proposed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Any
 ) -> None:
-
-    text, path = ASKED[min(ASKED)][0], tmp_path / "labels.csv"
+    text, path = ASKED[min(ASKED)]["table"], tmp_path / "labels.csv"
     monkeypatch.setattr("sys.argv", ["mine.py", f"--folder={tmp_path}", "--secret=1"])
     assert "--secret" not in message(tmp_path, text)
     path.write_text(text, encoding="utf-8")

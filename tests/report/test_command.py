@@ -146,7 +146,7 @@ def test_one_class_prints_no_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "nan" not in page.lower()
 
 
-def test_texts_of_items_and_ties(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_of_items_and_ties(tmp_path: Path, cli: Any) -> None:
     labels = {0: ["yes", "no"], **{task: ["yes" if task % 2 else "no"] * 3 for task in range(1, 7)}}
     result = [
         {
@@ -170,6 +170,5 @@ def test_texts_of_items_and_ties(tmp_path: Path, capsys: pytest.CaptureFixture[s
     # The interval of the expected accuracy is on its tile.
     tile = r"<b>0\.\d+</b><span>\[0\.\d+, [01]\.\d+\]<br></span><span>expected"
     assert re.search(tile, page)
-    assert call("relabel", [f"--annotations={tmp_path / 'e.json'}", "--budget=2"]) == 0
-    rows = capsys.readouterr().out.splitlines()
+    rows = cli("relabel", [f"--annotations={tmp_path / 'e.json'}", "--budget=2"]).out.splitlines()
     assert any(row.endswith(",the text <0>") for row in rows)

@@ -8,10 +8,11 @@ import gzip
 import hashlib
 import io
 import os
+import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -97,7 +98,7 @@ def open_bytes(
                 stream = io.BufferedReader(_Limited(gzip.GzipFile(fileobj=stream), path))  # type: ignore[arg-type]
             elif start == ZIP and unzip:
                 archive = opened.enter_context(zipfile.ZipFile(stream))
-                members = [item for item in archive.infolist() if not _is_beside(item.filename)]
+                members = visible(archive.namelist())
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
                     advice = "Unpack it and name one of them"
@@ -113,9 +114,9 @@ def open_bytes(
         raise unreadable(path, "the archive needs a password", "Unpack it first") from None
 
 
-def _is_beside(name: str) -> bool:
-    """Whether a member of an archive is a folder or a system's own file."""
-    return name.endswith(("/", ".DS_Store")) or name.startswith("__MACOSX/")
+def visible(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of files that are neither folders, hidden nor a system's own."""
+    return tuple(n for n in names if not re.search(r"^__MACOSX/|(^|/)\.[^/]*$|/$", n))
 
 
 def read_bytes(path: str | Path, kind: str = "a file") -> bytes:

@@ -6,9 +6,10 @@ Numbers are exact, and no text is a formula for a spreadsheet.
 from __future__ import annotations
 
 import csv
-import io
+import itertools
+import types
 from collections.abc import Container, Iterable, Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -57,32 +58,16 @@ def cell(value: Any) -> str:
     return number_cell(float(value)) if number else text_cell(value)
 
 
-class _PlainLines:
-    """Ends lines with a line feed alone."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, row: str) -> int:
-        return self._stream.write(row.removesuffix("\r\n") + "\n")
-
-
-def csv_writer(stream: TextIO) -> Any:
-    """Returns a writer of rows that also quotes cells with a carriage return.
-
-    Python's quotes those characters that end its own lines. A carriage return that is not quoted
-    would end the row for whoever reads the file, and what follows it would begin a cell.
-    """
-    return csv.writer(_PlainLines(stream), lineterminator="\r\n")
-
-
 def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
-    """Returns a CSV as text."""
-    stream = io.StringIO()
-    writer = csv_writer(stream)
-    writer.writerow(header)
-    writer.writerows(rows)
-    return stream.getvalue()
+    """Returns a CSV as text; its lines end with a line feed alone.
+
+    Python's writer quotes those characters that end its own lines, so that here it also quotes
+    cells with a carriage return. One that is not quoted would end the row for whoever reads it.
+    """
+    lines: list[str] = []
+    sink: Any = types.SimpleNamespace(write=lines.append)
+    csv.writer(sink, lineterminator="\r\n").writerows(itertools.chain([header], rows))
+    return "".join(line.removesuffix("\r\n") + "\n" for line in lines)
 
 
 def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
