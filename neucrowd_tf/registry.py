@@ -212,7 +212,12 @@ def register_index(package: str) -> None:
 
 
 def _table(kind: Kind) -> dict[str, Any]:
-    return {"method": registration.METHODS, "dataset": _DATASETS, "suite": _SUITES}[kind]
+    tables: dict[str, Any] = {
+        "method": registration.METHODS,
+        "dataset": _DATASETS,
+        "suite": _SUITES,
+    }
+    return dict(tables[kind])
 
 
 def registered(kind: Kind) -> dict[str, Any]:
