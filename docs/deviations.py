@@ -27,16 +27,12 @@ def comments() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), re.sub(r"\s*\n\s*# ?", " ", text)
 
 
-def page_of(text: str) -> str:
-    """Returns the page that a comment belongs to."""
-    return next((page for name, page in PAGES.items() if text.startswith(f"{name} ")), OTHERS)
-
-
 def lines(page: str) -> list[str]:
     """Returns the items of a page, one per comment; equal comments of two files are one."""
     items: dict[str, list[str]] = {}
     for path, text in comments():
-        if page_of(text) == page:
+        papers = (PAGES[name] for name in PAGES if text.startswith(f"{name} "))
+        if next(papers, OTHERS) == page:
             items.setdefault(text, []).append(path)
     result = []
     for text, paths in sorted(items.items(), key=lambda item: item[0]):

@@ -245,6 +245,8 @@ def _gain(
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
         interval = _with_instances(claim, rows, controls, interval, results)
+    elif len(rows) > 1:
+        raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
         (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
         # Of one more mean of as many runs as the control has: Welch's interval.

@@ -8,6 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+SMALL_LAYER: dict[str, Any] = {
+    "base": {"hidden_units": (16,), "dropout": 0.2},
+    "epochs": 25,
+    "batch_size": 40,
+    "learning_rate": 1e-2,
+}
+
 
 def graphs() -> int:
     """Returns how many graphs of TensorFlow's functions this process keeps."""

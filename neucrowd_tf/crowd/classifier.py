@@ -23,8 +23,9 @@ from neucrowd_tf.declare import estimator, fitted, one_of, whole
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
+from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.features import DatasetFeatures, in_blocks
+from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     BASES,

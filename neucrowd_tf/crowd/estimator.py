@@ -27,8 +27,9 @@ from neucrowd_tf.crowd.prediction import rows_at_once
 from neucrowd_tf.declare import estimator, number, one_of, whole
 from neucrowd_tf.nn.encoders import make_optimizer
 from neucrowd_tf.nn.layers import Standardise
+from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.features import DatasetFeatures, blocks_of, in_blocks
+from neucrowd_tf.training.features import blocks_of, in_blocks
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import from_snapshot, load_snapshot, snapshot
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.crowd.model import position_batches
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.training.features import DatasetFeatures, in_blocks, standardise
+from neucrowd_tf.training.dataset_features import DatasetFeatures
+from neucrowd_tf.training.features import in_blocks, standardise
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 

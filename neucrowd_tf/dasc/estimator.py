@@ -16,13 +16,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.dasc.quality import QUALITY, selection_quality
 from neucrowd_tf.dasc.quotas import fill_lost_classes, generated_counts
-from neucrowd_tf.dasc.selection import (
-    SELECTORS,
-    Candidates,
-    PredictsAnnotators,
-    SelectionName,
-    pseudo_annotations,
-)
+from neucrowd_tf.dasc.selection import SELECTORS, Candidates, PredictsAnnotators, pseudo_annotations
 from neucrowd_tf.declare import (
     Constraint,
     check_arguments,
@@ -126,7 +120,7 @@ class DASC(CrowdEstimator):
     ] = dataclasses.field(default=None, kw_only=False)
 
     selection: Annotated[
-        SelectionName,
+        str,
         one_of(*SELECTORS),
         '"dasc" (eqs. 3 and 4), "confidence" (least entropy), "random", or "equal" (the same number'
         " of each class).",

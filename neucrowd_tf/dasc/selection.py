@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,6 @@ from neucrowd_tf.errors import DataError
 
 _CELLS_AT_ONCE = 1 << 22
 
-SelectionName = Literal["dasc", "confidence", "random", "equal"]
 Selector = Callable[["Candidates", int, np.random.Generator], "NDArray[np.int64]"]
 
 

@@ -63,9 +63,9 @@ class ImageEncoder(Encoder):
             raise DataError(f"--encoder={self.source}: features are no colour images. Remove it.")
         self.shape_ = tuple(np.shape(images)[1:])
         self._vectors: dict[bytes, bytes] = {}
-        self._network, self._prepare = _application(self.source)
-        total = hashlib.sha256(f"{self._network.name} {SIDE} {self.shape_}".encode())
-        for weights in self._network.get_weights():
+        network, self._model = _application(self.source, self.shape_)
+        total = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
+        for weights in network.get_weights():
             total.update(np.ascontiguousarray(weights).tobytes())
         self.digest_ = total.hexdigest()
         return self
@@ -85,13 +85,8 @@ class ImageEncoder(Encoder):
 
     def layer(self) -> Any:
         """Returns the Keras model from images to their vectors."""
-        import keras
-
         self._find_network(np.zeros((1, *self.shape_), np.float32))
-        inputs = keras.Input(self.shape_, dtype="float32", name="images")
-        scaled = keras.layers.Resizing(SIDE, SIDE, dtype="float32")(inputs)
-        prepared = self._prepare(keras.layers.Rescaling(255.0, dtype="float32")(scaled))
-        return keras.Model(inputs, self._network(prepared, training=False))
+        return self._model
 
     def _encoded(self, images: list[NDArray[np.float32]]) -> Iterator[NDArray[np.float32]]:
         model = self.layer()
@@ -102,8 +97,8 @@ class ImageEncoder(Encoder):
                 bar.update(len(block))
 
 
-def _application(source: str) -> tuple[Any, Any]:
-    """Returns a network of Keras Applications without its top, and what prepares its input."""
+def _application(source: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Returns a network of Keras Applications without its top, and its model of raw images."""
     import keras
 
     name, _, weights = source.removeprefix(APPLICATION).partition(":")
@@ -114,11 +109,15 @@ def _application(source: str) -> tuple[Any, Any]:
             f" {APPLICATION}MobileNetV3Small."
         )
     try:
-        shape, weights = (SIDE, SIDE, 3), weights or "imagenet"
-        network = make(include_top=False, weights=weights, input_shape=shape, pooling="avg")
+        options = {"include_top": False, "weights": weights or "imagenet", "pooling": "avg"}
+        network = make(input_shape=(SIDE, SIDE, 3), **options)
     except Exception as error:  # of the download, of HDF5 and of the network
         raise DataError(
             f"--encoder={source}: no weights ({one_line(error)[:200]}). Name a file with"
             f" {APPLICATION}{name}:FILE; Keras looks for ImageNet's in ~/.keras/models."
         ) from None
-    return network, sys.modules[make.__module__].preprocess_input
+    inputs = keras.Input(shape, dtype="float32", name="images")
+    scaled = keras.layers.Resizing(SIDE, SIDE, dtype="float32")(inputs)
+    scaled = keras.layers.Rescaling(255.0, dtype="float32")(scaled)
+    prepared = sys.modules[make.__module__].preprocess_input(scaled)
+    return network, keras.Model(inputs, network(prepared, training=False))

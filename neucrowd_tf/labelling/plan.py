@@ -71,20 +71,17 @@ def make_plan(
 ) -> list[Request]:
     """Chooses labels to ask for, the most worthwhile first.
 
-    Greedy: again and again the task and annotator whose label is expected to raise the consensus'
-    accuracy most, given what is asked for already; where no label would, the one that says most of
-    its task. Nobody is asked for what they labelled, or for more than `most_each` labels.
+    Greedy: each label is the one that is expected to raise the consensus' accuracy most, given
+    those before it, per cost; if none would, the one that says most about its task.
 
     Args:
         crowd: the labels at hand.
         belief: what is believed because of them.
         budget: how many labels to ask for; fewer if no other is worth anything.
-        most_each: how many labels an annotator is asked for at most; by default twice an even
-            share.
-        per_task: how many labels of one task to ask for at most.
+        most_each: the most labels per annotator; by default twice an even share.
+        per_task: the most labels per task.
         free: `[R]` annotators to choose from; all by default.
-        costs: `[R]` price of a label of each annotator. Then the budget is money, and the best
-            label is the one with the most gain per cost. By default each label costs 1.
+        costs: `[R]` price of an annotator's label, which the budget pays; 1 by default.
         least_gain: labels with less gain per cost are not asked for.
     """
     size = crowd.num_annotators
@@ -94,9 +91,8 @@ def make_plan(
     cap = math.ceil(EVEN_SHARES * labels / max(can.sum(), 1)) if most_each is None else most_each
     open_to = np.tile(can, (crowd.num_instances, 1))
     open_to[crowd.instances, crowd.annotators] = False
-    load = np.zeros(size, dtype=np.int64)
     weights = list(belief.probas[:, None])  # of each task, see `worths`
-    asked = np.zeros(crowd.num_instances, dtype=np.int64)
+    load, asked = (np.zeros(length, dtype=np.int64) for length in (size, crowd.num_instances))
     heap = _first_bids(belief, open_to, crowd, price)
     plan: list[Request] = []
     remaining = budget + 1e-9

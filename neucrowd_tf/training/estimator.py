@@ -34,7 +34,7 @@ from neucrowd_tf.annotations.tables import (
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.saving import Persistent
-from neucrowd_tf.training.features import DatasetFeatures, in_blocks, is_dataset
+from neucrowd_tf.training.features import in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
 
 
@@ -268,7 +268,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def _features(self, features: Any, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
-        if isinstance(features, DatasetFeatures):
+        if hasattr(features, "digest"):  # `DatasetFeatures`
             return features
         if not is_dataset(features):
             if is_text(features):
@@ -284,6 +284,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f"{subject}: {type(self).__name__} needs all features in memory. Pass an array in"
                 " place of the tf.data.Dataset."
             )
+        from neucrowd_tf.training.dataset_features import DatasetFeatures
+
         return DatasetFeatures(features, subject)
 
     def text_layer(self) -> Any:

@@ -31,27 +31,6 @@ from neucrowd_tf.errors import DataError, UsageError
 _FUNCTION = Constraint("a function", callable)
 Kinds = Mapping[str, type]
 _CONFIG = Constraint("a Keras configuration", lambda value: isinstance(value, Mapping))
-OPTIMIZER = (
-    text
-    | _CONFIG
-    | Constraint(
-        "a Keras optimizer or a function that makes one",
-        lambda value: callable(value) or hasattr(value, "apply_gradients"),
-    )
-)
-OPTIMIZER_MEANING = (
-    "a name, a Keras optimizer, its configuration, or a function that makes one; each fit makes a"
-    " new one. Except for a name, each has its own learning rate, and `learning_rate` is then an"
-    " error."
-)
-LEARNING_RATE = (
-    number(above=0)
-    | _CONFIG
-    | Constraint("a Keras schedule", lambda value: callable(value) and hasattr(value, "get_config"))
-)
-LEARNING_RATE_MEANING = (
-    "of an optimizer that is given by name: a number, a Keras schedule or its configuration."
-)
 
 
 @estimator
@@ -222,8 +201,27 @@ def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
     return config
 
 
-Optimizer = Annotated[Any, OPTIMIZER, OPTIMIZER_MEANING]
-LearningRate = Annotated[Any, LEARNING_RATE, LEARNING_RATE_MEANING]
+Optimizer = Annotated[
+    Any,
+    text
+    | _CONFIG
+    | Constraint(
+        "a Keras optimizer or a function that makes one",
+        lambda value: callable(value) or hasattr(value, "apply_gradients"),
+    ),
+    "a name, a Keras optimizer, its configuration, or a function that makes one; each fit makes a"
+    " new one. Except for a name, each has its own learning rate, and `learning_rate` is then an"
+    " error.",
+]
+LearningRate = Annotated[
+    Any,
+    number(above=0)
+    | _CONFIG
+    | Constraint(
+        "a Keras schedule", lambda value: callable(value) and hasattr(value, "get_config")
+    ),
+    "of an optimizer that is given by name: a number, a Keras schedule or its configuration.",
+]
 BatchSize = Annotated[int, whole(1), "number of instances per step."]
 Epochs = Annotated[int, whole(1), "largest number of epochs."]
 StepsPerEpoch = Annotated[int, whole(1), "number of batches per epoch."]

@@ -53,6 +53,14 @@ def members(crowd: Annotations) -> np.ndarray:
     return np.isin(crowd.annotator_names.astype(str), NAMES)
 
 
+@pytest.mark.parametrize(("each", "families_once"), [(1, 1), (5, 0)])
+def test_a_small_excess_counts_if_people_share_no_items(each: int, families_once: int) -> None:
+    crowd, _ = simulated("independent", 0.0, 2, each, 0.7, 7)
+    excess, _ = families.excess_agreement(crowd, members(crowd))
+    assert families.INDEPENDENT / 2 < excess < families.INDEPENDENT
+    assert len(families.dependent_families(crowd, members(crowd))) == families_once
+
+
 @pytest.mark.parametrize(
     ("kind", "correlation", "classes", "each", "gain"),
     [("copies", 0.8, 2, 2, 0.02), ("difficulty", 0.8, 4, 2, 0.02), ("copies", 0.8, 4, 1, -0.02)],

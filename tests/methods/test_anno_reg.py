@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.methods.anno_reg import AnnoReg, ConfusionHead
+from tests.crowds import SMALL_LAYER as SMALL
 from tests.crowds import softmax
-
-SMALL = {
-    "base": {"hidden_units": (16,), "dropout": 0.2},
-    "epochs": 25,
-    "batch_size": 40,
-    "learning_rate": 1e-2,
-}
 
 
 def test_trace_weight_is_in_the_loss(crowd):

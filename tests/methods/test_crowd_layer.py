@@ -9,13 +9,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
-
-SMALL = {
-    "base": {"hidden_units": (16,), "dropout": 0.2},
-    "epochs": 25,
-    "batch_size": 40,
-    "learning_rate": 1e-2,
-}
+from tests.crowds import SMALL_LAYER as SMALL
 
 
 @pytest.fixture(scope="module")

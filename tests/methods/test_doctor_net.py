@@ -9,14 +9,9 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.crowd.head import HeadsUniform
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.doctor_net import DoctorHeads, WeightedDoctorNet
+from tests.crowds import SMALL_LAYER
 
-SMALL = {
-    "base": {"hidden_units": (16,), "dropout": 0.2},
-    "epochs": 25,
-    "batch_size": 40,
-    "learning_rate": 1e-2,
-    "weight_learning_rate": 0.1,
-}
+SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
 
 
 @pytest.fixture(scope="module")
