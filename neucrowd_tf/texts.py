@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
 
-from neucrowd_tf.declare import Constraint, estimator, fitted, none, whole
+from neucrowd_tf.declare import Constraint, check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
@@ -53,7 +55,7 @@ class TextClassifier(CrowdEstimator):
         Any,
         ENCODER,
         "makes vectors: a `SentenceEncoder` of texts, an `ImageEncoder` of images; None takes"
-        " `TextFeatures`, reduced TF-IDF.",
+        " `TextFeatures`: TF-IDF, which is reduced for networks.",
     ] = dataclasses.field(default=None, kw_only=False)
     estimator: Annotated[
         Any,
@@ -91,7 +93,11 @@ class TextClassifier(CrowdEstimator):
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)
-        encoder = TextFeatures(seed=self.seed) if self.encoder is None else self.encoder
+        encoder = self.encoder
+        if encoder is None:
+            encoder = TextFeatures(seed=self.seed)
+            if getattr(self.estimator, "takes_sparse", False):
+                encoder.set_params(size=None)
         self.encoder_ = fitted_encoder(encoder, data.features)
         return data
 
@@ -99,6 +105,8 @@ class TextClassifier(CrowdEstimator):
         model = self.estimator_ = clone(self.estimator)
         if getattr(model, "seed", None) == 0:
             model.set_params(seed=self.seed)
+        if self._sparse:
+            return self._fit_sparse(data, run)
         validation = data.named_validation
         if validation is not None:
             validation = self.encoder_.transform(validation[0]), *validation[1:]
@@ -109,8 +117,33 @@ class TextClassifier(CrowdEstimator):
             model.fit(vectors, data.annotations, validation, run=run)
         self.rows_ = data.rows[getattr(model, "rows_", slice(None))]
 
+    @property
+    def _sparse(self) -> bool:
+        """Whether the estimator takes TF-IDF as a sparse matrix."""
+        without = getattr(self.encoder_, "components_", ()) is None
+        return without and getattr(self.estimator_, "takes_sparse", False)
+
+    def _fit_sparse(self, data: TrainingData, run: Run) -> None:
+        """Fits the estimator; other estimators' `fit` makes sparse features dense."""
+        model, encode = self.estimator_, self.encoder_.transform
+        check_arguments(model)
+        model._check_crowd(data.annotations)
+        vectors = encode(data.features)
+        model.classes_, model.feature_names_in_, model.rescaling_ = self.classes_, None, None
+        model.feature_shape_, model.n_features_in_ = vectors.shape[1:], vectors.shape[1]
+        pair = data.validation and (encode(data.validation[0]), data.validation[1])
+        model._fit(dataclasses.replace(data, features=vectors, validation=pair), run)
+        self.rows_ = data.rows
+
+    def projection(self) -> NDArray[Any]:
+        """Returns `[V + W, k]` from TF-IDF to what `inference_model` takes."""
+        return self.estimator_.head_.folded()[0] if self._sparse else self.encoder_.components_
+
     def _predict_proba(self, features: NDArray[Any]) -> NDArray[Any]:
-        return np.asarray(self.estimator_.predict_proba(self.encoder_.transform(features)))
+        vectors = self.encoder_.transform(features)
+        if issparse(vectors) and self._sparse:
+            return np.asarray(self.estimator_.head_.predict_proba(vectors))
+        return np.asarray(self.estimator_.predict_proba(vectors))
 
     def _of_features(self, name: str, features: ArrayLike) -> Any:
         vectors = self.encoder_.transform(self._check_fitted(features))
@@ -135,8 +168,12 @@ class TextClassifier(CrowdEstimator):
         return dict(self.estimator_.evaluation(encoded))
 
     def _inference_model(self) -> Any:
-        return self.estimator_.inference_model()
+        if not self._sparse:
+            return self.estimator_.inference_model()
+        model = copy.copy(self.estimator_)
+        model.head_, model.feature_shape_ = model.head_.of_logits(), (len(self.classes_),)
+        return model.inference_model()
 
     def text_layer(self) -> Any:
         """Returns the layer from texts or images to vectors; None of a `SentenceEncoder`."""
-        return self.encoder_.layer()
+        return self.encoder_.layer(*([self.projection()] if self._sparse else []))

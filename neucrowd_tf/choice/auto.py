@@ -23,7 +23,7 @@ from neucrowd_tf.choice.candidates import (
 from neucrowd_tf.choice.data import folds, gold_codes, with_validation
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood, weighed_consensus
 from neucrowd_tf.choice.ranking import Ranked, rank
-from neucrowd_tf.choice.recommendation import judged_predictions, recommend
+from neucrowd_tf.choice.recommendation import AVERAGE, judged_predictions, recommend
 from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.texts import ENCODER, fitted_encoder
@@ -68,8 +68,9 @@ class Auto(CrowdEstimator):
             interval), `difference`, `low`, `high` (from the accuracy of mv_lr, 95%),
             `better_than_majority_vote` ("yes", "no" or "unclear"), `better_than_commonest_class`,
             `gold_labels` (how many were used), `text` (all this in words), `temperature`, `target`,
-            `fits` (by member), `representations` (of texts), and `methods`, one row per method with
-            its `score` (agreement with the consensus), or the `reason` why it was left out.
+            `fits` (by member), `representations` (of texts), `mean_absolute_error` (of ordered
+            classes; of the average and mv_lr), and `methods`, one row per method with its `score`
+            (agreement with the consensus), or the `reason` why it was left out.
         estimator_: the fitted `Average`.
         held_out_probas_: `[N, C]` predictions for each training instance by folds that held it out;
             NaN for the only instance of a class.
@@ -105,6 +106,10 @@ class Auto(CrowdEstimator):
         'class frequencies of new items: as in training, or equal ("balanced"): classes then'
         " count equally in the choice, and probabilities are divided by their shares.",
     ] = "as_trained"
+    scale: Annotated[
+        Literal["nominal", "ordinal"],
+        '"ordinal" infers labels of ordered classes and states the mean absolute error.',
+    ] = "nominal"
     gold: Annotated[
         Mapping[Any, Any] | None,
         _GOLD,
@@ -150,7 +155,7 @@ class Auto(CrowdEstimator):
         self.rows_ = data.rows
         size, num_annotators = data.annotations.shape
         data, codes = with_validation(data, gold_codes(self.gold, data.annotations))
-        self.consensus_ = weighed_consensus(data.annotations, self.seed)
+        self.consensus_ = weighed_consensus(data.annotations, self.seed, self.scale)
         task = functools.partial(
             search.Task,
             splits=folds(self.consensus_, self.folds, self.seed),
@@ -164,6 +169,8 @@ class Auto(CrowdEstimator):
         chosen, reasons, remaining = affordable(
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
         )
+        if self.scale == "ordinal":
+            chosen = [each.ordered() for each in chosen]
         tasks = {each.name: task(each, data.features, crowd) for each in chosen}
         progress = run.progress is not False
         predicted = self._search(tasks, reasons, progress)
@@ -188,12 +195,21 @@ class Auto(CrowdEstimator):
         fits = {name: [tasks[name], *repeats.get(name, ())] for name in ranked.members}
         self._fit_members(fits, weights, fit, progress)
         judgement = judged_predictions(
-            crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes, balanced=balanced
+            *(crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes),
+            balanced=balanced,
+            scale=self.scale,
         )
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
         self._describe({name: len(several) for name, several in fits.items()}, num_annotators)
+        if self.scale == "ordinal":
+            errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
+            self.recommendation_["mean_absolute_error"] = errors
+            self.recommendation_["text"] += (
+                f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
+                f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
+            )
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 

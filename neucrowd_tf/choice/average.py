@@ -86,12 +86,15 @@ class Average(CrowdEstimator):
         import keras
 
         models = [member.inference_model() for member in self.members_]
-        shape = models[0].input_shape[1:]
+        matrices, places = self._projections()
+        width = sum(one.shape[1] for one in matrices)
+        shape = (width,) if matrices else models[0].input_shape[1:]
         inputs = keras.Input(shape=shape, dtype="float32", name="features")
         logs = []
         for number, model in enumerate(models):
             model.name = f"member_{number}"  # Keras requires different names
-            probabilities = model(inputs)["probabilities"]
+            part = inputs[:, places[number]] if matrices else inputs
+            probabilities = model(part)["probabilities"]
             probabilities = keras.ops.cast(probabilities, "float32")
             logs.append(keras.ops.log(keras.ops.maximum(probabilities, LEAST)))
         weights = self.weights_.astype(np.float32)[:, None, None]
@@ -101,5 +104,20 @@ class Average(CrowdEstimator):
         return keras.Model(inputs, {"probabilities": keras.ops.softmax(shifted, axis=-1)})
 
     def text_layer(self) -> Any:
-        """Returns the layer that converts texts to the members' features."""
-        return self.members_[0].text_layer()
+        """Returns the layer that converts texts to the members' features, side by side."""
+        matrices, _ = self._projections()
+        first = self.members_[0]
+        return first.encoder_.layer(np.hstack(matrices)) if matrices else first.text_layer()
+
+    def _projections(self) -> tuple[list[NDArray[Any]], list[slice]]:
+        """Returns matrices from TF-IDF to members' features, and each member's place in them."""
+        matrices: list[NDArray[Any]] = []
+        places: list[slice] = []
+        for member in self.members_ if hasattr(self.members_[0], "projection") else ():
+            matrix = member.projection()
+            same = (at for at, one in enumerate(matrices) if np.array_equal(one, matrix))
+            if (at := next(same, len(matrices))) == len(matrices):
+                matrices.append(matrix)
+            start = sum(one.shape[1] for one in matrices[:at])
+            places.append(slice(start, start + matrix.shape[1]))
+        return matrices, places

@@ -26,8 +26,11 @@ MOST_STEPS, LARGE_BATCH_STEPS = 1000, 200
 # Self-training adds this share of the missing annotations in each of its rounds. M of DASC's
 # section 4.1 is .17 to .34 of LabelMe's empty cells.
 QUOTA, ROUNDS = 0.17, 5
-# About this many numbers represent a text.
+# About this many numbers represent a text for a network. Seconds to count the n-grams of a letter
+# in all folds, to fit a regression to them by class, and to reduce an n-gram (of one in so many
+# letters, up to the most).
 TEXT_INPUTS = 100
+COUNTING, FITTING, REDUCING, LETTERS, MOST_TERMS = 1e-5, 6e-7, 5e-4, 8, 40_000
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
 # and the rest for further fits of the better ones.
 BUDGET, FIRST = 100.0, 0.6
@@ -69,6 +72,13 @@ class Candidate:
     def make(self, seed: int) -> Any:
         """Returns an unfitted estimator."""
         return registry.method(self.method).make(seed=seed, **self.hparams)
+
+    def ordered(self) -> Candidate:
+        """Returns the candidate with labels of ordered classes in place of Dawid and Skene's."""
+        if not self.method.startswith("ds_"):
+            return self
+        hparams = {**self.hparams, "aggregator": "ordinal"}
+        return dataclasses.replace(self, name=f"ordinal_{self.name[3:]}", hparams=hparams)
 
     def with_strength(self, strength: float | None) -> Candidate:
         """Returns the candidate with one regularisation strength; itself for None."""
@@ -131,6 +141,11 @@ def _inputs(features: NDArray[Any]) -> int:
     return TEXT_INPUTS if is_text(features) else int(np.prod(features.shape[1:]))
 
 
+def _letters(features: NDArray[Any]) -> int:
+    """Returns the length of all texts together, 0 for numbers."""
+    return sum(map(len, features)) if is_text(features) else 0
+
+
 def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candidate]:
     """Returns the candidates for a table, the most useful for their cost first.
 
@@ -150,7 +165,8 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
     blank = {"standardise": is_text(features) or not has_blank_features(features)}
     # Seconds on one core of 2024: regressions by their cells, networks by their steps and a second
     # to build one, a step of a crowd layer also by the cells of its heads' outputs.
-    linear = 0.1 + 1e-7 * rows * inputs * classes
+    letters = _letters(features)
+    linear = 0.1 + (FITTING * letters if letters else 1e-7 * rows * inputs) * classes
 
     def network(kind: str, heads: bool, fits: int = 1, step: float = 1.5e-3) -> float:
         batch = kinds[kind]["batch_size"]
@@ -178,7 +194,7 @@ def candidates(features: NDArray[Any], annotations: Annotations) -> list[Candida
         ("crowd_layer", "crowd_layer", one_rate, network("strong", True)),
         ("dasc_anno_reg", "dasc_anno_reg", {**kinds["large"], **quota}, self_training()),
         ("ds_dl", "ds_dl", kinds["strong"], network("strong", False)),
-        ("softprob", "softprob", lr, 5 * linear),
+        ("softprob", "softprob", lr, (2 if letters else 5) * linear),
         ("iced", "iced", blank, 1.3 + 1.6e-3 * rows),
         ("mv_dl", "mv_dl", kinds["strong"], network("strong", False)),
         ("rll", "rll_bayesian", {}, tuplets),
@@ -227,8 +243,9 @@ def affordable(
 ) -> tuple[list[Candidate], dict[str, str], float]:
     """Returns the candidates that run on the data, why others do not, and the seconds left.
 
-    The baseline is the first candidate. Candidates may take `FIRST` of the budget; the rest is for
-    further fits of the better ones.
+    The baseline is the first candidate. The first network on texts also costs the reduction of
+    TF-IDF. Candidates may take `FIRST` of the budget; the rest is for further fits of the better
+    ones.
 
     Args:
         features: `[N, ...]`.
@@ -257,15 +274,17 @@ def affordable(
         order.sort(key=lambda each: first.index(each.name) if each.name in first else len(first))
     chosen: list[Candidate] = []
     reasons: dict[str, str] = {}
-    spent = 0.0
+    letters = _letters(features)
+    spent, reduction = COUNTING * letters, REDUCING * min(MOST_TERMS, letters / LETTERS)
     for each in order:
         reason = reason_against(each, annotations)
-        dear = spent + each.seconds > FIRST * total and each.name != BASELINE and methods is None
+        seconds = each.seconds + (0.0 if "Cs" in each.hparams else reduction)
+        dear = spent + seconds > FIRST * total and each.name != BASELINE and methods is None
         if reason is None and dear:
             reason = f"it does not fit into the budget of {total:g} s"
         if reason is None:
             chosen.append(each)
-            spent += each.seconds
+            spent, reduction = spent + seconds, reduction - (seconds - each.seconds)
         else:
             reasons[each.name] = reason
     return chosen, reasons, total - spent if methods is None else 0.0

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.validation import consensus_labels
 
@@ -24,14 +25,20 @@ FOLDS = 5
 ROUNDS = 3  # of posteriors and annotators' matrices in turns
 
 
-def weighed_consensus(annotations: Annotations, seed: int) -> NDArray[np.int64]:
-    """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's."""
+def weighed_consensus(
+    annotations: Annotations, seed: int, scale: str = "nominal"
+) -> NDArray[np.int64]:
+    """Returns `[N]` class codes: Dawid and Skene's, or of vote counts the majority's.
+
+    Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
+    """
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
     with warnings.catch_warnings():
         # Labels settle long before the last digits of the objective.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return np.asarray(DawidSkene(seed=seed).fit(annotations).labels_, dtype=np.int64)
+        kind = DawidSkene if scale == "nominal" else OrdinalConsensus
+        return np.asarray(kind(seed=seed).fit(annotations).labels_, dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True)

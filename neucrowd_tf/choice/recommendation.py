@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.annotations.statistics import Scale, imbalance_ratio
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown
 from neucrowd_tf.choice.candidates import BASELINE
@@ -101,6 +101,7 @@ def judged_predictions(
     gold: NDArray[np.int64],
     *,
     balanced: bool = False,
+    scale: Scale = "nominal",
 ) -> Judgement:
     """Judges the average, the baseline and the commonest class by the crowd and gold labels.
 
@@ -111,8 +112,9 @@ def judged_predictions(
         baseline: `[M, C]` those of the baseline.
         gold: class codes of all instances, -1 if unknown.
         balanced: whether all classes count equally.
+        scale: of the classes.
     """
-    certainty = certainty_without_gold(crowd, gold)
+    certainty = certainty_without_gold(crowd, gold, scale=scale)
     commonest = int(certainty.probas[rows].sum(axis=0).argmax())
     predicted = {
         AVERAGE: fit.probabilities.argmax(axis=1),

@@ -66,16 +66,19 @@ def inferred(
 
 
 def certainty_without_gold(
-    crowd: Annotations, gold: NDArray[np.int64] | None = None, sources: Sources = PEOPLE
+    crowd: Annotations,
+    gold: NDArray[np.int64] | None = None,
+    sources: Sources = PEOPLE,
+    scale: Scale = "nominal",
 ) -> Certainty:
     """Returns how sure labels are that are inferred without gold labels, which only calibrate it.
 
     Args:
-        crowd, gold, sources: see `inferred`.
+        crowd, gold, sources, scale: see `inferred`.
     """
-    certainty = inferred(crowd, sources=sources).certainty
+    certainty = inferred(crowd, sources=sources, scale=scale).certainty
     if gold is None:
         return certainty
-    calibration = Calibration.learned(consensus_method(crowd))
+    calibration = Calibration.learned(consensus_method(crowd, scale))
     fitted = calibration.fitted(certainty.posteriors, certainty.votes, gold)
     return fitted.apply(certainty.posteriors, certainty.votes)

@@ -150,6 +150,12 @@ class Judgement:
     blind: Array
     balanced: bool = False
 
+    def distance(self, name: str) -> float:
+        """Returns the expected distance in classes of predictions from the true classes."""
+        codes = np.arange(self.posterior.shape[1])
+        away = np.abs(codes - self.predicted[name][:, None])
+        return float((self.posterior * away).sum(axis=1).mean())
+
     def accuracy(self, name: str, minus: str | None = None, level: float = LEVEL) -> Estimate:
         """Returns the share of right predictions, or by how much it is above another's.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -30,6 +31,8 @@ ABSENT = -100.0
 MAX_ITERATIONS = 1000
 PATIENCE = 2  # strengths in a row that are worse than the best before the rest are left
 FOLDS = 5
+# Rows of sparse features are scaled to the mean length of so many standardised columns.
+SPARSE_COLUMNS = 50
 
 
 class LinearHead(Persistent, BaseEstimator):
@@ -54,8 +57,13 @@ class LinearHead(Persistent, BaseEstimator):
 
     def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Returns logits `[M, C]` of features `[M, d]`."""
-        z = (np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_
-        return np.asarray(z @ self.kernel_ + self.bias_)
+        return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
+
+    def standardised(self, x: Any) -> Any:
+        """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
+        if issparse(x):  # their mean_ is 0, and all columns have one scale
+            return x / self.scale_[0]
+        return (np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_
 
     def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
@@ -69,9 +77,16 @@ class LinearHead(Persistent, BaseEstimator):
         kernel = self.kernel_ / self.scale_[:, None]
         return kernel, self.bias_ - self.mean_ @ kernel
 
+    def of_logits(self) -> LinearHead:
+        """Returns the head of features that are multiplied with `folded`'s weights already."""
+        head, size = LinearHead(), len(self.bias_)
+        head.mean_, head.scale_ = np.zeros(size), np.ones(size)
+        head.kernel_, head.bias_ = np.eye(size), self.folded()[1]
+        return head
+
 
 def fit_logistic(
-    x: NDArray[Any],
+    x: Any,
     codes: NDArray[Any],
     num_classes: int,
     Cs: Sequence[float] = STRENGTHS,
@@ -88,7 +103,8 @@ def fit_logistic(
     and takes strengths under which every probability is near the commoner class's share.
 
     Args:
-        x: `[N, d]` features.
+        x: `[N, d]` features, or a sparse matrix of them, whose columns keep their zeros and
+            their proportions.
         codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
             about zero.
         num_classes: C.
@@ -101,14 +117,19 @@ def fit_logistic(
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
     """
-    weight = np.ones(len(x)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     head = LinearHead()
-    head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
-    z = (np.asarray(x, dtype=np.float64) - head.mean_) / head.scale_
+    if issparse(x):
+        length = float(x.multiply(x).sum()) / len(codes)
+        scale = np.sqrt(length / SPARSE_COLUMNS) or 1.0
+        head.mean_, head.scale_ = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
+    else:
+        head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
+    z = head.standardised(x)
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:
         if validation is not None:
-            z_valid = (np.asarray(validation[0], dtype=np.float64) - head.mean_) / head.scale_
+            z_valid = head.standardised(validation[0])
             splits = [(z, codes, weight, z_valid, np.asarray(validation[1]), None)]
         else:
             splits = [
@@ -151,7 +172,8 @@ def _weights(
     Each is fitted when it is asked for, and starts from the solution before.
     """
     present = np.unique(codes)
-    model = LogisticRegression(max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
+    solver = "newton-cg" if issparse(z) else "lbfgs"  # a fifth of the time on sparse features
+    model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))
         bias = np.full(num_classes, ABSENT)

@@ -6,6 +6,7 @@ They are computed in scikit-learn and, equally, inside a SavedModel.
 from __future__ import annotations
 
 import hashlib
+import threading
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neucrowd_tf.annotations.tables import check_texts
-from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare import check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving import Persistent
 
@@ -66,17 +67,22 @@ def normalise(text: str) -> str:
 
 # The methods that are tried on a fold share its texts, and counting n-grams is most of the work.
 _REMEMBERED: OrderedDict[Hashable, dict[str, Any]] = OrderedDict()
-_MOST = 16
+_MOST, _MOST_BYTES = 16, 1 << 28
+_LOCK = threading.RLock()
 
 
 def _remembered(key: Hashable, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Returns the arrays that `make` makes of what the key names: the last ones are kept."""
-    if key not in _REMEMBERED:
-        _REMEMBERED[key] = make()
-    _REMEMBERED.move_to_end(key)
-    if len(_REMEMBERED) > _MOST:
-        _REMEMBERED.popitem(last=False)
-    return _REMEMBERED[key]
+    with _LOCK:  # threads that need the same arrays wait for the one that makes them
+        result = _REMEMBERED[key] = _REMEMBERED.pop(key, {}) or make()
+        while len(_REMEMBERED) > _MOST or sum(map(_bytes, _REMEMBERED.values())) > _MOST_BYTES:
+            _REMEMBERED.popitem(last=False)
+    return result
+
+
+def _bytes(arrays: Mapping[str, Any]) -> int:
+    """Returns the size of arrays and of sparse matrices' values."""
+    return sum(getattr(array, "data", array).nbytes for array in arrays.values())
 
 
 def _vectoriser(kind: str, most: int | None = None, least: int = 1) -> TfidfVectorizer:
@@ -107,17 +113,21 @@ class TextFeatures(Persistent, BaseEstimator):
     """TF-IDF of words and characters, reduced by a truncated singular value decomposition.
 
     Terms are one or two words, and three to five characters within words. Each kind is scaled to
-    length 1.
+    length 1. Linear models take it without the reduction (`size=None`), as a sparse matrix.
 
     Attributes:
         word_terms_, character_terms_: the n-grams, in the order of their columns.
         word_weights_, character_weights_: `[V]` their inverse document frequencies.
-        components_: `[V + W, k]` float32, from weights to features.
+        components_: `[V + W, k]` float32, from weights to features; None without a reduction.
     """
 
     takes: ClassVar[str] = "texts"
 
-    size: Annotated[int, whole(1), "k, number of features of a text (fewer for few texts)."] = 100
+    size: Annotated[
+        int | None,
+        none | whole(1),
+        "k, number of features of a text (fewer for few texts); None does not reduce TF-IDF.",
+    ] = 100
     terms: Annotated[int, whole(1), "most n-grams of each kind; frequent ones first."] = 20_000
     seed: Annotated[int, whole(0), "seed of the decomposition."] = 0
 
@@ -125,7 +135,7 @@ class TextFeatures(Persistent, BaseEstimator):
     word_weights_: NDArray[np.float64] = fitted()
     character_terms_: NDArray[Any] = fitted()
     character_weights_: NDArray[np.float64] = fitted()
-    components_: NDArray[np.float32] = fitted()
+    components_: NDArray[np.float32] | None = fitted()
 
     def fit(self, texts: Sequence[str] | NDArray[Any]) -> TextFeatures:
         """Learns n-grams, weights and the reduction from texts `[N]`.
@@ -135,14 +145,17 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         check_arguments(self)
         checked = check_texts(texts).tolist()
-        key = (*checked, *self.get_params().items())
-        results = _remembered(key, lambda: self._fitted(checked))
+        results = _remembered((*checked, "terms", self.terms), lambda: self._terms(checked))
         for name, values in results.items():
             setattr(self, name, values)
+        self.components_ = None
+        if self.size is not None:
+            key = (*checked, *self.get_params().items())
+            self.components_ = _remembered(key, lambda: self._reduction(checked))["components_"]
         return self
 
-    def _fitted(self, texts: list[str]) -> dict[str, Any]:
-        """Returns what `fit` sets."""
+    def _terms(self, texts: list[str]) -> dict[str, Any]:
+        """Returns the n-grams and their weights."""
         least = 2 if len(texts) > FEW_TEXTS else 1
         if not any(normalise(text) for text in texts):
             raise DataError("texts: expected letters or digits in one of them, received none")
@@ -155,34 +168,45 @@ class TextFeatures(Persistent, BaseEstimator):
                 vectoriser = _vectoriser(kind, self.terms).fit(texts)
             results[f"{kind}_terms_"] = np.array(vectoriser.get_feature_names_out(), dtype=object)
             results[f"{kind}_weights_"] = vectoriser.idf_
-        weighted = _weighted(results, texts)
+        return results
+
+    def _weights(self, texts: list[str]) -> csr_matrix:
+        """Returns TF-IDF `[M, V + W]`."""
+        terms = "\0".join((*self.word_terms_, "", *self.character_terms_)).encode()
+        ends = self.word_weights_.tobytes(), self.character_weights_.tobytes()
+        key = (*texts, hashlib.sha256(b"".join((terms, *ends))).hexdigest())
+        return _remembered(key, lambda: {"weights": _weighted(vars(self), texts)})["weights"]
+
+    def _reduction(self, texts: list[str]) -> dict[str, Any]:
+        """Returns the components."""
+        weighted = self._weights(texts)
         size = min(self.size, weighted.shape[1], max(1, weighted.shape[0] - 1))
         reduced = TruncatedSVD(size, n_iter=4, random_state=self.seed).fit(weighted)
         significant = reduced.singular_values_ > LEAST * reduced.singular_values_[0]
-        results["components_"] = reduced.components_[significant].T.astype(np.float32)
-        return results
+        return {"components_": reduced.components_[significant].T.astype(np.float32)}
 
-    def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
-        """Returns features `[M, k]`; a text without a known n-gram becomes zeros."""
+    def transform(self, texts: Sequence[str] | NDArray[Any]) -> Any:
+        """Returns features `[M, k]`; a text without a known n-gram becomes zeros.
+
+        Without a reduction they are a sparse matrix `[M, V + W]`.
+        """
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
         checked = check_texts(texts).tolist()
-        digest = hashlib.sha256(self.components_.tobytes()).hexdigest()
+        weighted = self._weights(checked)
+        if self.components_ is None:
+            return weighted.copy()
+        return np.asarray(weighted @ self.components_, dtype=np.float32)
 
-        def compute() -> dict[str, Any]:
-            values = _weighted(vars(self), checked) @ self.components_
-            return {"features": np.asarray(values, dtype=np.float32)}
-
-        return np.array(_remembered((*checked, digest), compute)["features"])
-
-    def layer(self) -> Any:
+    def layer(self, components: NDArray[np.float32] | None = None) -> Any:
         """Returns a Keras layer from a string tensor `[M]` to features `[M, k]`.
 
-        It computes what `transform` does.
+        It computes what `transform` does, or multiplies TF-IDF by other components `[V + W, k]`.
         """
         from neucrowd_tf.nn.texts import TextVectors
 
         letters = np.array([fold(code) for code in range(TABLE)], dtype=np.int32)
         word_terms = WORDS, self.word_terms_.tolist(), self.word_weights_
         characters = CHARACTERS, self.character_terms_.tolist(), self.character_weights_
-        return TextVectors(letters, [word_terms, characters], self.components_)
+        chosen: Any = self.components_ if components is None else components
+        return TextVectors(letters, [word_terms, characters], chosen)

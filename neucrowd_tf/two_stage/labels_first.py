@@ -21,6 +21,7 @@ from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.glad import Glad
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import Constraint, estimator, one_of
 from neucrowd_tf.errors import UsageError
@@ -34,6 +35,7 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
     "ds": DawidSkene,
     "ds_one_coin": functools.partial(DawidSkene, one_coin=True),
     "glad": Glad,
+    "ordinal": OrdinalConsensus,
 }
 
 
@@ -53,7 +55,7 @@ class LabelsFirst(CrowdEstimator):
         one_of(*AGGREGATORS)
         | Constraint("an aggregator", lambda value: isinstance(value, Aggregator)),
         '"mv" (majority vote), "ds" (Dawid and Skene), "ds_one_coin" (one accuracy per'
-        ' annotator) or "glad"; or an unfitted aggregator.',
+        ' annotator), "glad" or "ordinal" (of ordered classes); or an unfitted aggregator.',
     ] = dataclasses.field(default="mv", kw_only=False)
     uses_truth: ClassVar[bool] = False  # trains on the true labels, given as one annotator's
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from neucrowd_tf.declare import estimator, fitted, strengths
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -30,6 +31,7 @@ class LinearClassifier(CrowdEstimator):
     ] = STRENGTHS
 
     trains_network: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = True  # TF-IDF of a `TextClassifier`
 
     head_: LinearHead = fitted()
 
@@ -67,4 +69,6 @@ class LinearClassifier(CrowdEstimator):
 
 def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Returns features `[N, d]`, whatever shape a row had."""
+    if issparse(features):
+        return features
     return features.reshape(len(features), math.prod(features.shape[1:]))

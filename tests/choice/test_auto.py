@@ -10,6 +10,7 @@ import pytest
 import threadpoolctl
 
 from neucrowd_tf import registration, registry
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.choice.auto import Auto
@@ -271,3 +272,40 @@ def test_a_validation_label_is_that_of_one_more_annotator() -> None:
     assert dense.shape == (160, 10)
     assert (dense[:100, :9] == crowd[:100].to_dense()).all() and (dense[100:, :9] == -1).all()
     assert (dense[:100, 9] == -1).all() and (dense[100:, 9] == truth[100:]).all()
+
+
+@pytest.mark.ci
+def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Path) -> None:
+    import tensorflow as tf
+
+    words = np.array([["awful", "broken"], ["lovely", "kind"]])
+    _, crowd, truth = _crowd(90, spam=0)
+    texts = [f"the {words[c, row % 2]} place {row % 7}" for row, c in enumerate(truth)]
+    texts[0] = ""
+    result = Auto(("ds_lr", "crowd_layer"), jobs=1).fit(texts, crowd)
+    assert (result.held_out_probas_.argmax(axis=1) == truth)[1:].mean() > 0.95
+    shapes = [member.projection().shape[1] for member in result.estimator_.members_]
+    assert shapes.count(2) == 2 and max(shapes) > 2
+    odd = [*texts, "日本語", "новый текст", "?"]
+    result.save(tmp_path / "saved")
+    expected = result.predict_proba(odd)
+    np.testing.assert_allclose(load(tmp_path / "saved").predict_proba(odd), expected, atol=1e-6)
+    vectors = result.text_layer()(tf.constant(odd))
+    served = result.inference_model()(vectors)["probabilities"]
+    np.testing.assert_allclose(served, expected, atol=1e-4)
+
+
+def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 4, 160)
+    seen = truth[:, None] + rng.normal(0, 0.8, (160, 5)) + np.array([0.8, -0.8, 0, 0, 0])
+    crowd = Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int))
+    features = truth[:, None] + rng.normal(0, 0.5, (160, 2))
+    result = Auto(FAST, scale="ordinal").fit(features, crowd)
+    recommended = result.recommendation_
+    expected = OrdinalConsensus().fit(crowd).labels_
+    np.testing.assert_array_equal(result.consensus_, expected)
+    assert [row["method"] for row in recommended["methods"]][:2] == ["mv_lr", "ordinal_lr"]
+    assert "Mean absolute error (0 < 1 < 2 < 3; expected): 0." in recommended["text"]
+    distance = np.abs(result.held_out_probas_.argmax(axis=1) - truth).mean()
+    assert abs(recommended["mean_absolute_error"]["average"] - distance) < 0.1

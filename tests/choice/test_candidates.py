@@ -7,7 +7,16 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.choice import Auto, pooling, search
-from neucrowd_tf.choice.candidates import BUDGET, Candidate, affordable, candidates, self_trained
+from neucrowd_tf.choice.candidates import (
+    BUDGET,
+    COUNTING,
+    LETTERS,
+    REDUCING,
+    Candidate,
+    affordable,
+    candidates,
+    self_trained,
+)
 from neucrowd_tf.choice.evidence import Evidence
 from neucrowd_tf.choice.ranking import Ranked
 
@@ -33,6 +42,18 @@ def test_the_data_decide_what_comes_early() -> None:
     chosen, reasons, left = affordable(x, few["dense"], 9.0, balanced=False)
     assert sum(one.seconds for one in chosen) == pytest.approx(9.0 - left) and left > 0.4 * 9 - 1e-9
     assert "does not fit into the budget of 9 s" in reasons["crowdingu"]
+
+
+def test_networks_on_texts_cost_a_reduction_once() -> None:
+    texts, few = np.array(["word " * 200] * 60, object), crowd(2, 3)
+    cheap, reasons, _ = affordable(texts, few, 5.0, balanced=False)
+    assert {one.name for one in cheap} == {"mv_lr", "ds_lr", "softprob"}
+    assert len(set(reasons.values())) == 1  # which the report states in one line
+    several, _, left = affordable(texts, few, 100.0, balanced=False)
+    assert sum("Cs" not in one.hparams for one in several) > 2
+    letters = 60 * 1000
+    extra = COUNTING * letters + REDUCING * letters / LETTERS
+    assert sum(one.seconds for one in several) + extra == pytest.approx(100.0 - left)
 
 
 def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch) -> None:

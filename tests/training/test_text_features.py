@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 
 from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
@@ -153,6 +155,27 @@ def test_an_estimator_takes_texts_and_so_does_what_it_exports(tmp_path: Path) ->
     earlier.save(tmp_path / "earlier")
     again = load(tmp_path / "earlier").predict_proba([*texts, *ODD])
     np.testing.assert_array_equal(again, probabilities)
+
+
+def test_linear_models_take_tfidf_without_a_reduction() -> None:
+    """As scikit-learn's regression on the same weights, whose rows have a squared length of 50."""
+    texts, crowd, truth = crowd_of_texts()
+    one = TwoStageClassifier(Cs=[0.1])
+    fitted = TextClassifier(estimator=one).fit(texts, crowd)
+    weights = fitted.encoder_.transform(texts)
+    assert issparse(weights) and fitted.encoder_.components_ is None
+    np.testing.assert_allclose(weights.multiply(weights).sum(axis=1), 2.0)
+    plain = LogisticRegression(C=0.1, tol=1e-8).fit(5 * weights, fitted.labels_)
+    expected = plain.predict_proba(5 * fitted.encoder_.transform(ODD))
+    np.testing.assert_allclose(fitted.predict_proba(ODD), expected, atol=1e-3)
+    with_truth = TextClassifier(estimator=TwoStageClassifier()).fit(
+        texts, crowd, (texts[:9], crowd.class_names[truth[:9]])
+    )
+    assert len(with_truth.head_.scores_) > 2
+    reduced = TextClassifier(TextFeatures(size=3), estimator=one).fit(texts, crowd)
+    assert reduced.head_.kernel_.shape == (3, 2)  # as the user wants it
+    network = TextClassifier(estimator=CrowdLayer(epochs=1)).fit(texts, crowd)
+    assert network.encoder_.components_ is not None
 
 
 def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
