@@ -245,6 +245,8 @@ def _gain(
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
         interval = _with_instances(claim, rows, controls, interval, results)
+    elif len(rows) > 1:
+        raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
         (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
         # Of one more mean of as many runs as the control has: Welch's interval.
@@ -327,8 +329,9 @@ def _lines(path: Path, data: str, row: str, metric: str) -> pd.DataFrame:
     table = _table(path)
     if not {"dataset", "method", "metric"} <= set(table):
         return table.iloc[:0].reindex(columns=["seed", "value"])
-    key = [data, row, metric]
-    return table[(table[["dataset", "method", "metric"]] == key).all(axis=1)]
+    for name, value in (("method", row), ("metric", metric), ("dataset", data)):
+        table = table[table[name] == value]
+    return table
 
 
 def _table(path: Path) -> pd.DataFrame:

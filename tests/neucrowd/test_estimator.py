@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.neucrowd import NeuCrowd
-from tests.processes import python
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -82,41 +80,3 @@ def test_each_option_trains_and_makes_a_difference(
     assert model.score(x, y) >= 0.9
     assert ("sampler_loss" in model.history_) == change.get("sampling_network", True)
     assert ("safe_share" in model.history_) == change.get("safety_aware", True)
-
-
-MIRRORED = """
-import numpy as np, tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from neucrowd_tf.training import Run
-from neucrowd_tf.neucrowd.robust_anchor import robust_anchors
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-rng = np.random.default_rng(0)
-anchors, assurance = rng.normal(size=(8, 3)).astype("f"), rng.uniform(0.1, 1, 8).astype("f")
-whole = robust_anchors(tf.constant(anchors), tf.constant(assurance), tf.zeros(8, tf.int32), 1).numpy()
-data = tf.data.Dataset.from_tensor_slices((anchors, assurance)).batch(8)
-@tf.function
-def step(batch):
-    return strategy.run(lambda a, b: robust_anchors(a, b, tf.zeros(tf.shape(a)[0], tf.int32), 1), args=batch)
-parts = strategy.experimental_local_results(step(next(iter(strategy.experimental_distribute_dataset(data)))))
-assert len(parts) == 2
-for part in parts:
-    np.testing.assert_allclose(part.numpy(), whole, rtol=1e-5)
-import sys
-sys.path.insert(0, {tests!r})
-from test_estimator import TINY, crowd
-from neucrowd_tf.neucrowd import NeuCrowd
-x, annotations, y = crowd()
-options = dict(epochs=5, steps_per_epoch=10, batch_size=32, seed=1)
-a = NeuCrowd(**options).fit(x, annotations, run=Run(strategy=strategy))
-b = NeuCrowd(**options).fit(x, annotations, run=Run(strategy=strategy))
-np.testing.assert_array_equal(a.predict_proba(x), b.predict_proba(x))
-assert a.score(x, y) > 0.9, a.score(x, y)
-print("mirrored works")
-"""  # noqa: E501
-
-
-def test_two_logical_devices_share_one_anchor(repository: pathlib.Path) -> None:
-    code = MIRRORED.replace("{tests!r}", repr(str(pathlib.Path(__file__).parent)))
-    done = python(repository, "-c", code)
-    assert "mirrored works" in done.stdout, done.stderr[-2000:]

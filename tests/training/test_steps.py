@@ -68,6 +68,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from keras.optimizers import SGD
 from neucrowd_tf import RLL, CrowdLayer, NeuCrowd, Run
+from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 rng = np.random.default_rng(0)
 x = rng.normal(size=(30, 4))
@@ -75,9 +76,13 @@ y = (x[:, 0] > 0).astype(int)
 a = np.where(rng.random((30, 3)) < 0.8, y[:, None], 1 - y[:, None])
 units, clipped = {"hidden_units": (6,), "dropout": 0.0}, SGD(0.1, clipnorm=0.05)
 tuplets = {"encoder": units, "epochs": 2, "steps_per_epoch": 3, "optimizer": "sgd"}
+layer = {"base": units, "epochs": 2, "batch_size": 8, "optimizer": "sgd"}
 for kind, options in (
     (NeuCrowd, {**tuplets, "batch_size": 1, "learning_rate": 0.1, "sampler_warmup": 1}),
+    (NeuCrowd, {**tuplets, "batch_size": 8, "learning_rate": 0.1}),  # of one anchor per class
     (CrowdLayer, {"base": units, "epochs": 2, "batch_size": 7, "optimizer": clipped}),
+    (CrowdLayer, {**layer, "base": {**units, "batch_norm": True}}),  # statistics of whole batches
+    (WeightedDoctorNet, layer),
     (RLL, {**tuplets, "batch_size": 3, "learning_rate": 0.1}),
 ):
     one = kind(**options).fit(x, a)
