@@ -211,15 +211,24 @@ def register_index(package: str) -> None:
     _INDEXED[package] = None
 
 
-def registered(kind: Kind) -> dict[str, Any]:
-    """Returns what the imported modules have registered, by name."""
-    methods = {name: _method(listed) for name, listed in registration.METHODS.items()}
-    tables: dict[str, Any] = {"method": methods, "dataset": _DATASETS, "suite": _SUITES}
+def _table(kind: Kind) -> dict[str, Any]:
+    tables: dict[str, Any] = {
+        "method": registration.METHODS,
+        "dataset": _DATASETS,
+        "suite": _SUITES,
+    }
     return dict(tables[kind])
 
 
-def _method(listed: Registered) -> Method:
-    """Returns a registered method; what makes its estimators is imported."""
+def registered(kind: Kind) -> dict[str, Any]:
+    """Returns what the imported modules have registered, by name."""
+    return {name: _opened(listed) for name, listed in _table(kind).items()}
+
+
+def _opened(listed: Any) -> Any:
+    """Returns an entry, or a registered method: what makes its estimators is imported."""
+    if not isinstance(listed, Registered):
+        return listed
     factory = listed.factory
     if isinstance(factory, str):
         factory = pkgutil.resolve_name(factory)
@@ -231,7 +240,7 @@ def entries(kind: Kind) -> dict[str, Any]:
     indexed: dict[str, Any] = {}
     for package in _INDEXED:
         indexed |= read_index(package)[kind]
-    return indexed | registered(kind)
+    return indexed | _table(kind)
 
 
 def entry(kind: Kind, name: str, argument: str = "") -> Any:
@@ -249,18 +258,19 @@ def entry(kind: Kind, name: str, argument: str = "") -> Any:
         )
         hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
         raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
-    return every[name]
+    return _opened(every[name])
 
 
 def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
     listed = entry(kind, name, argument)
     if isinstance(listed, Entry):
         importlib.import_module(listed.module)
-        if name not in registered(kind):
+        if name not in _table(kind):
             raise UsageError(
                 f"--{kind}={name}: {listed.module} does not register it. Run `make pages`."
             )
-    return registered(kind)[name]
+        return entry(kind, name)
+    return listed
 
 
 def method(name: str, argument: str = "--method") -> Method:

@@ -329,8 +329,9 @@ def _lines(path: Path, data: str, row: str, metric: str) -> pd.DataFrame:
     table = _table(path)
     if not {"dataset", "method", "metric"} <= set(table):
         return table.iloc[:0].reindex(columns=["seed", "value"])
-    key = [data, row, metric]
-    return table[(table[["dataset", "method", "metric"]] == key).all(axis=1)]
+    for name, value in (("method", row), ("metric", metric), ("dataset", data)):
+        table = table[table[name] == value]
+    return table
 
 
 def _table(path: Path) -> pd.DataFrame:

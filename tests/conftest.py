@@ -16,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 for _threads in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
     os.environ.setdefault(_threads, "1")
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted them
 
 
 # Longest first, as a file is made by one process: the last to begin should not be the last to end.
@@ -60,6 +61,35 @@ def signals() -> Iterator[None]:
     yield
     for number in numbers:
         signal.signal(number, before[number])
+
+
+@pytest.fixture
+def eagerly() -> Iterator[None]:
+    """Networks run without graphs, which take longer to trace than a few steps to make."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands infer the labels of equal crowds once."""
+    from neucrowd_tf.certainty import inference
+
+    fit = inference.fit_with_families
+
+    def remembered(make: Any, crowd: Any, once: Any, gold: Any) -> Any:
+        fits = INFERRED.setdefault(
+            repr((make(), once, None if gold is None else gold.tolist())), []
+        )
+        if not (models := [model for other, model in fits if other == crowd]):
+            models = [fit(make, crowd, once, gold)]
+            fits.append((crowd, *models))
+        return models[0]
+
+    monkeypatch.setattr(inference, "fit_with_families", remembered)
 
 
 @pytest.fixture(scope="session")

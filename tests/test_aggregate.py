@@ -23,6 +23,8 @@ from neucrowd_tf.commands.flags import call
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import label_studio
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 CSV = "task,worker,label\n" + "".join(
     f"{task},{worker},{label}\n"
     for task, row in {"a": "xxy", "b": "yyy", "c": "xyx", "007": "yy-"}.items()

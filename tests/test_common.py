@@ -26,6 +26,7 @@ from neucrowd_tf.declare import check_arguments, declared
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
 from neucrowd_tf.harness import plugins
 from neucrowd_tf.persistence import load
+from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
 plugins.register(("baselines", "data"))
@@ -145,6 +146,9 @@ def trains(method: registry.Method) -> bool:
     return any(name in (method.parameter_names or []) for name in TRAINING)
 
 
+_alone = contextlib.nullcontext()
+
+
 class Interrupted(BaseException):
     """Stands for a process that ends; no method catches it."""
 
@@ -177,6 +181,7 @@ class Fits:
         self.features, self.crowd, self.truth, self.validation, self.new = crowd_data(2)
         self.saves: list[str] = []
         self._first: Any = None
+        self._networks = NetworkCache()
 
     def training(self, crowd: Annotations, truth: np.ndarray) -> Annotations:
         """Returns what the method trains on: annotations, or the truth where it is the upper
@@ -187,12 +192,13 @@ class Fits:
             truth[:, None], num_classes=crowd.num_classes, class_names=crowd.class_names
         )
 
-    def fit(self, run: Run | None = None) -> Any:
-        with warnings.catch_warnings():
+    def fit(self, run: Run | None = None, seed: int = 0) -> Any:
+        """Fits on two classes; all these fits share a compiled network where they can."""
+        model, labels = make(self.method, seed), self.training(self.crowd, self.truth)
+        shared = model.reused(self._networks) if hasattr(model, "reused") else _alone
+        with shared, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return make(self.method).fit(
-                self.features, self.training(self.crowd, self.truth), self.validation, run=run
-            )
+            return model.fit(self.features, labels, self.validation, run=run)
 
     @property
     def first(self) -> Any:
@@ -282,6 +288,8 @@ class TestEveryMethod:
                 _renames(tmp_path / "checkpoints", stop_after=len(fits.saves) // 2 + 1),
             ):
                 fits.fit(run)
+            if hasattr(fits.first, "reused"):
+                fits.fit(seed=5)  # what the network holds in between does not matter
         assert fits.saves or not trains(method), "a method that trains by epochs leaves checkpoints"
         with _renames(tmp_path / "checkpoints") as saves:
             again = fits.fit(run)
@@ -418,6 +426,7 @@ def test_every_argument_is_checked_before_anything_is_computed() -> None:
                 check_arguments(estimator)
 
 
+@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("method", _parameters())
 def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> None:
     """Rows of labels, rows and columns of new features in any order, and for methods that
@@ -446,7 +455,7 @@ def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> N
     later = pd.DataFrame(new, [f"n{i}" for i in range(NEW_ROWS)], columns)
     order = rng.permutation(NEW_ROWS)
     # Both fits are of one shape and share a compiled network where they can.
-    with estimator.reused() if hasattr(estimator, "reused") else contextlib.nullcontext():
+    with estimator.reused() if hasattr(estimator, "reused") else _alone:
         first = fitted(frame, long)
         expected = first.predict_proba(later)
         moved = later.iloc[order][list(reversed(columns))]

@@ -126,6 +126,7 @@ def tables(folder: Path) -> None:
         shutil.copyfile(path, folder / path.name)
 
 
+@pytest.mark.usefixtures("inferred_once")
 @pytest.mark.parametrize(("document", "block"), parameters())
 def test_block(
     document: str,

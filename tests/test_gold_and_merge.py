@@ -13,6 +13,8 @@ import pytest
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.commands.flags import call
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 LABELS = "task,worker,label\na,u,x\na,v,x\nb,u,y\nb,v,x\nc,u,y\n"
 
 

@@ -26,6 +26,7 @@ from neucrowd_tf.labelling.inputs import read_probabilities
 from neucrowd_tf.labelling.plan import make_plan, worths
 from tests.io.importers.exports import label_studio
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
 Writer = Callable[[Path], Path]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.metadata
 import json
 import os
@@ -47,6 +48,8 @@ def start(options: Options) -> Any:
     import threadpoolctl
 
     tf, keras = import_tensorflow()
+    # Each run looks for garbage: not among the million objects of what is imported.
+    gc.freeze()
     # Notes on retracing, which fits of several models in one process cannot avoid.
     tf.get_logger().setLevel("ERROR")
     # Held for the process's life: limits end when the object is collected.

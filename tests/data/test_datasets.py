@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 
@@ -24,7 +25,14 @@ NEED_DATA = {"usps_syn", "usps_lt", "gsad_syn", *REAL}
 
 def load(name: str, request: pytest.FixtureRequest, seed: int = 0):
     folder = request.getfixturevalue("data_dir") if name in NEED_DATA else None
+    return (read if seed else read_once)(name, folder, seed)
+
+
+def read(name: str, folder: pathlib.Path | None, seed: int):
     return registry.dataset(name).load(folder, seed, **SMALL.get(name, {}))
+
+
+read_once = functools.cache(read)
 
 
 @pytest.mark.parametrize("name", [*SIMULATED, *REAL])

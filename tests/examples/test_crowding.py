@@ -197,7 +197,7 @@ def test_the_split_by_entropy() -> None:
 
 
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("game_pretrain_epochs", "epochs"):
-        monkeypatch.setattr(crowding, name, 2)
+    for name in ("game_pretrain_epochs", "epochs", "passes"):
+        monkeypatch.setattr(crowding, name, 1)
     accuracy, predicted, y = crowding.run(crowding.simulate(seed=0), seed=0)
     assert accuracy > 0.9 and y.shape == (500, 15) and len(predicted) == 500

@@ -108,6 +108,7 @@ def test_imbalance_and_the_round(table: Any) -> None:
         assert dasc.chosen_round(valid, 200) == latest_good(valid, 200)
 
 
-def test_it_runs_without_a_folder() -> None:
+def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dasc, "T", 2)
     accuracy, selected = dasc.run(dasc.simulate(seed=0), seed=0)
     assert accuracy > 0.85 and (selected.sum(axis=1) == 1_000).all()

@@ -15,6 +15,8 @@ from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.report.build import build_report, write_report
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 ADDRESSES = ("href", "src", "xlink:href", "action", "data", "poster", "srcset", "formaction")
 
 

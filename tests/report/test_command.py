@@ -14,6 +14,8 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.commands.flags import call
 
+pytestmark = pytest.mark.usefixtures("inferred_once")
+
 
 def test_a_csv_becomes_a_page(
     tmp_path: Path, crowd: tuple[Annotations, np.ndarray], capsys: pytest.CaptureFixture[str]

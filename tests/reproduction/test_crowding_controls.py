@@ -91,8 +91,10 @@ def test_the_released_reward_has_a_multiplier_for_each_sum(multiplier: Any) -> N
 
 def test_a_threshold_in_nats_and_ratios_without_bounds() -> None:
     latent = tf.constant([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0], [1.0, 0.0, 0.0], [0.34, 0.33, 0.33]])
+    game = game_with("nats")
     for nats, surest in ((0.5, [2, 1]), (0.0, [2]), (0.0001, [2]), (1.0, [2, 1, 0])):
-        sure, unsure = game_with("nats", threshold=nats).split(latent)
+        game.hparams.set_params(threshold=nats)
+        sure, unsure = game.split(latent)
         assert sure.numpy().tolist() == surest
         assert sorted([*surest, *unsure.numpy().tolist()]) == list(range(4))
     game = game_with("uncapped")

@@ -168,6 +168,7 @@ def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
 
 @pytest.mark.parametrize("method", [NeuCrowd, RLL])
 @pytest.mark.filterwarnings("ignore:encoder")
+@pytest.mark.usefixtures("eagerly")
 def test_frozen_encoders_stay(method: Any) -> None:
     x, _, crowd = _crowd()
     encoder = keras.Sequential(
@@ -178,6 +179,8 @@ def test_frozen_encoders_stay(method: Any) -> None:
     fitted = next(piece for piece in model.model_.layers if isinstance(piece, keras.Sequential))
     np.testing.assert_array_equal(fitted.get_weights()[0], encoder.get_weights()[0])
     assert not np.array_equal(fitted.get_weights()[2], encoder.get_weights()[2])
+    if method is NeuCrowd:  # whose fit is RLL's
+        return
     still = method(encoder=encoder, pretrained=True, learning_rate=1e-9, **quick).fit(x, crowd)
     fitted = next(piece for piece in still.model_.layers if isinstance(piece, keras.Sequential))
     np.testing.assert_allclose(fitted.get_weights()[2], encoder.get_weights()[2], atol=1e-6)

@@ -77,13 +77,17 @@ def test_a_resumed_fit_ends_with_the_same_bytes(crowd, tmp_path):
             return self.epochs > 4
 
     held = (x[:9], truth[:9])
-    whole = CrowdLayer(**QUICK).fit(dataset, dense, held, run=Run(tensorboard=tmp_path / "logs"))
-    assert len(whole.history_["val_accuracy"]) == 8, "curves in TensorBoard, without a monitor"
-    with pytest.raises(KeyboardInterrupt):
-        run = Run(checkpoints=tmp_path, checkpoint_seconds=0, stop=Stops())
-        CrowdLayer(**QUICK).fit(dataset, dense, held, run=run)
-    model = CrowdLayer(**QUICK).fit(dataset, dense, held, run=Run(checkpoints=tmp_path))
-    np.testing.assert_array_equal(model.predict_proba(x), whole.predict_proba(x))
+    model = CrowdLayer(**QUICK)
+    with model.reused():
+        model.fit(dataset, dense, held, run=Run(tensorboard=tmp_path / "logs"))
+        whole = model.predict_proba(x)
+        assert len(model.history_["val_accuracy"]) == 8, "curves in TensorBoard, without a monitor"
+        with pytest.raises(KeyboardInterrupt):
+            run = Run(checkpoints=tmp_path, checkpoint_seconds=0, stop=Stops())
+            model.fit(dataset, dense, held, run=run)
+        model.set_params(seed=1).fit(dataset, dense, held)  # the network holds something else
+        model.set_params(seed=0).fit(dataset, dense, held, run=Run(checkpoints=tmp_path))
+        np.testing.assert_array_equal(model.predict_proba(x), whole)
 
 
 def test_errors_say_what_to_pass(crowd):

@@ -88,15 +88,15 @@ def test_a_schedule_resumes_with_the_same_bytes(tmp_path: Path) -> None:
             if epoch == 2:
                 raise Killed
 
-    def model() -> CrowdLayer:
-        return CrowdLayer(epochs=4, batch_size=10, learning_rate=COSINE, restarts=0)
-
-    whole = model().fit(X, CROWD).predict_proba(X)
+    model = CrowdLayer(epochs=4, batch_size=10, learning_rate=COSINE, restarts=0)
     folder = {"checkpoints": tmp_path, "checkpoint_seconds": 0.0}
-    with pytest.raises(Killed):
-        model().fit(X, CROWD, run=Run(**folder, callbacks=[Kill()]))
-    resumed = model().fit(X, CROWD, run=Run(**folder))
-    np.testing.assert_array_equal(resumed.predict_proba(X), whole)
+    with model.reused():
+        whole = model.fit(X, CROWD).predict_proba(X)
+        with pytest.raises(Killed):
+            model.fit(X, CROWD, run=Run(**folder, callbacks=[Kill()]))
+        model.set_params(seed=1).fit(X, CROWD)  # what the network holds in between is no matter
+        resumed = model.set_params(seed=0).fit(X, CROWD, run=Run(**folder)).predict_proba(X)
+    np.testing.assert_array_equal(resumed, whole)
     constant = CrowdLayer(epochs=4, batch_size=10, learning_rate=0.1, restarts=0).fit(X, CROWD)
     assert not np.array_equal(constant.predict_proba(X), whole)
 

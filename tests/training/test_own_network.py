@@ -96,10 +96,12 @@ def test_class_weights_shift_labels_and_names_are_checked() -> None:
         (CrowdLayer, lambda model: model.predict_annotators(X)[..., 1].mean()),
         (DeepLabels, lambda model: model.predict_proba(X)[:, 1].mean()),
     ):
-        shares = [
-            predict(make(**quick, class_weight=weights).fit(X, CROWD))
-            for weights in ({"dog": 0.125}, {"dog": 1.0, "cat": 1}, None, {"dog": 8.0})
-        ]
+        model: Any = make(**quick)
+        with model.reused():
+            shares = [
+                predict(model.set_params(class_weight=weights).fit(X, CROWD))
+                for weights in ({"dog": 0.125}, {"dog": 1.0, "cat": 1}, None, {"dog": 8.0})
+            ]
         assert shares[0] + 0.05 < shares[1] == shares[2] < shares[3] - 0.05
     with pytest.raises(UsageError, match=r"no class is named 'bird'\. There are cat, dog\."):
         CrowdLayer(**quick, class_weight={"bird": 2.0}).fit(X, CROWD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +58,19 @@ def test_other_arguments_or_data_are_another_owner() -> None:
 def test_an_owner_is_the_same_in_each_process(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program = """
+    program = f"""
+from typing import Any
 import numpy as np
-from tests.training.test_owner import DENSE, TEXTS, Given
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.training.run import owner_of
-inner = Given(weights={np.int64(0): 2.0, "b": (1, None)})
-given = Given(act=np.tanh, each=[len, Given], a={np.int64(1): len, "b": 2}, inner=inner)
+DENSE, TEXTS = np.array({DENSE.tolist()}), np.array({TEXTS.tolist()}, dtype=object)
+{inspect.getsource(Given)}
+inner = Given(weights={{np.int64(0): 2.0, "b": (1, None)}})
+given = Given(act=np.tanh, each=[len, Given], a={{np.int64(1): len, "b": 2}}, inner=inner)
 print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
 """
     done = python(repository, "-c", program, check=True)
-    exec(program, {})
+    exec(program, {"__name__": "__main__"})
     assert capsys.readouterr().out == done.stdout
 
 
