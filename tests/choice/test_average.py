@@ -34,7 +34,7 @@ def test_the_geometric_mean_by_hand() -> None:
     np.testing.assert_allclose(sure[0, 1], ratio / (1 + ratio), rtol=1e-6)
 
 
-@pytest.mark.parametrize("same", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("same", [pytest.param(False, marks=pytest.mark.ci), True])
 def test_members_export_as_one_model_and_are_saved(tmp_path: Path, same: bool) -> None:
     features, crowd = _table()
     names = ("crowd_layer", "crowd_layer") if same else ("mv_lr", "crowd_layer")

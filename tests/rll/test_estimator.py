@@ -33,14 +33,8 @@ def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
     return x, Annotations.from_dense(dense, num_classes=classes), truth
 
 
-@pytest.mark.parametrize(
-    ("name", "classes"),
-    [
-        pytest.param("rll_bayesian", 3, marks=pytest.mark.ci),
-        pytest.param("rll", 2, marks=pytest.mark.slow),
-        pytest.param("rll_mle", 2, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.ci
+@pytest.mark.parametrize(("name", "classes"), [("rll_bayesian", 3), ("rll", 2), ("rll_mle", 2)])
 def test_learns(name: str, classes: int) -> None:
     x, crowd, truth = crowd_data(classes)
     fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)
