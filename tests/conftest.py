@@ -64,16 +64,6 @@ def signals() -> Iterator[None]:
 
 
 @pytest.fixture
-def eagerly() -> Iterator[None]:
-    """Networks run without graphs, which take longer to trace than a few steps to make."""
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
-
-
-@pytest.fixture
 def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands infer the labels of equal crowds once."""
     from neucrowd_tf.certainty import inference

@@ -426,7 +426,6 @@ def test_every_argument_is_checked_before_anything_is_computed() -> None:
                 check_arguments(estimator)
 
 
-@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("method", _parameters())
 def test_order_and_units_of_tables(method: registry.Method, tmp_path: Path) -> None:
     """Rows of labels, rows and columns of new features in any order, and for methods that

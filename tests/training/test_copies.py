@@ -168,7 +168,6 @@ def test_state_and_frozen_weights_of_a_base_start_every_fit() -> None:
 
 @pytest.mark.parametrize("method", [NeuCrowd, RLL])
 @pytest.mark.filterwarnings("ignore:encoder")
-@pytest.mark.usefixtures("eagerly")
 def test_frozen_encoders_stay(method: Any) -> None:
     x, _, crowd = _crowd()
     encoder = keras.Sequential(
