@@ -18,7 +18,7 @@ Writer = Callable[[Path], Path]
 
 @pytest.fixture
 def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Runs --method=auto, whose budget leaves mv_lr and ds_lr, on texts of an export's tasks."""
+    """Runs --method=auto, whose budget leaves three regressions, on texts of an export's tasks."""
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
 
     def run(path: Path, tasks: Sequence[str], classes: Sequence[str], *more: str) -> int:
@@ -47,7 +47,7 @@ def test_auto(auto: Callable[..., int], tmp_path: Path) -> None:
     assert labels["label"].tolist() == [labels["label"][i % 2] for i in range(4)]
     tried = json.loads((folder / "metrics.json").read_text())["recommendation"]["methods"]
     scored = {row["method"] for row in tried if row["score"] is not None}
-    assert scored == {"mv_lr", "ds_lr", "average"}
+    assert scored == {"mv_lr", "ds_lr", "softprob", "average"}
 
 
 def test_one_question_of_several(
