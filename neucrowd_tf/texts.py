@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 from neucrowd_tf.declare import Constraint, check_arguments, estimator, fitted, none, whole
+from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.reuse import UNSET, reused
 from neucrowd_tf.training.run import Run
@@ -93,12 +94,17 @@ class TextClassifier(CrowdEstimator):
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)
-        encoder = self.encoder
+        encoder, takes_sparse = self.encoder, getattr(self.estimator, "takes_sparse", False)
         if encoder is None:
             encoder = TextFeatures(seed=self.seed)
-            if getattr(self.estimator, "takes_sparse", False):
+            if takes_sparse:
                 encoder.set_params(size=None)
         self.encoder_ = fitted_encoder(encoder, data.features)
+        if getattr(self.encoder_, "components_", ()) is None and not takes_sparse:
+            raise UsageError(
+                f"encoder: TextFeatures(size=None) is sparse, and {type(self.estimator).__name__}"
+                " takes dense vectors. Give it a size, such as 100."
+            )
         return data
 
     def _fit(self, data: TrainingData, run: Run) -> None:

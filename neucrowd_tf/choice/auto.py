@@ -170,7 +170,7 @@ class Auto(CrowdEstimator):
             data.features, crowd, self.budget, balanced=balanced, methods=self.methods
         )
         if self.scale == "ordinal":
-            chosen = [each.ordered() for each in chosen]
+            chosen = list({each.ordered().name: each.ordered() for each in chosen}.values())
         tasks = {each.name: task(each, data.features, crowd) for each in chosen}
         progress = run.progress is not False
         predicted = self._search(tasks, reasons, progress)

@@ -78,7 +78,8 @@ class Candidate:
         if not self.method.startswith("ds_"):
             return self
         hparams = {**self.hparams, "aggregator": "ordinal"}
-        return dataclasses.replace(self, name=f"ordinal_{self.name[3:]}", hparams=hparams)
+        kind = self.name.rpartition("_")[2]  # of all that differ in their aggregator, one is left
+        return dataclasses.replace(self, name=f"ordinal_{kind}", hparams=hparams)
 
     def with_strength(self, strength: float | None) -> Candidate:
         """Returns the candidate with one regularisation strength; itself for None."""

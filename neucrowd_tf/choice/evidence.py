@@ -15,6 +15,7 @@ from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
 
 Array = NDArray[np.float64]
@@ -32,6 +33,14 @@ def weighed_consensus(
 
     Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
     """
+    names = annotations.class_names.tolist()
+    unordered = len(names) > 2 and numbers_of(names) is None and names == sorted(names)
+    if scale == "ordinal" and unordered:
+        warnings.warn(
+            f"scale='ordinal': the order of classes is {' < '.join(names)}. If it is not from"
+            " the least to the most, name it with --classes or class_names=.",
+            stacklevel=2,
+        )
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
     with warnings.catch_warnings():

@@ -39,7 +39,7 @@ def import_tensorflow() -> tuple[Any, Any]:
     Garbage collection skips the imported objects: looking through a million of them would take much
     of a small run's time.
     """
-    first = "tensorflow" not in sys.modules
+    first, collects = "tensorflow" not in sys.modules, gc.isenabled()
     quiet()
     gc.disable()
     try:
@@ -49,7 +49,8 @@ def import_tensorflow() -> tuple[Any, Any]:
 
             tf.config.list_physical_devices()
     finally:
-        gc.enable()
+        if collects:
+            gc.enable()
     if first:
         gc.freeze()
         gc.set_threshold(100_000, 20, 20)

@@ -194,7 +194,7 @@ class NetworkClassifier(CrowdEstimator):
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         if self.monitor not in (None, "loss"):
-            data, _ = hold_out(data, self.seed, self.validation_fraction)
+            data, _ = hold_out(data, self.seed, fraction=self.validation_fraction)
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
         network.set_batches(data.features, self.batch_size, self.seed, run)

@@ -52,6 +52,8 @@ def load_dataset(name: str, data_dir: str | Path | None = None, seed: int = 0) -
     try:
         return registry.dataset(name).load(data_dir, seed)
     except DataError as error:
+        if "--data_dir" not in str(error):
+            raise
         raise DataError(str(error).replace("--data_dir", "data_dir=")) from None
 
 

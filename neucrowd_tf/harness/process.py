@@ -49,6 +49,7 @@ def start(options: Options) -> Any:
 
     tf, keras = import_tensorflow()
     # Each run looks for garbage: not among the million objects of what is imported.
+    gc.collect()
     gc.freeze()
     # Notes on retracing, which fits of several models in one process cannot avoid.
     tf.get_logger().setLevel("ERROR")
@@ -136,10 +137,10 @@ def forget_networks() -> None:
     TensorFlow orders sums by the names of a graph's nodes, which contain the layers' numbers.
     Without this the last bits of a result depend on how many networks its process made before.
     """
-    _, keras = import_tensorflow()
-    policy = keras.config.dtype_policy()
-    keras.utils.clear_session()
-    keras.config.set_dtype_policy(policy)
+    if keras := sys.modules.get("keras"):
+        policy = keras.config.dtype_policy()
+        keras.utils.clear_session()
+        keras.config.set_dtype_policy(policy)
 
 
 def _choose_device(tf: Any, options: Options) -> None:

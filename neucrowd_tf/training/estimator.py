@@ -268,7 +268,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def _features(self, features: Any, subject: str) -> Any:
         """Returns features as numbers `[N, ...]`, or texts, or a dataset of numbers."""
-        if hasattr(features, "digest"):  # `DatasetFeatures`
+        if hasattr(type(features), "digest"):  # `DatasetFeatures`; a frame may have such a column
             return features
         if not is_dataset(features):
             if is_text(features):

@@ -167,7 +167,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         Raises:
             DataError: one class alone is left to train on.
         """
-        split, places = hold_out(data, self.seed, self.validation_fraction, labels)
+        split, places = hold_out(data, self.seed, fraction=self.validation_fraction, labels=labels)
         if len(np.unique(labels[places])) < 2:
             raise DataError(
                 "annotations: expected consensus labels of at least two classes, received only"

@@ -26,6 +26,7 @@ def consensus_labels(annotations: Annotations, seed: int) -> NDArray[np.int64]:
 def hold_out(
     data: TrainingData,
     seed: int,
+    *,
     fraction: float = HELD_OUT,
     labels: NDArray[np.int64] | None = None,
 ) -> tuple[TrainingData, NDArray[np.int64]]:

@@ -102,6 +102,8 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
             known who voted.
     """
 
+    takes_sparse: ClassVar[bool] = True
+
     labels: Labels = "hard"
 
     def _fit(self, data: TrainingData, run: Run) -> None:

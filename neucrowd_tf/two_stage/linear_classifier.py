@@ -31,7 +31,7 @@ class LinearClassifier(CrowdEstimator):
     ] = STRENGTHS
 
     trains_network: ClassVar[bool] = False
-    takes_sparse: ClassVar[bool] = True  # TF-IDF of a `TextClassifier`
+    takes_sparse: ClassVar[bool] = False  # TF-IDF of a `TextClassifier`, as a sparse matrix
 
     head_: LinearHead = fitted()
 

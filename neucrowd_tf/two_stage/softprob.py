@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from neucrowd_tf.declare import estimator
@@ -28,6 +30,8 @@ class SoftProb(LinearClassifier):
     References:
         NeuCrowd, section 4.2; RLL, section IV-B, both after Raykar et al. (2010).
     """
+
+    takes_sparse: ClassVar[bool] = True
 
     def _fit(self, data: TrainingData, run: Run) -> None:
         self.head_ = self._regression(data, data.annotations.vote_counts().astype(np.float64))

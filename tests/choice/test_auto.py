@@ -309,3 +309,9 @@ def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     assert "Mean absolute error (0 < 1 < 2 < 3; expected): 0." in recommended["text"]
     distance = np.abs(result.held_out_probas_.argmax(axis=1) - truth).mean()
     assert abs(recommended["mean_absolute_error"]["average"] - distance) < 0.1
+
+
+def test_ordered_texts_in_the_alphabets_order_are_said() -> None:
+    crowd = Annotations.from_dense(np.eye(3, dtype=int), class_names=["bad", "good", "medium"])
+    with pytest.warns(UserWarning, match="the order of classes is bad < good < medium"):
+        weighed_consensus(crowd, 0, "ordinal")

@@ -186,14 +186,14 @@ def test_held_out_rows_are_the_others_with_their_own_labels_and_other_seeds_hold
     with pytest.warns(UserWarning, match="10 instances"):
         data = Centroids()._check(x, dense, None)
     votes = data.annotations.vote_counts().argmax(axis=1)
-    piece, remaining = hold_out(data, 1, 0.3, votes)
+    piece, remaining = hold_out(data, 1, fraction=0.3, labels=votes)
     held = np.setdiff1d(np.arange(50), remaining)
     assert piece.validation is not None and len(held) == 15
     np.testing.assert_array_equal(piece.validation[0], data.features[held])
     np.testing.assert_array_equal(piece.validation[1], votes[held])
     np.testing.assert_array_equal(piece.rows, remaining + 10)  # positions in what fit was given
     np.testing.assert_array_equal(piece.annotations.to_dense(), dense[piece.rows])
-    assert not np.array_equal(hold_out(data, 2, 0.3, votes)[1], remaining)
+    assert not np.array_equal(hold_out(data, 2, fraction=0.3, labels=votes)[1], remaining)
 
 
 def test_hold_out_needs_instances_to_train_on() -> None:

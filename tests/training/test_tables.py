@@ -211,6 +211,14 @@ def test_masked_and_missing_labels() -> None:
         Annotations.from_frame(LONG.assign(label=None))
 
 
+def test_a_column_may_have_the_name_of_an_attribute() -> None:
+    frame = X.set_axis(["digest", "dataset", "shape"], axis=1)
+    assert (
+        model().fit(frame, CROWD).predict(frame).tolist()
+        == model().fit(X, CROWD).predict(X).tolist()
+    )
+
+
 # --------------------------------------------------------------------------- numbers
 
 

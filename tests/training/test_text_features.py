@@ -12,13 +12,14 @@ from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from neucrowd_tf import load
+from neucrowd_tf import load, registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.dasc import DASC
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.harness import plugins
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.run import Run
@@ -176,6 +177,21 @@ def test_linear_models_take_tfidf_without_a_reduction() -> None:
     assert reduced.head_.kernel_.shape == (3, 2)  # as the user wants it
     network = TextClassifier(estimator=CrowdLayer(epochs=1)).fit(texts, crowd)
     assert network.encoder_.components_ is not None
+
+
+@pytest.mark.parametrize("name", ["cpc", "ds_lr", "mv_smote", "raykar", "softprob"])
+def test_every_kind_of_linear_method_takes_texts(name: str) -> None:
+    texts, crowd, _ = crowd_of_texts()
+    plugins.register(("baselines",))
+    fitted = TextClassifier(estimator=registry.method(name).make(seed=0)).fit(texts, crowd)
+    assert fitted.predict_proba(texts).shape == (len(texts), 2)
+
+
+def test_networks_take_no_sparse_vectors() -> None:
+    texts, crowd, _ = crowd_of_texts()
+    model = TextClassifier(TextFeatures(size=None), estimator=CrowdLayer(epochs=1))
+    with pytest.raises(UsageError, match="CrowdLayer takes dense vectors"):
+        model.fit(texts, crowd)
 
 
 def test_what_an_estimator_of_texts_passes_on(tmp_path: Path) -> None:
