@@ -214,9 +214,9 @@ class Consensus(Aggregator):
 
     def _contradicts(self, one: Aggregator, crowd: Annotations, gold: Codes | None) -> bool:
         """Returns whether a method's labels contradict votes as merged classes do."""
-        votes, limit = crowd.vote_counts(), MOST_OVERTURNED
         if crowd.num_annotations >= FEW_LABELS * (crowd.labels_per_annotator() > 0).sum():
             return False
+        votes, limit = crowd.vote_counts(), MOST_OVERTURNED
         if gold is not None:
             limit += overturned(votes, gold)
             votes = np.where(gold[:, None] < 0, votes, 0)

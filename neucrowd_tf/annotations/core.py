@@ -228,10 +228,14 @@ class Annotations(AnnotationViews):
                 "frame: expected at least one row of task, worker, label, received none"
             )
         if missing.any():
-            # Ints beside missing values are floats.
-            sides = [(s.convert_dtypes() if s.hasnans else s)[~missing] for s in sides]
-            lost = len({*frame[names[0]].dropna()} - {*sides[0]})
-            without = f". {lost} instances have no label" if lost and instance_names is None else ""
+            # Ints beside missing values are floats, but for those of objects, which stay exact.
+            floats = [s.dtype.kind == "f" and s.hasnans for s in sides]
+            pairs = zip(sides, floats, strict=True)
+            sides = [(s.convert_dtypes() if whole else s)[~missing] for s, whole in pairs]
+            lost = (
+                0 if instance_names is not None else frame[names[0]].nunique() - sides[0].nunique()
+            )
+            without = f". Instances without a label: {lost}" if lost else ""
             warnings.warn(
                 f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
                 f" row {missing.argmax()}){without}",

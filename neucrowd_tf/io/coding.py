@@ -125,7 +125,7 @@ class CodedLabels:
             self.annotators = self.annotators.at(used, every=columns.annotators_in_columns)
             self.labels = labels.at(used)
             if lost := named - len(self.items.names):
-                self.notes.append(f"{lost:,} items have no label.")
+                self.notes.append(f"Items without a label: {lost:,}.")
 
     def place(self, side: Coded) -> Callable[[int], str]:
         """Returns where the first label of a column's code is."""

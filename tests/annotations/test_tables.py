@@ -83,19 +83,27 @@ def test_ints_beside_missing_values_are_ints(kind: str, tmp_path: Path) -> None:
     """Memory and file agree, also on ids that are missing in rows without a label."""
     columns = {"task": [1, 1, None, 2, 3], "worker": [5, 6, None, 5, 5], "label": WITH_GAPS[kind]}
     frame = pd.DataFrame(columns)
-    with pytest.warns(UserWarning, match=r"2 of 5 .* row 2\)\. 1 instances have no label"):
+    with pytest.warns(UserWarning, match=r"2 of 5 .* row 2\)\. Instances without a label: 1"):
         crowd = Annotations.from_frame(frame)
     kinds = {names.dtype for names in (crowd.class_names, crowd.instance_names)}
     assert kinds == {np.dtype(np.int64)}
     lines, path = [], tmp_path / "a.csv"
     frame.dropna(subset="task").astype({"task": int, "worker": int}).to_csv(path, index=False)
     assert read_annotations(path, report=lines.append).annotations == crowd
-    assert lines[1].endswith("1 labels are missing (''). 1 items have no label.")
+    assert lines[1].endswith("1 labels are missing (''). Items without a label: 1.")
     with pytest.warns(UserWarning, match=r"row 2\)$"):
         every = Annotations.from_frame(frame, instance_names=[1, 2, 3])
     assert every.annotated.tolist() == [True, True, False]
     wide = pd.DataFrame({"a": WITH_GAPS[kind], "b": WITH_GAPS[kind]})
     assert Annotations.from_wide_frame(wide).class_names.dtype == np.int64
+
+
+def test_large_ids_beside_missing_ones_stay_exact() -> None:
+    ids = pd.Series([2**60 + 1, 2**60, None], dtype=object)
+    frame = pd.DataFrame({"task": ids, "worker": [1, 1, 1], "label": ["a", "b", None]})
+    with pytest.warns(UserWarning, match="1 of 3 labels"):
+        crowd = Annotations.from_frame(frame)
+    assert sorted(crowd.instance_names.tolist()) == [2**60, 2**60 + 1]
 
 
 def test_wide_frames_keep_their_names() -> None:

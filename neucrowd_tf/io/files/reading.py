@@ -98,7 +98,8 @@ def open_bytes(
                 stream = io.BufferedReader(_Limited(gzip.GzipFile(fileobj=stream), path))  # type: ignore[arg-type]
             elif start == ZIP and unzip:
                 archive = opened.enter_context(zipfile.ZipFile(stream))
-                members = visible(archive.namelist())
+                names = archive.namelist()
+                members = visible(names) or tuple(name for name in names if name[-1] != "/")
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
                     advice = "Unpack it and name one of them"
