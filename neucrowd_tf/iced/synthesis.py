@@ -79,7 +79,7 @@ def choose_candidates(
     # Deviation: ICED section 2.4. Paper: Candidates have the minority class as their inferred
     # label. Here: Candidates are the classifier's own predictions (`candidates="inferred"` for the
     # published rule). Why: Under a uniform prior inferred labels drift to equal class sizes, and
-    # synthesis stops. Effect: The classifier's +0.001 of seven seeds, all else as published
+    # synthesis stops. Effect: The classifier's -0.003 of ten seeds, all else as published
     # (`--suite=iced_ladder`).
     return np.where(used, probabilities, -1.0).argmax(axis=1)
 
