@@ -104,7 +104,7 @@ def _agreement(
     checked: list[Judge] = []
     if models and annotations.has_identities:
         several = counts.sum(axis=1).max(initial=0) > 1
-        checked = judges(annotations, models, inferred(crowd).probas if several else None)
+        checked = judges(annotations, models, inferred(crowd).model.probas_ if several else None)
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
     )

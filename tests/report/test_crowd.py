@@ -46,3 +46,15 @@ def test_a_models_labels_are_left_out_of_agreement() -> None:
     assert (result["models"], result["overlap"]) == (["gpt"], 60)
     assert {name for pair in result["least"] for name in pair[:2]} == {"a", "b", "c"}
     assert crowd_sections(crowd)["agreement"]["kappa"].value < 0.5
+
+
+def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
+    rng = np.random.default_rng(1)
+    truth = (rng.random(400) < 0.2).astype(int)
+    right = rng.random((400, 4)) < [0.9, 0.9, 0.9, 0.85]
+    labels = np.where(right, truth[:, None], 1 - truth[:, None])
+    crowd = Annotations.from_dense(labels, annotator_names=["a", "b", "c", "llm"])
+    judged = dict(crowd_sections(crowd, Sources(["llm"]))["agreement"]["judges"])["llm"]
+    # Calibrated probabilities allow for mistakes that people share: by them the model has 0.72.
+    assert abs(judged.agreement.value - right[:, 3].mean()) < 0.04
+    assert abs(judged.shares[1].value - truth.mean()) < 0.04
