@@ -33,7 +33,7 @@ def weighed_consensus(
 
     Of ordered classes (`scale="ordinal"`) they are `OrdinalConsensus`'s.
     """
-    names = annotations.class_names.tolist()
+    names = list(map(str, annotations.class_names.tolist()))
     unordered = len(names) > 2 and numbers_of(names) is None and names == sorted(names)
     if scale == "ordinal" and unordered:
         warnings.warn(

@@ -54,7 +54,7 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         yield f"Unused columns: {few(columns.unused)}."
     if models := list(filter(is_model, annotators)):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
-        yield f"Annotators named as models, counted as people without {flag}: {few(models)}."
+        yield f"Annotators with names of models: {few(models)}. They count as people without {flag}."
     if columns.left_out:
         out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
         yield f"Left out: {out}."

@@ -169,7 +169,7 @@ def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
     first, second = read(tmp_path, text)
     assert "wide table, 24 labels of 12 items by 2 annotators" in first
     assert f"Annotators: {annotators}." in second
-    assert f"counted as people without --model_annotator={models}: {models}." in second
+    assert f"{models}. They count as people without --model_annotator={models}." in second
 
 
 def test_what_looks_like_a_table_of_judges_is_asked_about(tmp_path: Path) -> None:
