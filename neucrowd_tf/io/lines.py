@@ -54,7 +54,8 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         yield f"Unused columns: {few(columns.unused)}."
     if models := list(filter(is_model, annotators)):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
-        yield f"Annotators with names of models: {few(models)}. They count as people without {flag}."
+        yield f"Annotators with names of models: {few(models)}."
+        yield f"They count as people without {flag}."
     if columns.left_out:
         out = ", ".join(f"{count:,} {reason}" for reason, count in columns.left_out.items())
         yield f"Left out: {out}."
