@@ -14,19 +14,20 @@ MARKS ?= not ci and not slow and not gpu
 SPREAD := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 OUT ?= runs/quickstart
 
-.PHONY: run test test-ci smoke smoke-kinds test-all test-lowest peers lint types docs results pages check-pages setup clean
+.PHONY: run test test-ci smoke test-all test-lowest peers lint types docs results pages check-pages setup clean
 
 setup: $(STAMP)
 
 # The stamp is written last, so an interrupted installation is started again. Python compiles what it
 # imports: to compile all that is installed takes half of the time, and most of it is never imported.
-# The lock is complete, so that there is nothing to resolve.
+# The lock is complete, so that there is nothing to resolve, and pip installs its parts side by side.
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Python 3.11 to 3.13 is needed, found {v[0]}.{v[1]}: make PYTHON=python3.12")'
 	@echo "1/3 Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "2/3 Installing $$(grep -c '==' requirements.lock) packages into it, about a minute the first time"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements.lock
+	@split -l 16 requirements.lock $(VENV)/lock.
+	@ls -r $(VENV)/lock.* | xargs -P $(JOBS) -n 1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r
 	@echo "3/3 Installing neucrowd-tf"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
@@ -43,16 +44,11 @@ test-ci: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) -m "ci and not slow and not gpu" tests
 
 # Every registered method once, tiny; always from the beginning. Predictions are compared with the
-# stored ones (tests/digests.py). `smoke-kinds` takes one method of each class of estimators.
+# stored ones (tests/digests.py).
 smoke: $(STAMP)
 	rm -rf runs/smoke
 	$(BIN)/python run_experiment.py --suite=smoke --output_dir=runs/smoke --jobs=$(JOBS)
 	$(BIN)/python -m tests.digests runs/smoke
-
-smoke-kinds: $(STAMP)
-	rm -rf runs/smoke
-	$(BIN)/python run_experiment.py --suite=smoke_kinds --output_dir=runs/smoke --jobs=$(JOBS)
-	$(BIN)/python -m tests.digests runs/smoke --kinds
 
 test-all: $(STAMP)
 	$(BIN)/python -m pytest $(SPREAD) tests

@@ -127,5 +127,4 @@ for _suite in SUITES:
     registry.register_suite(_registered(_suite))
 # Its methods are all that are registered.
 registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
-registry.register_suite(registry.Suite("smoke_kinds", smoke.run_kinds, smoke.TITLE, in_all=False))
 registry.register_suite_files(read_file)

@@ -1,4 +1,4 @@
-"""The smoke suites: every registered method for one tiny seed, or one method of each kind."""
+"""The smoke suite: every registered method for one tiny seed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ def tiny_arguments(method: registry.Method) -> dict[str, Any]:
     return {name: TINY[name] for name in TINY if name in (method.parameter_names or ())}
 
 
-def kinds() -> list[registry.Method]:
-    """Returns a method for each class of estimators, and for each layer that DASC is put over."""
-    first: dict[Any, registry.Method] = {}
-    for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
-        first.setdefault((method.factory, method.defaults.get("estimator")), method)
-    return list(first.values())
-
-
 def suite(methods: Sequence[registry.Method]) -> Suite:
     """Returns the suite of these methods."""
     hparams = {
@@ -46,8 +38,3 @@ def suite(methods: Sequence[registry.Method]) -> Suite:
 def run(options: Options, report: Report, modules: Sequence[str] = ()) -> list[str]:
     """Runs every method once."""
     return run_suite(suite(registry.methods()), options, report, modules)
-
-
-def run_kinds(options: Options, report: Report, modules: Sequence[str] = ()) -> list[str]:
-    """Runs a method of each kind once."""
-    return run_suite(suite(kinds()), options, report, modules)

@@ -19,9 +19,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.harness import plugins
-from reproduction.smoke import kinds
-
 STORED = Path(__file__).with_name("digests.json")
 ROWS = 6  # whose probabilities are stored
 APART = 0.02  # how far these may lie from the stored ones on another processor
@@ -71,7 +68,6 @@ def main() -> int:
     parser.add_argument("--exact", action="store_true", help="compare bytes")
     parser.add_argument("--write", action="store_true", help="store these predictions")
     parser.add_argument("--methods", default="", help="comma-separated; all by default")
-    parser.add_argument("--kinds", action="store_true", help="after --suite=smoke_kinds")
     options = parser.parse_args()
     made = digests(options.folder)
     stored = json.loads(STORED.read_text(encoding="utf-8"))
@@ -82,9 +78,6 @@ def main() -> int:
         lines = (f'"{name}": {json.dumps(each)}' for name, each in sorted(made.items()))
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         return 0
-    if options.kinds:
-        plugins.register(("baselines", "data", "reproduction"))
-        chosen = [method.name for method in kinds()]
     if chosen:
         stored, made = ({n: x for n, x in each.items() if n in chosen} for each in (stored, made))
     lines = differences(stored, made, options.exact)

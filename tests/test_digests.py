@@ -1,16 +1,29 @@
-"""Stored predictions of every method; `make smoke` makes the suite and compares."""
+"""Stored predictions: of a method of each class here, of every method by `make smoke`."""
 
 from __future__ import annotations
 
 import json
+from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
 from neucrowd_tf import registry
-from neucrowd_tf.harness import plugins
-from tests.digests import STORED, differences
+from neucrowd_tf.harness import plugins, process, runner
+from neucrowd_tf.harness.flags import Options
+from reproduction.run import case_options
+from reproduction.smoke import suite
+from tests.digests import STORED, differences, digest
 
 plugins.register(("baselines", "data"))
+
+
+def kinds() -> list[registry.Method]:
+    """Returns a method of each class of estimators; `make smoke` has the controls of studies."""
+    first: dict[object, registry.Method] = {}
+    for method in sorted(registry.methods(), key=lambda m: (len(m.defaults), len(m.name), m.name)):
+        first.setdefault(method.factory, method)
+    return [m for m in first.values() if not m.factory.__module__.startswith("reproduction")]
 
 
 @pytest.fixture(scope="module")
@@ -33,3 +46,15 @@ def test_another_prediction_is_a_difference(stored, exact):
     assert line.startswith("crowd_layer: ")
     del others["crowd_layer"]
     assert differences(stored, others, exact) == ["crowd_layer: no finished run"]
+
+
+@pytest.mark.parametrize("method", kinds(), ids=attrgetter("name"))
+def test_a_method_of_each_class_predicts_what_is_stored(
+    stored, method: registry.Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "start", lambda options: None)
+    (case,) = suite([method]).cases
+    (work,) = runner.works(case_options(Options(output_dir=tmp_path), case), progress=False)
+    assert runner.make_run(work).status == "ok"
+    name = method.name
+    assert differences({name: stored[name]}, {name: digest(work.folder)}, exact=False) == []
