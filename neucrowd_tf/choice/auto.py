@@ -335,19 +335,13 @@ class Auto(CrowdEstimator):
         quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1])
         quickly, baseline = search.outcomes(search.held_out, [first, base], self.jobs).values()
-        agreed = None
-        if quickly.probabilities is not None:
-            agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
-        if baseline.probabilities is None:
+        if baseline.probabilities is None or quickly.probabilities is None:
             raise baseline.error or RuntimeError(baseline.reason)
-        compared = [
-            dataclasses.replace(each, agreement=agreed)
-            for name, each in tasks.items()
-            if name != BASELINE
-        ]
+        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        _, *others = (dataclasses.replace(each, agreement=agreed) for each in tasks.values())
         action = "candidate" if progress else ""
-        outcomes = {BASELINE: baseline}
-        outcomes |= search.outcomes(search.held_out, compared, self.jobs, action)
+        outcomes = search.outcomes(search.held_out, others, self.jobs, action)
+        outcomes = {BASELINE: baseline, **outcomes}
         for name, each in outcomes.items():
             chosen = tasks[name].candidate.with_strength(each.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)
