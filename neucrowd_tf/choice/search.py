@@ -284,9 +284,6 @@ def side_by_side(
     # Both settings are of the whole process, so no thread may reset them while another runs.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if jobs == 1:
-            yield from map(function, tasks)
-            return
         pool = ThreadPoolExecutor(jobs, "auto")
         try:
             for done in as_completed([pool.submit(function, task) for task in tasks]):
