@@ -16,15 +16,18 @@ from neucrowd_tf.choice.candidates import (
     BASELINE,
     BUDGET,
     IMAGE_BUDGET,
+    TOO_DEAR,
     affordable,
     named,
     self_trained,
+    usual_budget,
 )
 from neucrowd_tf.choice.data import folds, gold_codes, with_validation
 from neucrowd_tf.choice.evidence import Evidence, label_log_likelihood, weighed_consensus
-from neucrowd_tf.choice.ranking import Ranked, rank
+from neucrowd_tf.choice.ranking import rank
 from neucrowd_tf.choice.recommendation import AVERAGE, judged_predictions, recommend
 from neucrowd_tf.declare import Constraint, estimator, fitted, many, number, text, whole
+from neucrowd_tf.evaluation.without_truth import Judgement
 from neucrowd_tf.registration import register_method
 from neucrowd_tf.texts import ENCODER, fitted_encoder
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -124,9 +127,9 @@ class Auto(CrowdEstimator):
     budget: Annotated[
         float | None,
         number(above=0),
-        "predicted seconds of all cores together for the candidates. The least useful for their"
-        f" cost are left out, and the better ones are fitted up to {FITS} times. None is"
-        f" {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
+        "seconds, for which candidates are planned as if for one core, and at which fits end."
+        " Candidates that do not fit are left out, and the better ones are fitted up to"
+        f" {FITS} times. None is {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
     ] = None
     jobs: Annotated[
         int | None, whole(1), "number of candidates that run at once; None runs one per core."
@@ -152,7 +155,9 @@ class Auto(CrowdEstimator):
         return data
 
     def _fit(self, data: TrainingData, run: Run) -> None:
-        self.rows_ = data.rows
+        import keras  # noqa: F401  (before the clock starts, and by one thread)
+
+        self.rows_, clock = data.rows, search.Clock()
         size, num_annotators = data.annotations.shape
         data, codes = with_validation(data, gold_codes(self.gold, data.annotations))
         self.consensus_ = weighed_consensus(data.annotations, self.seed, self.scale)
@@ -163,6 +168,7 @@ class Auto(CrowdEstimator):
             folder=run.checkpoints,
             owner=run.owner,
             consensus=self.consensus_,
+            stop=clock,
         )
         data = self._represented(data, task)
         crowd, balanced = data.annotations, self.target == "balanced"
@@ -171,29 +177,37 @@ class Auto(CrowdEstimator):
         )
         if self.scale == "ordinal":
             chosen = list({each.ordered().name: each.ordered() for each in chosen}.values())
+        if self.methods is None:
+            clock.budget = self.budget or usual_budget(data.features)
         tasks = {each.name: task(each, data.features, crowd) for each in chosen}
+        tasks[BASELINE] = dataclasses.replace(tasks[BASELINE], stop=search.Clock())  # always fitted
         progress = run.progress is not False
         predicted = self._search(tasks, reasons, progress)
         scored = np.isfinite(predicted[BASELINE]).all(axis=1)
         evidence = Evidence.of(crowd[scored], self.consensus_[scored], self.seed, codes[scored])
         rules: Any = {"balanced": balanced, "unlike": self_trained(crowd, predicted)}
-
-        def weighed() -> tuple[dict[str, NDArray[np.float64]], Ranked, list[float]]:
-            held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
-            ranked = rank(held_out, evidence, **rules)
-            return held_out, ranked, pooling.weigh(held_out, ranked, evidence, **rules)
-
-        _, ranked, weights = weighed()
-        heaviest = [
-            ranked.members[index] for index in np.argsort(np.negative(weights), kind="stable")
-        ]
-        repeats = self._repeat(tasks, heaviest, remaining, predicted, progress)
-        held_out, ranked, weights = weighed()
+        held_out = {name: probabilities[scored] for name, probabilities in predicted.items()}
+        ranked = rank(held_out, evidence, **rules)
+        weights = pooling.weigh(held_out, ranked, evidence, **rules)
+        order = np.argsort(np.negative(weights), kind="stable")
+        heaviest = [ranked.members[place] for place in order]
+        repeats = self._repeat(tasks, heaviest, remaining, held_out, scored, progress)
+        ranked = rank(held_out, evidence, **rules)
+        clock.share = search.LAST
+        last = [one for name in ranked.members for one in (tasks[name], *repeats.get(name, ()))]
+        members = self._fit_members(last, progress) or self._fit_members([tasks[BASELINE]], False)
+        for name in sorted(set(ranked.members) - set(members)):
+            reasons[name] = TOO_DEAR.format(clock.budget)
+            del held_out[name]
+        ranked = dataclasses.replace(ranked, members=list(members))
+        weights = pooling.weigh(held_out, ranked, evidence, **rules)
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        fits = {name: [tasks[name], *repeats.get(name, ())] for name in ranked.members}
-        self._fit_members(fits, weights, fit, progress)
+        sizes = [len(models) for models in members.values()]
+        every = [model for models in members.values() for model in models]
+        shares = np.repeat(np.divide(weights, sizes), sizes)
+        self.estimator_ = Average.of(every, fit.temperature, fit.shift, shares)
         judgement = judged_predictions(
             *(crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes),
             balanced=balanced,
@@ -202,35 +216,21 @@ class Auto(CrowdEstimator):
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
-        self._describe({name: len(several) for name, several in fits.items()}, num_annotators)
+        self._describe(dict(zip(members, sizes, strict=True)), num_annotators)
         if self.scale == "ordinal":
-            errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
-            self.recommendation_["mean_absolute_error"] = errors
-            self.recommendation_["text"] += (
-                f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
-                f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
-            )
+            self._describe_errors(judgement)
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
-    def _fit_members(
-        self,
-        fits: Mapping[str, Sequence[search.Task]],
-        weights: Sequence[float],
-        calibration: pooling.Calibration,
-        progress: bool,
-    ) -> None:
-        """Fits the members to all rows, each as often as it has tasks, and averages them."""
-        sizes = [len(several) for several in fits.values()]
-        every = [each for several in fits.values() for each in several]
+    def _fit_members(self, tasks: Sequence[search.Task], progress: bool) -> dict[str, list[Any]]:
+        """Returns the estimators of each candidate that are fitted to all rows in time."""
         action = "fitting on all rows" if progress else ""
-        outcomes = search.outcomes(search.fitted, every, self.jobs, action)
-        self.estimator_ = Average.of(
-            [each.estimator for each in outcomes.values()],
-            calibration.temperature,
-            calibration.shift,
-            np.repeat(np.divide(weights, sizes), sizes),
-        )
+        outcomes = search.outcomes(search.fitted, tasks, self.jobs, action)
+        members: dict[str, list[Any]] = {}
+        for task in tasks:
+            if (model := outcomes[task.name].estimator) is not None:
+                members.setdefault(task.candidate.name, []).append(model)
+        return members
 
     def _describe(self, fits: dict[str, int], num_annotators: int) -> None:
         """Adds to the recommendation how members were fitted, and takes over their results."""
@@ -243,6 +243,15 @@ class Auto(CrowdEstimator):
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
                     setattr(self, name, getattr(member, name)[:num_annotators])
+
+    def _describe_errors(self, judgement: Judgement) -> None:
+        """Adds the mean absolute error of ordered classes to the recommendation."""
+        errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
+        self.recommendation_["mean_absolute_error"] = errors
+        self.recommendation_["text"] += (
+            f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
+            f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
+        )
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
         """Returns data with the encoder's vectors, those of texts if held-out labels prefer them.
@@ -278,7 +287,8 @@ class Auto(CrowdEstimator):
         tasks: Mapping[str, search.Task],
         members: Sequence[str],
         remaining: float,
-        predicted: dict[str, NDArray[np.float64]],
+        held_out: dict[str, NDArray[np.float64]],
+        rows: Any,
         progress: bool,
     ) -> dict[str, list[search.Task]]:
         """Fits the better networks with other seeds too, as far as the budget goes.
@@ -289,7 +299,8 @@ class Auto(CrowdEstimator):
             tasks: the first fits.
             members: candidates, those of the largest weight first.
             remaining: predicted seconds.
-            predicted: held-out predictions by candidate; changed.
+            held_out: predictions by candidate; changed.
+            rows: of the instances that have them.
             progress: whether to show it.
 
         Returns:
@@ -308,10 +319,8 @@ class Auto(CrowdEstimator):
         for name, several in repeats.items():
             completed = {each.name: outcomes[each.name].probabilities for each in several}
             repeats[name] = [each for each in several if completed[each.name] is not None]
-            more = [
-                probabilities for probabilities in completed.values() if probabilities is not None
-            ]
-            predicted[name] = np.exp(mean_logits([predicted[name], *more]))
+            more = [each[rows] for each in completed.values() if each is not None]
+            held_out[name] = np.exp(mean_logits([held_out[name], *more]))
         return repeats
 
     def _search(
@@ -325,18 +334,20 @@ class Auto(CrowdEstimator):
         base = tasks[BASELINE]
         quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1])
-        (quickly,) = search.outcomes(search.held_out, [first]).values()
+        quickly, baseline = search.outcomes(search.held_out, [first, base], self.jobs).values()
         agreed = None
         if quickly.probabilities is not None:
             agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        if baseline.probabilities is None:
+            raise baseline.error or RuntimeError(baseline.reason)
         compared = [
-            each if name == BASELINE else dataclasses.replace(each, agreement=agreed)
+            dataclasses.replace(each, agreement=agreed)
             for name, each in tasks.items()
+            if name != BASELINE
         ]
-        action = "candidate" if progress and len(tasks) > 1 else ""
-        outcomes = search.outcomes(search.held_out, compared, self.jobs, action)
-        if outcomes[BASELINE].probabilities is None:
-            raise outcomes[BASELINE].error or RuntimeError(outcomes[BASELINE].reason)
+        action = "candidate" if progress else ""
+        outcomes = {BASELINE: baseline}
+        outcomes |= search.outcomes(search.held_out, compared, self.jobs, action)
         for name, each in outcomes.items():
             chosen = tasks[name].candidate.with_strength(each.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)

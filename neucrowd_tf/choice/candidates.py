@@ -34,6 +34,7 @@ COUNTING, FITTING, REDUCING, LETTERS, MOST_TERMS = 1e-5, 6e-7, 5e-4, 8, 40_000
 # Seconds of all cores together that candidates may take, of which this share is for the first fits
 # and the rest for further fits of the better ones.
 BUDGET, FIRST = 100.0, 0.6
+TOO_DEAR = "it does not fit into the budget of {:g} s"
 # A small convolutional network needs minutes where a dense one needs seconds.
 IMAGE_BUDGET = 1500.0
 # Seconds of one epoch of it per image and pixel.
@@ -234,6 +235,11 @@ def named(name: str, features: NDArray[Any], annotations: Annotations) -> Candid
     return Candidate(name, name, {}, 5.0)
 
 
+def usual_budget(features: NDArray[Any]) -> float:
+    """Returns the budget if none is chosen, in seconds."""
+    return IMAGE_BUDGET if is_images(features) else BUDGET
+
+
 def affordable(
     features: NDArray[Any],
     annotations: Annotations,
@@ -257,8 +263,7 @@ def affordable(
         methods: names of candidates to try whatever they cost, with no seconds left; None for the
             most useful ones.
     """
-    usual = IMAGE_BUDGET if is_images(features) else BUDGET
-    total = usual if budget is None else budget
+    total = budget or usual_budget(features)
     if methods is not None:
         names = dict.fromkeys((BASELINE, *methods))
         order = [named(name, features, annotations) for name in names]
@@ -282,7 +287,7 @@ def affordable(
         seconds = each.seconds + (0.0 if "Cs" in each.hparams else reduction)
         dear = spent + seconds > FIRST * total and each.name != BASELINE and methods is None
         if reason is None and dear:
-            reason = f"it does not fit into the budget of {total:g} s"
+            reason = TOO_DEAR.format(total)
         if reason is None:
             chosen.append(each)
             spent, reduction = spent + seconds, reduction - (seconds - each.seconds)

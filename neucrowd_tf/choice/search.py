@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import threading
 import time
@@ -20,7 +21,7 @@ from tqdm import tqdm
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.choice.candidates import Candidate
+from neucrowd_tf.choice.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.errors import one_line
 from neucrowd_tf.texts import TextClassifier
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
@@ -36,6 +37,51 @@ HOPELESS, ERRORS = 0.05, 3.0
 # Networks hold the features of their latest fit: with more bytes than this, each candidate's last
 # fit compiles again.
 MOST_KEPT = 1 << 26
+# Shares of a budget at which the search and the last fits end. A last fit takes about half as long
+# as a cross-validation, and the recommendation a little.
+SEARCH, LAST = 0.6, 0.9
+
+
+class Clock(threading.Event):
+    """Ends fits when it is set, or when a share of a budget has passed.
+
+    Attributes:
+        budget: seconds since the clock was made; without limit until they are chosen.
+        share: of the budget.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.budget, self.share, self._start = math.inf, SEARCH, time.perf_counter()
+        self._rates: dict[str, float] = {}
+
+    @property
+    def left(self) -> float:
+        """The seconds until the share has passed."""
+        return self.share * self.budget - (time.perf_counter() - self._start)
+
+    def is_set(self) -> bool:
+        """Returns whether fits have to end."""
+        return super().is_set() or self.left < 0
+
+    def run(self, function: Callable[[Task], Outcome], task: Task) -> Outcome:
+        """Returns a task's outcome, which has no result if there is not enough time.
+
+        Expected are the predicted seconds, scaled by what the candidate took before, or else by
+        what others took on average.
+        """
+        name, start = task.candidate.name, time.perf_counter()
+        rate = self._rates.get(name, np.mean([*self._rates.values()] or [1.0]))
+        predicted = task.candidate.cost * (1 if function is fitted else 2)
+        if predicted * rate <= self.left:
+            try:
+                outcome = function(task)
+                self._rates[name] = (time.perf_counter() - start) / predicted
+                return outcome
+            except KeyboardInterrupt:
+                if self.left > 0:
+                    raise
+        return Outcome(task.name, reason=TOO_DEAR.format(self.budget))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +102,7 @@ class Task:
             candidate that agrees with it far less after one fold is not tried further.
         networks: compiled for the candidate's fits, including the last one.
         repeat: 0 for the first fits of a candidate; others draw with another seed.
-        stop: set to end the search.
+        stop: ends the search.
     """
 
     candidate: Candidate
@@ -70,7 +116,7 @@ class Task:
     agreement: NDArray[np.bool_] | None = None
     networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
     repeat: int = 0
-    stop: threading.Event | None = None
+    stop: Clock = dataclasses.field(default_factory=Clock)
 
     @property
     def name(self) -> str:
@@ -213,7 +259,7 @@ def outcomes(
         action: what the progress bar says is done; without it none is shown.
     """
     hidden = None if action and tasks else True  # None hides it unless stderr is a terminal
-    working = side_by_side(function, tasks, jobs)
+    working = side_by_side(lambda task: task.stop.run(function, task), tasks, jobs)
     bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
     completed = {each.name: each for each in bar}
     return {task.name: completed[task.name] for task in tasks}
@@ -235,22 +281,19 @@ def side_by_side(
     allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
     jobs = max(1, min(jobs or cores, len(tasks)))
-    # The longest first: the last to begin should not be the last to end.
-    stop = threading.Event()
-    order = [dataclasses.replace(task, stop=stop) for task in tasks]
-    order.sort(key=lambda task: -task.candidate.cost)
     # Both settings are of the whole process, so no thread may reset them while another runs.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if jobs == 1:
-            yield from map(function, order)
+            yield from map(function, tasks)
             return
-        import keras  # noqa: F401  (by one thread)
-
         pool = ThreadPoolExecutor(jobs, "auto")
         try:
-            for done in as_completed([pool.submit(function, task) for task in order]):
+            for done in as_completed([pool.submit(function, task) for task in tasks]):
                 yield done.result()
         finally:
-            stop.set()
+            for task in tasks:
+                task.stop.set()
             pool.shutdown(cancel_futures=True)
+            for task in tasks:
+                task.stop.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from neucrowd_tf import registration, registry
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
+from neucrowd_tf.choice import search
 from neucrowd_tf.choice.auto import Auto
 from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
 from neucrowd_tf.choice.data import with_validation
@@ -164,6 +166,43 @@ def test_who_stops_listening_ends_the_threads() -> None:
     assert next(result) == "0.0"
     result.close()
     assert sorted(ended) == ["0.0", "1.0", "2.0"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("slow", ["held_out", "fitted"])
+def test_a_slow_candidate_ends_within_the_budget(
+    slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features, crowd, _ = _crowd()
+    function, start = getattr(search, slow), time.perf_counter()
+
+    def wait(task: Task) -> search.Outcome:
+        while task.candidate.name == "ds_lr" and time.perf_counter() < start + 60:
+            task.run().raise_if_stopped()
+            time.sleep(0.01)
+        return function(task)
+
+    monkeypatch.setattr(search, slow, wait)
+    result = Auto(budget=2.1).fit(features, crowd)
+    assert time.perf_counter() - start < 30  # with the import of Keras
+    assert result.recommendation_["fits"] == {"mv_lr": 1}
+    assert set(_reasons(result).values()) == {"it does not fit into the budget of 2.1 s"}
+
+
+def test_what_took_long_is_expected_to_take_long_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, crowd, _ = _crowd(size=8)
+    now, clock, begun = [0.0], search.Clock(), []
+    monkeypatch.setattr(search.time, "perf_counter", lambda: now[0])
+    clock.budget, clock._start = 20.0, 0.0
+
+    def work(task: Task) -> search.Outcome:
+        begun.append(task.name)
+        now[0] += 5.0
+        return search.Outcome(task.name)
+
+    for name, cost in (("slow", 1.0), ("dear", 1.5), ("cheap", 1.0)):  # of 12 s, 7 are left
+        clock.run(work, Task(Candidate(name, "mv_lr", {}, cost), features, crowd, [], 0))
+    assert begun == ["slow", "cheap"]  # 1.5 would take 7.5
 
 
 def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_the_heaviest_networks_are_fitted_again(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(search, "outcomes", outcomes)
     first = np.array([[0.1, 0.9], [0.5, 0.5]])
     predicted = dict.fromkeys(tasks, first)
-    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, progress=False)
+    repeats = Auto()._repeat(tasks, list(tasks), 17.0, predicted, slice(None), False)
     # 17 s: two of 6 for a, none of 9 for b, one of 3 for c.
     assert {name: [one.name for one in several] for name, several in repeats.items()} == {
         "a": ["a-2", "a-3"],
