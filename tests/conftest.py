@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -46,8 +47,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: looking through TensorFlow's million objects for garbage, again and
-    again while networks are traced, takes a tenth of the tests' time.
+    again while networks are traced, takes a tenth of the tests' time. So does what makes graphs
+    faster before they run, which tiny fits never pay back; commands in processes of their own do it.
     """
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
