@@ -24,9 +24,10 @@ INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted t
 LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
-        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_common"),
-        *("harness/test_machines", "harness/test_runner"),
-        *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd/test_model"),
+        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_digests"),
+        *("test_common", "harness/test_machines", "crowding/test_estimator"),
+        *("training/test_tables", "training/test_own_network", "training/test_parity"),
+        *("harness/test_pool", "choice/test_auto", "reproduction/test_claims"),
     )
 )
 
