@@ -5,6 +5,7 @@ Run `python -m reproduction.page results RESULTS.md`.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import sys
@@ -374,9 +375,10 @@ def main(results: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("error: expected a results folder and a page to write")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path, help="folder of the tables")
+    parser.add_argument("target", type=Path, help="RESULTS.md")
     try:
-        main(*map(Path, sys.argv[1:]))
+        main(**vars(parser.parse_args()))
     except (DataError, OSError) as error:
         sys.exit(f"error: {one_line(error)}")

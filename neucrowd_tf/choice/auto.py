@@ -16,7 +16,6 @@ from neucrowd_tf.choice.candidates import (
     BASELINE,
     BUDGET,
     IMAGE_BUDGET,
-    TOO_DEAR,
     affordable,
     named,
     self_trained,
@@ -194,11 +193,10 @@ class Auto(CrowdEstimator):
         repeats = self._repeat(tasks, heaviest, remaining, held_out, scored, progress)
         ranked = rank(held_out, evidence, **rules)
         clock.share = search.LAST
-        last = [one for name in ranked.members for one in (tasks[name], *repeats.get(name, ()))]
-        members = self._fit_members(last, progress) or self._fit_members([tasks[BASELINE]], False)
-        for name in sorted(set(ranked.members) - set(members)):
-            reasons[name] = TOO_DEAR.format(clock.budget)
-            del held_out[name]
+        fits = {name: [tasks[name], *repeats.get(name, ())] for name in ranked.members}
+        members = self._fit_members(fits, reasons, progress)
+        members = members or {BASELINE: [search.fitted(tasks[BASELINE]).estimator]}
+        held_out = {name: each for name, each in held_out.items() if name not in reasons}
         ranked = dataclasses.replace(ranked, members=list(members))
         weights = pooling.weigh(held_out, ranked, evidence, **rules)
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
@@ -216,42 +214,42 @@ class Auto(CrowdEstimator):
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
-        self._describe(dict(zip(members, sizes, strict=True)), num_annotators)
-        if self.scale == "ordinal":
-            self._describe_errors(judgement)
+        self._describe(dict(zip(members, sizes, strict=True)), num_annotators, judgement)
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
-    def _fit_members(self, tasks: Sequence[search.Task], progress: bool) -> dict[str, list[Any]]:
-        """Returns the estimators of each candidate that are fitted to all rows in time."""
+    def _fit_members(
+        self, fits: Mapping[str, list[search.Task]], reasons: dict[str, str], progress: bool
+    ) -> dict[str, list[Any]]:
+        """Returns the members that are fitted to all rows in time; the others get a reason."""
+        every = [each for several in fits.values() for each in several]
         action = "fitting on all rows" if progress else ""
-        outcomes = search.outcomes(search.fitted, tasks, self.jobs, action)
+        outcomes = search.outcomes(search.fitted, every, self.jobs, action)
         members: dict[str, list[Any]] = {}
-        for task in tasks:
+        for task in every:
             if (model := outcomes[task.name].estimator) is not None:
                 members.setdefault(task.candidate.name, []).append(model)
+        reasons |= {name: outcomes[name].reason for name in fits if name not in members}
         return members
 
-    def _describe(self, fits: dict[str, int], num_annotators: int) -> None:
+    def _describe(self, fits: dict[str, int], num_annotators: int, judgement: Judgement) -> None:
         """Adds to the recommendation how members were fitted, and takes over their results."""
         self.recommendation_["fits"] = fits
         if self.representations_:
             chosen = "the encoder's vectors" if hasattr(self, "encoder_") else "TF-IDF"
             self.recommendation_["representations"] = self.representations_
             self.recommendation_["text"] += f" Texts are represented by {chosen}."
+        if self.scale == "ordinal":
+            errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
+            self.recommendation_["mean_absolute_error"] = errors
+            self.recommendation_["text"] += (
+                f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
+                f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
+            )
         for member in self.estimator_.members_:
             for name in ("confusion_matrices_", "annotator_accuracy_"):
                 if not hasattr(self, name) and getattr(member, name, None) is not None:
                     setattr(self, name, getattr(member, name)[:num_annotators])
-
-    def _describe_errors(self, judgement: Judgement) -> None:
-        """Adds the mean absolute error of ordered classes to the recommendation."""
-        errors = {name: judgement.distance(name) for name in (AVERAGE, BASELINE)}
-        self.recommendation_["mean_absolute_error"] = errors
-        self.recommendation_["text"] += (
-            f" Mean absolute error ({' < '.join(map(str, self.classes_))}; expected):"
-            f" {errors[AVERAGE]:.3f}, of {BASELINE} {errors[BASELINE]:.3f}."
-        )
 
     def _represented(self, data: TrainingData, task: Callable[..., search.Task]) -> TrainingData:
         """Returns data with the encoder's vectors, those of texts if held-out labels prefer them.
@@ -269,15 +267,14 @@ class Auto(CrowdEstimator):
             candidate = named(BASELINE, each.features, each.annotations)
             renamed = dataclasses.replace(candidate, name=name)
             tasks.append(task(renamed, each.features, each.annotations))
-        likelihoods = {}
+        likely = self.representations_
         for name, outcome in search.outcomes(search.held_out, tasks, self.jobs).items():
             if outcome.probabilities is not None:
                 scored = np.isfinite(outcome.probabilities).all(axis=1)
                 crowd, consensus = data.annotations[scored], self.consensus_[scored]
                 evidence = Evidence.of(crowd, consensus, self.seed)
-                likelihoods[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
-        self.representations_ = likelihoods
-        if likelihoods.get("tfidf", -np.inf) >= likelihoods.get("encoder", -np.inf):
+                likely[name] = label_log_likelihood(outcome.probabilities[scored], evidence)
+        if likely.get("tfidf", -np.inf) >= likely.get("encoder", -np.inf):
             del self.encoder_
             return data
         return encoded
@@ -335,19 +332,13 @@ class Auto(CrowdEstimator):
         quick = dataclasses.replace(base.candidate, name="quick", hparams={"Cs": QUICK})
         first = dataclasses.replace(base, candidate=quick, splits=base.splits[:1])
         quickly, baseline = search.outcomes(search.held_out, [first, base], self.jobs).values()
-        agreed = None
-        if quickly.probabilities is not None:
-            agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
-        if baseline.probabilities is None:
+        if baseline.probabilities is None or quickly.probabilities is None:
             raise baseline.error or RuntimeError(baseline.reason)
-        compared = [
-            dataclasses.replace(each, agreement=agreed)
-            for name, each in tasks.items()
-            if name != BASELINE
-        ]
+        agreed = np.nan_to_num(quickly.probabilities).argmax(axis=1) == self.consensus_
+        _, *others = (dataclasses.replace(each, agreement=agreed) for each in tasks.values())
         action = "candidate" if progress else ""
-        outcomes = {BASELINE: baseline}
-        outcomes |= search.outcomes(search.held_out, compared, self.jobs, action)
+        outcomes = search.outcomes(search.held_out, others, self.jobs, action)
+        outcomes = {BASELINE: baseline, **outcomes}
         for name, each in outcomes.items():
             chosen = tasks[name].candidate.with_strength(each.strength)
             tasks[name] = dataclasses.replace(tasks[name], candidate=chosen)

@@ -53,7 +53,7 @@ class Clock(threading.Event):
     def __init__(self) -> None:
         super().__init__()
         self.budget, self.share, self._start = math.inf, SEARCH, time.perf_counter()
-        self._rates: dict[str, float] = {}
+        self._spent: dict[str, tuple[float, float]] = {"": (1.0, 1.0)}
 
     @property
     def left(self) -> float:
@@ -68,15 +68,15 @@ class Clock(threading.Event):
         """Returns a task's outcome, which has no result if there is not enough time.
 
         Expected are the predicted seconds, scaled by what the candidate took before, or else by
-        what others took on average.
+        what all others took.
         """
         name, start = task.candidate.name, time.perf_counter()
-        rate = self._rates.get(name, np.mean([*self._rates.values()] or [1.0]))
+        actual, expected = self._spent.get(name, np.sum([*self._spent.values()], axis=0))
         predicted = task.candidate.cost * (1 if function is fitted else 2)
-        if predicted * rate <= self.left:
+        if predicted * actual / expected <= self.left:
             try:
                 outcome = function(task)
-                self._rates[name] = (time.perf_counter() - start) / predicted
+                self._spent[name] = time.perf_counter() - start, predicted
                 return outcome
             except KeyboardInterrupt:
                 if self.left > 0:
@@ -284,9 +284,6 @@ def side_by_side(
     # Both settings are of the whole process, so no thread may reset them while another runs.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if jobs == 1:
-            yield from map(function, tasks)
-            return
         pool = ThreadPoolExecutor(jobs, "auto")
         try:
             for done in as_completed([pool.submit(function, task) for task in tasks]):

@@ -45,22 +45,22 @@ def run(flags: Relabel) -> list[str]:
     reading, gold = read_labels(
         path, options, flags.gold, sources.models, scale=flags.scale, identities=needs
     )
-    crowd, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
-    inference = infer(
-        crowd, method, gold, flags.seed, models=sources.models, families=sources.families
-    )
-    crowd = crowd.with_annotators(flags.ask)
+    labels, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
+    crowd = labels.with_annotators(flags.ask)
     names = list(map(str, crowd.annotator_names.tolist()))
-    if fresh := names[inference.crowd.num_annotators :]:
-        notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
     people = np.array([name not in sources.models for name in names])
     free = np.isin(names, flags.ask) if flags.ask else people
+    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
+    inference = infer(
+        labels, method, gold, flags.seed, models=sources.models, families=sources.families
+    )
+    if fresh := names[inference.crowd.num_annotators :]:
+        notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
     belief, evidence = belief_of(crowd, inference.probas, people), None
     if predictions is not None:
         evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
         evidence[inference.gold >= 0] = 1.0
         belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
-    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
     plan = make_plan(
         crowd,
         belief,

@@ -200,9 +200,9 @@ def test_what_took_long_is_expected_to_take_long_again(monkeypatch: pytest.Monke
         now[0] += 5.0
         return search.Outcome(task.name)
 
-    for name, cost in (("slow", 1.0), ("dear", 1.5), ("cheap", 1.0)):  # of 12 s, 7 are left
+    for name, cost in (("slow", 1.0), ("dear", 2.0), ("cheap", 1.5)):  # of 12 s, 7 are left
         clock.run(work, Task(Candidate(name, "mv_lr", {}, cost), features, crowd, [], 0))
-    assert begun == ["slow", "cheap"]  # 1.5 would take 7.5
+    assert begun == ["slow", "cheap"]  # 6 s for 3, so 2 * 2.0 take 8
 
 
 def test_it_is_saved_and_loaded(fitted: tuple[Auto, Path], tmp_path: Path) -> None:

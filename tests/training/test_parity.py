@@ -105,8 +105,8 @@ def test_every_optimizer_of_keras_is_in_the_table() -> None:
     assert public - {opt.Optimizer, opt.OptimizerMap} == kinds
 
 
-# A kind of each: of momenta and accumulation, of averages, of scaling, of copies of the weights.
-OFTEN = ("sgd, clipped, accumulated", "adam, average", "scaled automatically", "schedule free")
+# A kind of each: of momenta and accumulation, of averages with scaling, of copies of the weights.
+OFTEN = ("sgd, clipped, accumulated", "scaled automatically", "schedule free")
 
 
 @pytest.mark.parametrize(
