@@ -48,8 +48,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: looking through TensorFlow's million objects for garbage, again and
-    again while networks are traced, takes a tenth of the tests' time. So does what makes graphs
-    faster before they run, which tiny fits never pay back; commands in processes of their own do it.
+    again while networks are traced, takes a tenth of the tests' time. So does Grappler, which tiny
+    fits never pay back; commands in processes of their own have it.
     """
     if tensorflow := sys.modules.get("tensorflow"):
         tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
