@@ -128,7 +128,8 @@ class Auto(CrowdEstimator):
         number(above=0),
         "seconds, for which candidates are planned as if for one core, and at which fits end."
         " Candidates that do not fit are left out, and the better ones are fitted up to"
-        f" {FITS} times. None is {BUDGET:g}, and {IMAGE_BUDGET:g} for images.",
+        f" {FITS} times. None is {BUDGET:g}, and {IMAGE_BUDGET:g} for images. With `methods`"
+        " there is no limit.",
     ] = None
     jobs: Annotated[
         int | None, whole(1), "number of candidates that run at once; None runs one per core."
@@ -223,6 +224,7 @@ class Auto(CrowdEstimator):
     ) -> dict[str, list[Any]]:
         """Returns the members that are fitted to all rows in time; the others get a reason."""
         every = [each for several in fits.values() for each in several]
+        every.sort(key=lambda each: each.repeat)
         action = "fitting on all rows" if progress else ""
         outcomes = search.outcomes(search.fitted, every, self.jobs, action)
         members: dict[str, list[Any]] = {}
