@@ -6,6 +6,7 @@ import gc
 import os
 import pathlib
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,9 +24,10 @@ INFERRED: dict[str, list[Any]] = {}  # crowds and their labels, by what fitted t
 LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
-        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_common"),
-        *("harness/test_machines", "harness/test_runner"),
-        *("crowding/test_estimator", "aggregation/engine/test_engine", "crowd/test_model"),
+        *("test_resume", "reproduction/test_suite_kill", "test_documents", "test_digests"),
+        *("test_common", "harness/test_machines", "crowding/test_estimator"),
+        *("training/test_tables", "training/test_own_network", "training/test_parity"),
+        *("harness/test_pool", "choice/test_auto", "reproduction/test_claims"),
     )
 )
 
@@ -46,8 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What was imported stays: looking through TensorFlow's million objects for garbage, again and
-    again while networks are traced, takes a tenth of the tests' time.
+    again while networks are traced, takes a tenth of the tests' time. So does Grappler, which tiny
+    fits never pay back; commands in processes of their own have it.
     """
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

@@ -63,7 +63,11 @@ def test_a_small_excess_counts_if_people_share_no_items(each: int, families_once
 
 @pytest.mark.parametrize(
     ("kind", "correlation", "classes", "each", "gain"),
-    [("copies", 0.8, 2, 2, 0.02), ("difficulty", 0.8, 4, 2, 0.02), ("copies", 0.8, 4, 1, -0.02)],
+    [
+        ("copies", 0.8, 2, 2, 0.02),
+        pytest.param("difficulty", 0.8, 4, 2, 0.02, marks=pytest.mark.slow),
+        ("copies", 0.8, 4, 1, -0.02),
+    ],
 )
 def test_models_that_err_together_help_and_never_outvote_people(
     kind: str, correlation: float, classes: int, each: int, gain: float

@@ -321,7 +321,7 @@ def test_texts_are_sparse_for_regressions_and_reduced_for_networks(tmp_path: Pat
     _, crowd, truth = _crowd(90, spam=0)
     texts = [f"the {words[c, row % 2]} place {row % 7}" for row, c in enumerate(truth)]
     texts[0] = ""
-    result = Auto(("ds_lr", "crowd_layer"), jobs=1).fit(texts, crowd)
+    result = Auto(("ds_lr", "crowd_layer"), folds=2, jobs=1).fit(texts, crowd)
     assert (result.held_out_probas_.argmax(axis=1) == truth)[1:].mean() > 0.95
     shapes = [member.projection().shape[1] for member in result.estimator_.members_]
     assert shapes.count(2) == 2 and max(shapes) > 2

@@ -199,5 +199,9 @@ def test_the_split_by_entropy() -> None:
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("game_pretrain_epochs", "epochs", "passes"):
         monkeypatch.setattr(crowding, name, 1)
-    accuracy, predicted, y = crowding.run(crowding.simulate(seed=0), seed=0)
-    assert accuracy > 0.9 and y.shape == (500, 15) and len(predicted) == 500
+    x, Y, *others = crowding.simulate(seed=0)
+    # All batches of a step are of one shape, which is traced once: 384 images and 512 labels.
+    x, Y = x[:384], Y[:384]
+    Y[tuple(column[512:] for column in np.nonzero(Y >= 0))] = -1
+    accuracy, predicted, y = crowding.run((x, Y, *others), seed=0)
+    assert accuracy > 0.8 and y.shape == (384, 15) and len(predicted) == 384

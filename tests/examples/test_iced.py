@@ -121,6 +121,8 @@ def test_the_losses_and_gradients_are_the_packages(answers: Any, alike: Compare)
         alike(*found)
 
 
-def test_it_runs_without_a_folder() -> None:
+def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iced, "rounds", 5)
+    monkeypatch.setattr(iced, "autoencoder_epochs", 10)
     accuracy, triples = iced.run(iced.simulate(seed=0), seed=0)
     assert accuracy > 0.85 and all(images.shape[1] == 64 for images in triples)

@@ -86,7 +86,7 @@ def test_tuplets_are_drawn_by_weight_and_without_repetition(voted: Any) -> None:
 
 
 def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neucrowd, "epochs", 8)
+    monkeypatch.setattr(neucrowd, "epochs", 4)
     splits = neucrowd.simulate(seed=0)
     accuracy, z, safe = neucrowd.run(splits, seed=0)
     assert accuracy > 0.9 and z.shape == (120, 32) and 0.5 < safe.mean() < 1

@@ -55,7 +55,8 @@ def test_groups_are_drawn_evenly_and_without_repetition(voted: Any) -> None:
         np.testing.assert_allclose(share, 1 / (labels == label).sum(), atol=0.008)
 
 
-def test_it_runs_without_a_folder() -> None:
+def test_it_runs_without_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rll, "epochs", 8)
     splits = rll.simulate(seed=0)
     accuracy, z = rll.run(splits, seed=0)
     assert accuracy > 0.9 and z.shape == (349, 32)

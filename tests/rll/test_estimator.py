@@ -34,7 +34,10 @@ def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize(("name", "classes"), [("rll_bayesian", 3), ("rll", 2), ("rll_mle", 2)])
+@pytest.mark.parametrize(
+    ("name", "classes"),
+    [("rll_bayesian", 3), ("rll", 2), pytest.param("rll_mle", 2, marks=pytest.mark.slow)],
+)
 def test_learns(name: str, classes: int) -> None:
     x, crowd, truth = crowd_data(classes)
     fitted = registry.method(name).make(seed=0, **{**QUICK, "epochs": 8}).fit(x, crowd)

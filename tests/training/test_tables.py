@@ -227,10 +227,10 @@ def test_a_column_may_have_the_name_of_an_attribute() -> None:
     ("scale", "shift"), [(1e-8, 0), (1e-30, 0), (1e300, 0), (86400.0, 1.7e9), (1e-6, 5)]
 )
 def test_units_of_features_do_not_matter(name: str, scale: float, shift: float) -> None:
-    make = registry.method(name).make
-    right = make().fit(X, LONG).predict_proba(X)
+    model = registry.method(name).make(Cs=(1.0,))
+    right = model.fit(X, LONG).predict_proba(X)
     moved = X * [scale, 1, 1] + [shift, 0, 0]
-    fitted = make().fit(moved, LONG)
+    fitted = model.fit(moved, LONG)
     np.testing.assert_allclose(fitted.predict_proba(moved), right, atol=1e-3)
     np.testing.assert_allclose(fitted.predict_proba(moved.iloc[:1]), right[:1], atol=1e-3)
     assert fitted.predict(moved.iloc[:0]).shape == (0,)
