@@ -248,11 +248,41 @@ def trainer(rate, variables, loss, *first):
     return step
 
 
-def run(data, seed):
-    """Returns the test accuracy, and classes that C predicts `[N]` and labels of G `[N, R]`."""
-    x, Y, x_valid, y_valid, x_test, y_test = data
+def likelihood_loss(G, y, *inputs):
+    """Returns minus the mean log probability of labels."""
+    return -tf.reduce_mean(at(G(*inputs), y))
+
+
+def by_entropy(z):
+    """Returns the images in the order of the entropy of z `[N, C]`."""
+    return np.argsort(-np.sum(z * np.log(np.maximum(z, 1e-30)), axis=1), kind="stable")
+
+
+def accuracy(classifier, x, y):
+    """Returns the share of true labels y."""
+    return np.mean(classifier(x).numpy().argmax(axis=1) == y)
+
+
+def dl_cl(x, Y, batches):
+    """Returns DL-CL's classifier."""
+    classifier = make_classifier(x.shape[1])
+    W = keras.Variable(np.tile(np.eye(C, dtype="float32"), (Y.shape[1], 1, 1)))
+    step = trainer(1e-3, [*classifier.trainable_variables, W], dl_cl_loss, classifier, W)
+    for b in batches:
+        step(x[b], Y[b])
+    return classifier
+
+
+def standardised(x, Y, x_valid, y_valid, x_test, y_test):
+    """Returns the data with features of mean 0 and variance 1."""
     scaler = StandardScaler().fit(x)
     x, x_valid, x_test = (scaler.transform(part).astype("float32") for part in (x, x_valid, x_test))
+    return x, Y, x_valid, y_valid, x_test, y_test
+
+
+def run(data, seed):
+    """Returns the test accuracy, and classes that C predicts `[N]` and labels of G `[N, R]`."""
+    x, Y, x_valid, y_valid, x_test, y_test = standardised(*data)
     keras.utils.set_random_seed(seed)
     rng, (N, R) = np.random.default_rng(seed), Y.shape
     e, (n_0, r_0) = np.eye(R, dtype="float32"), np.nonzero(Y >= 0)  # annotators, authentic cells
@@ -281,33 +311,24 @@ def run(data, seed):
         for b in batches(len(rows), 100, passes):
             step(x[rows[b]], noise[b], z[rows[b]], y[b], G_0[b], losses[b], losses.mean())
 
-    classifier = make_classifier(x.shape[1])
-    W = keras.Variable(np.tile(np.eye(C, dtype="float32"), (R, 1, 1)))
-    step = trainer(1e-3, [*classifier.trainable_variables, W], dl_cl_loss, classifier, W)
-    for b in batches(N, 64, pretrain_epochs):
-        step(x[b], Y[b])
+    classifier = dl_cl(x, Y, batches(N, 64, pretrain_epochs))
     z = classifier(x).numpy()
     G, judges = Generator(), Judges(label_correlation(Y))
     generative_turn(lambda *_: None, np.arange(1), 0)  # builds the layers
-    loss = lambda y, *inputs: -tf.reduce_mean(at(G(*inputs), y))  # noqa: E731
-    step = trainer(1e-3, G.trainable_variables, loss)
+    step = trainer(1e-3, G.trainable_variables, likelihood_loss, G)
     for b in batches(len(n_0), 64, game_pretrain_epochs):
         noise = rng.standard_normal((len(b), noise_size)).astype("float32")
         step(Y[n_0[b], r_0[b]], x[n_0[b]], e[r_0[b]], z[n_0[b]], noise)
-    of_judges = [
-        trainer(1e-3, judges.trainable_variables, judges_loss, judges) for _ in "12"
-    ]  # before, in the game
+    of_judges = [trainer(1e-3, judges.trainable_variables, judges_loss, judges) for _ in range(2)]
     for _ in range(game_pretrain_epochs):
         judges_turn(of_judges[0], 1)
     of_G = trainer(3e-4, G.trainable_variables, generator_loss, G, e)
     of_C = trainer(1e-4, classifier.trainable_variables, classifier_loss, G, classifier, e)
-    best = np.mean(classifier(x_valid).numpy().argmax(axis=1) == y_valid), 0.0
-    first = np.mean(classifier(x_test).numpy().argmax(axis=1) == y_test)
-    weights = classifier.get_weights()
+    best, weights = (accuracy(classifier, x_valid, y_valid), 0.0), classifier.get_weights()
+    first = accuracy(classifier, x_test, y_test)
     for epoch in range(epochs):
         judges_turn(of_judges[1], passes)
-        order = np.argsort(-np.sum(z * np.log(np.maximum(z, 1e-30)), axis=1), kind="stable")
-        sure, unsure = np.split(order, [round(t * N)])
+        sure, unsure = np.split(by_entropy(z), [round(t * N)])
         generative_turn(of_G, sure, 1)
         generative_turn(of_C, unsure, 0)
         z, p = classifier(x).numpy(), classifier(x_valid).numpy()
@@ -316,9 +337,9 @@ def run(data, seed):
             best, weights = score, classifier.get_weights()
         print(f"epoch {epoch + 1}: validation {score[0]:.3f}")
     classifier.set_weights(weights)
-    accuracy = np.mean(classifier(x_test).numpy().argmax(axis=1) == y_test)
-    print(f"seed {seed}: test accuracy {accuracy:.3f}, DL-CL {first:.3f}")
-    return accuracy, z.argmax(axis=1), draw(np.arange(N), z)[1]
+    last = accuracy(classifier, x_test, y_test)
+    print(f"seed {seed}: test accuracy {last:.3f}, DL-CL {first:.3f}")
+    return last, z.argmax(axis=1), draw(np.arange(N), z)[1]
 
 
 if __name__ == "__main__":
