@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.kos import Kos
 from neucrowd_tf.aggregation.mace import Mace
 from neucrowd_tf.aggregation.majority_vote import MajorityVote
 from neucrowd_tf.aggregation.mmsr import Mmsr
-from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
+from neucrowd_tf.aggregation.ordinal import MEMBERS, OrdinalConsensus
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.aggregation.weighted_vote import (
     GoldMajorityVote,
@@ -50,7 +50,10 @@ AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
 
 
 # Of ordered classes.
-ORDERED: dict[str, Callable[..., Aggregator]] = {"ordinal": OrdinalConsensus}
+ORDERED: dict[str, Callable[..., Aggregator]] = {
+    "ordinal": OrdinalConsensus,
+    **{name.replace(" ", "_"): partial(OrdinalConsensus, only=name) for name in MEMBERS[:2]},
+}
 
 
 def make_aggregator(name: str, seed: int = 0, ties: Ties | None = None) -> Aggregator:

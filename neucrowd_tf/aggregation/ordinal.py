@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -19,13 +19,15 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.consensus import Consensus, deal
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted
+from neucrowd_tf.declare import estimator, fitted, one_of
 
 NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
 PRIOR = 0.5  # standard deviation of biases and of log spreads
 SPREAD = 0.7  # typical noise of an annotator
 STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
 FOLDS = 3
+MEMBERS = ("median", "latent score", "consensus")
+SURE = 3.0  # standard errors
 
 
 def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
@@ -111,39 +113,56 @@ def medians(probas: Array) -> Codes:
 
 @estimator
 class OrdinalConsensus(Aggregator):
-    """Infers ordered classes by latent scores, the median of labels, or the nominal consensus.
+    """Infers ordered classes by the median of labels, latent scores, or the nominal consensus.
 
-    Annotations are held out in turn. The method whose labels are nearest to them is chosen.
+    Annotations are held out in turn. The method whose labels are nearest to them is chosen. Instead
+    of the median only if it is nearer by `SURE` standard errors, as held-out labels show what
+    annotators say, not what is true.
 
     Attributes: see `Aggregator`, and
-        chosen_: "latent score", "median" or "consensus".
-        distances_: by method, the mean distance in classes of a held-out annotation.
+        chosen_: one of `MEMBERS`.
+        distances_: by method, the mean distance in classes of a held-out annotation; empty if
+            `only` names the method.
     """
 
     needs_identities: ClassVar[bool] = True
+
+    only: Annotated[
+        str | None, one_of(*MEMBERS), 'the method to use; None chooses "median" or another.'
+    ] = None
 
     chosen_: str = fitted()
     distances_: dict[str, float] = fitted()
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
-        folds = deal(crowd, FOLDS, self.seed)
-        self.distances_ = dict.fromkeys(("latent score", "median", "consensus"), 0.0)
-        for fold in range(FOLDS):
-            rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
-            if not rest.num_annotations or not left.num_annotations:
-                continue
-            for name in self.distances_:
-                labels = medians(self._probas(name, rest, gold, quick=True))
-                distance = np.abs(labels[left.instances] - left.labels)[
-                    rest.annotated[left.instances]
-                ]
-                self.distances_[name] += float(distance.sum()) / crowd.num_annotations
-        self.chosen_ = min(self.distances_, key=lambda name: self.distances_[name])
+        self.distances_ = {}
+        self.chosen_ = self.only or self._choose(crowd, gold)
         self.probas_ = self._probas(self.chosen_, crowd, gold, quick=False)
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
         self.probas_[~self.annotated_] = self.priors_
         self.labels_ = medians(self.probas_)
         self.errors_ = self.skills_ = None
+
+    def _choose(self, crowd: Annotations, gold: Codes | None) -> str:
+        """Returns the method for this crowd; sets the distances."""
+        folds = deal(crowd, FOLDS, self.seed)
+        distances = np.zeros((len(MEMBERS), crowd.num_annotations))
+        for fold in range(FOLDS):
+            rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
+            if not rest.num_annotations or not left.num_annotations:
+                continue
+            for member, name in enumerate(MEMBERS):
+                labels = medians(self._probas(name, rest, gold, quick=True))[left.instances]
+                away = np.abs(labels - left.labels) * rest.annotated[left.instances]
+                distances[member, folds == fold] = away
+        means = distances.sum(axis=1) / max(crowd.num_annotations, 1)
+        self.distances_ = dict(zip(MEMBERS, means.tolist(), strict=True))
+        sums = np.zeros((crowd.num_instances, len(MEMBERS)))
+        np.add.at(sums, crowd.instances, (distances - distances[0]).T)
+        # Annotations of an item go together.
+        nearer = sums.sum(axis=0) < -SURE * np.sqrt((sums**2).sum(axis=0))
+        choice = [*MEMBERS[:1], *np.compress(nearer, MEMBERS).tolist()]
+        return min(choice, key=self.distances_.__getitem__)
 
     def _probas(self, name: str, crowd: Annotations, gold: Codes | None, quick: bool) -> Array:
         if crowd.num_classes < 2 or name == "median":

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
-from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
     Family,
@@ -211,7 +211,7 @@ def infer(
         calibration = calibration.fitted(posteriors, votes, codes)
     certainty = calibration.apply(decided(model), effective_votes(crowd, once), codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
-    if method not in (METHOD, "majority_vote", "ordinal"):
+    if method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)
     return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out)

@@ -7,11 +7,11 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neucrowd_tf.aggregation.catalogue import make_aggregator
+from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
@@ -34,6 +34,7 @@ from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.stopping import RESUME, hinted
 
 if TYPE_CHECKING:
+    from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.certainty.models import ModelAnnotator
 
 
@@ -58,9 +59,12 @@ def run(flags: Aggregate) -> list[str]:
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
     ordered = flags.scale == "ordinal"
-    if ordered and flags.method is not None:
-        raise UsageError("--method: not with --scale=ordinal, which chooses its own.")
-    method = "ordinal" if ordered else flags.method or METHOD
+    method = flags.method or ("ordinal" if ordered else METHOD)
+    if ordered != (method in ORDERED):
+        raise UsageError(
+            f"--method={method}: with --scale=ordinal, and only then, it is one of"
+            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
+        )
     make_aggregator(method)  # an unknown name is an error before the file is read
     models = flags.model_annotator
     reading, gold = read_labels(path, flags, flags.gold, models, scale=flags.scale)
@@ -84,9 +88,18 @@ def run(flags: Aggregate) -> list[str]:
         written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
-    chosen = getattr(inference.model, "chosen_", "") if ordered else ""
-    method += f", {chosen} of classes {' < '.join(map(str, crowd.class_names))}" if ordered else ""
+    if ordered:
+        method = ordered_method(inference.model, crowd)
     return [*notes, f"method: {method}", *inference.lines(), *lines]
+
+
+def ordered_method(model: Any, crowd: Annotations) -> str:
+    """Returns the chosen method of ordered classes with the distances that chose it."""
+    text = f"{model.chosen_} of classes {' < '.join(map(str, crowd.class_names))}"
+    if not model.distances_:
+        return text
+    away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
+    return f"ordinal, {text}; mean distance of held-out annotations in classes: {away}"
 
 
 def _warning(message: Warning | str, method: str) -> str:
@@ -187,7 +200,8 @@ def annotators_csv(
 
     The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
     `c_<true class>_<label>` for each pair of classes. With tests of models, `winning_rate` and
-    `advantage` of the alternative annotator test stand before these; people have none.
+    `advantage` of the alternative annotator test stand before these; people have none. So does
+    `bias` of ordered classes: how many classes labels are above the expected ones.
 
     Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model`
     for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
@@ -210,6 +224,10 @@ def annotators_csv(
         "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
+    if hasattr(inference.model, "distances_"):  # of ordered classes
+        expected = inference.model.probas_ @ np.arange(crowd.num_classes)
+        away = np.bincount(crowd.annotators, crowd.labels - expected[crowd.instances], len(names))
+        columns["bias"] = away / np.maximum(crowd.labels_per_annotator(), 1)
     if tests:
         results = [row and row.test for row in tested]
         columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
