@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-# Quantiles this far apart cover 82% of annotators' accuracies on public crowds
+# Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.
 SPREAD = 0.87
 FEW_LABELS = 10  # fewer say nothing about unreliability
