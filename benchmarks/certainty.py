@@ -1,10 +1,11 @@
 """Learns the calibration of inferred labels on public crowds, and measures it on other families.
 
-    python -m benchmarks.certainty [--data_dir=D] [--outside=FOLDER]
+    python -m benchmarks.certainty [--data_dir=D] [--outside=FOLDER] [--posteriors=FOLDER]
 
 Crowds are those of `benchmarks/crowds.csv`, which names the repository and commit of each file,
 and LabelMe, Music and 4,000 images of CIFAR-10N. Each is also thinned to two and three labels per
-item. `--outside` has a folder `<owner>/<name>` with the files of each repository.
+item. `--outside` has a folder `<owner>/<name>` with the files of each repository. `--posteriors`
+keeps fitted posteriors, so that a command that was stopped goes on; empty it if methods change.
 
 The command writes neucrowd_tf/certainty/recalibration.json, learned on all crowds, and prints
 results/calibration.csv: each crowd's figures when its family is left out of the learning.
@@ -36,7 +37,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, annotator_skills
 from neucrowd_tf.certainty import recalibration as learned
 from neucrowd_tf.certainty.skills import CHANCE_NOTE, UNRELIABLE_NOTE
-from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.atomic import atomic_path, write_text
 
 Array = NDArray[Any]
 TABLE = Path(__file__).with_name("crowds.csv")
@@ -155,7 +156,14 @@ def fitted_crowds(options: Any) -> Iterator[Crowd]:
         mean = crowd.num_annotations / crowd.annotated.sum()
         for size in ("full", *(str(k) for k in (2, 3) if mean > k + 0.5)):
             one = crowd if size == "full" else thinned(crowd, int(size))
-            probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
+            path = options.posteriors and options.posteriors / f"{name}_{size}.npz"
+            if path and path.exists():
+                probas = dict(np.load(path))
+            else:
+                probas = {key: model.fit(one).probas_ for key, model in MODELS.items()}
+                if path:
+                    with atomic_path(path) as written:
+                        np.savez(written, **probas)
             yield Crowd(name, family, kind, size, one, truth, probas)
 
 
@@ -169,14 +177,16 @@ def sample(one: Crowd, model: str) -> tuple[Array, Array, float]:
 
 
 def learn(crowds: Sequence[Crowd], model: str = "consensus") -> Calibration:
-    """Returns the calibration of a model on these crowds, each family with equal weight.
+    """Returns the calibration of a model on these crowds.
 
-    The shifts' covariance is the empirical-Bayes estimate over families, by EM with Laplace's
-    approximation for each crowd.
+    Each crowd has the weight 1 / its shift's variance / the number of crowds in its family. The
+    shifts' covariance is the empirical-Bayes estimate, by EM with Laplace's approximation for each
+    crowd.
     """
     members = Counter(one.family for one in crowds)
-    shares = np.array([1.0 / members[one.family] for one in crowds])
     evidence, right, spreads = zip(*(sample(one, model) for one in crowds), strict=True)
+    shares = 1.0 / np.array([members[one.family] for one in crowds]) / spreads
+    shares *= len(members) / shares.sum()
     weights = [np.full(len(y), 300 * w / len(y)) for y, w in zip(right, shares, strict=True)]
     regression = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-8)
     regression.fit(np.concatenate(evidence), np.concatenate(right), np.concatenate(weights))
@@ -278,7 +288,7 @@ def annotators(one: Crowd, certainty: learned.Certainty) -> dict[str, float]:
 
 def main() -> None:
     """Writes the package's coefficients, and prints the figures of families left out."""
-    options = arguments(__doc__, data_dir=data_folder(), outside=Path)
+    options = arguments(__doc__, data_dir=data_folder(), outside=Path, posteriors=Path)
     warnings.simplefilter("ignore")  # not converged, on small sets
     crowds, models = list(fitted_crowds(options)), {}
     for name in MODELS:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-# Quantiles this far apart cover 80% of annotators' accuracies on public crowds
-# (results/certainty.csv): inferred labels and annotators share mistakes.
+# Quantiles this far apart cover 83% of annotators' accuracies on public crowds
+# (results/calibration.csv): inferred labels and annotators share mistakes.
 SPREAD = 0.87
 FEW_LABELS = 10  # fewer say nothing about unreliability
 UNRELIABLE = 0.95  # least probability of that verdict
@@ -26,8 +26,8 @@ UNRELIABLE = 0.95  # least probability of that verdict
 WEAK = 0.4
 MOST_PSEUDO_LABELS = 100.0
 # From so many labels on, those who agree with others beyond chance by less than half as much as
-# the crowd does are noted. On public crowds only two in three of them are unreliable by true
-# labels: alone it is no verdict.
+# the crowd does are noted. On public crowds only half of them are unreliable by true labels: alone
+# it is no verdict.
 CHANCE_LABELS, CHANCE_SHARE = 20, 0.5
 # Least probability of the verdict on annotators near chance: the two reasons have little in common.
 UNRELIABLE_BY_CHANCE = 0.7

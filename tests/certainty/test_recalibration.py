@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from benchmarks.certainty import shifts
+from benchmarks.certainty import Crowd, learn, shifts
 from neucrowd_tf.aggregation import Consensus, ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Calibration, annotator_skills, gold_agreement
@@ -119,6 +119,18 @@ def test_less_agreement_widens_and_gold_labels_do_not_widen_again() -> None:
     probas, votes = ShrunkDawidSkene().fit(labels).probas_, labels.vote_counts()
     fitted = Calibration.learned().fitted(probas, votes, truth)
     assert fitted.widened(votes) is fitted
+
+
+def test_crowds_count_by_family_and_agreement() -> None:
+    crowds, gaps = [], []  # the slope of the intercept, which has no penalty, is 0
+    for seed, accuracy in enumerate((0.9, 0.8, 0.6)):
+        labels, truth = crowd(seed, accuracy=accuracy)
+        probas = {"consensus": ShrunkDawidSkene().fit(labels).probas_}
+        crowds.append(Crowd(str(seed), "ab"[seed == 2], "first", "full", labels, truth, probas))
+    for one, members in zip(crowds, (2, 2, 1), strict=True):
+        expected = expit(learn(crowds).logits(one.probas["consensus"], one.votes))[one.rows]
+        gaps.append((expected - one.right()).mean() / members / spread_of(one.votes))
+    assert sum(gaps) == pytest.approx(0, abs=1e-5) and max(map(abs, gaps)) > 1e-3
 
 
 def test_skills_find_spammers_and_adversaries() -> None:
