@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from neucrowd_tf.certainty.alternative_test import labels_of
-from neucrowd_tf.certainty.estimate import NOTHING, Estimate
+from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Judge(NamedTuple):
         others: how many it labelled that nobody else did.
         agreement: how often the reference is the model's label.
         kappa: Cohen's kappa of the two.
+        counts: `[C]` number of items by class of the reference.
         right: by class, how often the model names it where it is the reference (of two classes:
             sensitivity and specificity).
         shares: by class, its share among all items that the model labelled, corrected by people.
@@ -40,13 +42,17 @@ class Judge(NamedTuple):
     others: int
     agreement: Estimate
     kappa: Estimate
+    counts: Array
     right: Sequence[Estimate]
     shares: Sequence[Estimate]
     model_shares: Array
 
 
 def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0) -> Judge:
-    """Returns how one model compares with people; intervals are of resampled items.
+    """Returns how one model compares with people.
+
+    Intervals of shares of items are Jeffreys's, so that few items without an error are no proof;
+    that of kappa is of resampled items, and as wide as the agreement's.
 
     Args:
         crowd: with identities.
@@ -73,7 +79,10 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
     )
     if len(rows) < 2:
         nothing = [NOTHING] * size
-        return Judge(annotator, len(rows), len(rest), NOTHING, NOTHING, nothing, nothing, named)
+        counts = np.zeros(size)
+        return Judge(
+            annotator, len(rows), len(rest), NOTHING, NOTHING, counts, nothing, nothing, named
+        )
     true, one_hot = reference[rows], np.eye(size)[labels[rows]]
     weights = np.random.default_rng(seed).multinomial(
         len(rows), np.full(len(rows), 1 / len(rows)), RESAMPLES
@@ -83,16 +92,27 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
     classes, answers = both @ true, both @ one_hot
     total, chance = agreed.sum(axis=1), (classes * answers).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        kappa, recalls = (total - chance) / (1.0 - chance), agreed / classes
+        agreement = jeffreys(total[0] * len(rows), len(rows))
+        ends = (np.array(agreement[1:]) - chance[0]) / (1.0 - chance[0])
+        kappa = np.concatenate([(total - chance) / (1.0 - chance), np.repeat(ends, RESAMPLES)])
     shares = [
         prediction_powered_share(
             true[:, code], one_hot[:, code], (labels[rest] == code).astype(float)
         )
         for code in range(size)
     ]
-    right = [_estimate(recalls[:, code]) for code in range(size)]
-    figures = (_estimate(total), _estimate(kappa), right, shares, named)
+    counts = true.sum(axis=0)
+    right = [jeffreys(agreed[0, code] * len(rows), counts[code]) for code in range(size)]
+    figures = (agreement, _estimate(kappa), counts, right, shares, named)
     return Judge(annotator, len(rows), len(rest), *figures)
+
+
+def jeffreys(hits: float, total: float) -> Estimate:
+    """Returns a share with Jeffreys's 80% interval, which has a width even if all are hits."""
+    if total <= 0:
+        return NOTHING
+    ends = beta.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], hits + 0.5, total - hits + 0.5)
+    return Estimate.of(float(hits / total), ends, 1.0)
 
 
 def _estimate(values: Array) -> Estimate:
@@ -100,7 +120,12 @@ def _estimate(values: Array) -> Estimate:
     return Estimate.of(float(values[0]), values[1:]) if np.isfinite(values[0]) else NOTHING
 
 
-def judges(crowd: Annotations, models: Sequence[str], people: Array | None) -> list[Judge]:
+def judges(
+    crowd: Annotations,
+    models: Sequence[str],
+    people: Array | None,
+    gold: NDArray[np.int64] | None = None,
+) -> list[Judge]:
     """Returns each model beside people.
 
     Args:
@@ -108,6 +133,7 @@ def judges(crowd: Annotations, models: Sequence[str], people: Array | None) -> l
         models: names of the annotators that are models.
         people: `[N, C]` probabilities inferred from people's labels alone; None for the shares of
             their votes.
+        gold: `[N]` class codes, -1 if unknown: the reference where they are known.
     """
     inside = np.isin(crowd.annotator_names.astype(str), list(models))
     votes = crowd.select(~inside[crowd.annotators]).vote_counts().astype(np.float64)
@@ -117,4 +143,6 @@ def judges(crowd: Annotations, models: Sequence[str], people: Array | None) -> l
     if people is not None and not alone:
         shares = people
     reference = np.where(total > 0, shares, np.nan)
+    if gold is not None:
+        reference[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
     return [judge(crowd, code, reference) for code in np.flatnonzero(inside).tolist()]

@@ -75,14 +75,17 @@ def crowd_sections(
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
-        "agreement": _agreement(annotations, models, scale),
+        "agreement": _agreement(annotations, models, scale, gold),
         "items": _items(inference),
         "texts": texts or {},
     }
 
 
 def _agreement(
-    annotations: Annotations, models: Sequence[str], scale: statistics.Scale
+    annotations: Annotations,
+    models: Sequence[str],
+    scale: statistics.Scale,
+    gold: NDArray[np.int64] | None,
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
     numbers = numbers_of(annotations.class_names.tolist())
@@ -104,7 +107,8 @@ def _agreement(
     checked: list[Judge] = []
     if models and annotations.has_identities:
         several = counts.sum(axis=1).max(initial=0) > 1
-        checked = judges(annotations, models, inferred(crowd).model.probas_ if several else None)
+        people = inferred(crowd).model.probas_ if several else None
+        checked = judges(annotations, models, people, gold)
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
     )

@@ -20,8 +20,15 @@ def test_by_hand() -> None:
     assert [one.value for one in row.right] == pytest.approx([5 / 6, 3 / 4])
     assert row.kappa.value == pytest.approx((0.8 - 0.52) / 0.48)
     assert row.model_shares.tolist() == [0.8, 0.2]
+    assert row.counts.tolist() == [6, 4]
     for one in (row.agreement, row.kappa, *row.right, *row.shares):
         assert one.low <= one.value <= one.high
+    gold = np.where(np.arange(20) < 10, model, -1)  # of which the person has two wrong
+    (row,) = judges(crowd, ["llm"], None, gold)
+    for one in (row.agreement, row.kappa, *row.right):
+        assert one.value == one.high == 1 and 0.6 < one.low < 1  # of few items
+    (row,) = judges(crowd.select(crowd.annotators == 1), ["llm"], None, gold)
+    assert row.items == 10 and row.agreement.value == 1
 
 
 def test_corrected_shares_cover_and_beat_gold_alone() -> None:
