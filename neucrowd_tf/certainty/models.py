@@ -94,7 +94,12 @@ def compare_models(
     models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
     rows, pairs = model_annotators(crowd, models), []
     people = crowd.select(~models[crowd.annotators])
-    if len(rows) > 1 and people.num_annotations:
+    if len(rows) and not people.num_annotations:
+        return rows, [
+            f"all {len(rows)} annotators are models, and nothing compares them with people. Label"
+            " some items: neucrowd gold draws them, and --gold compares."
+        ]
+    if len(rows) > 1:
         labels = np.where(people.annotated, consensus(people), -1)
         pairs = shared_mistakes(crowd, models, labels)
     return rows, model_lines(crowd, rows, pairs)

@@ -109,6 +109,7 @@ def _agreement(
         several = counts.sum(axis=1).max(initial=0) > 1
         people = inferred(crowd).model.probas_ if several else None
         checked = judges(annotations, models, people, gold)
+        checked = checked if any(one.items for one in checked) else []
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
     )
@@ -128,6 +129,7 @@ def _agreement(
         "models": [name for name in names if str(name) in models],
         "model_lines": lines,
         "judges": [(shown(names[judge.annotator]), judge) for judge in checked],
+        "people": bool(crowd.num_annotations),
         "one_person": bool(checked) and overlap == 0,
         "classes": classes[:MOST_CLASSES],
     }

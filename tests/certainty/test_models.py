@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.certainty.models import label_worth, model_annotators, shared_mistakes
+from neucrowd_tf.certainty.models import (
+    compare_models,
+    label_worth,
+    model_annotators,
+    shared_mistakes,
+)
 
 
 def simulated(model: float, person: float = 0.75, items: int = 600) -> Annotations:
@@ -56,3 +61,9 @@ def test_shared_mistakes_by_hand() -> None:
     (pair,) = shared_mistakes(Annotations.from_dense(dense), models(3, 1, 2), np.zeros(10, int))
     assert (pair.first, pair.second, pair.items, pair.shared) == (1, 2, 10, 2)
     assert pair.expected == pytest.approx(3 * 3 / 10)
+
+
+def test_models_alone_get_one_line() -> None:
+    crowd = Annotations.from_dense([[0, 0], [1, 1], [1, 0]], annotator_names=["a", "b"])
+    rows, (line,) = compare_models(crowd, ["a", "b"], lambda crowd: crowd.labels)
+    assert len(rows) == 2 and line.startswith("all 2 annotators are models")
