@@ -124,7 +124,7 @@ def test_models(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert frame["winning_rate"].notna().tolist() == [False] * 4 + [True] * 2
     printed = capsys.readouterr().err
     assert "model 'gpt': it may" in printed and "labels of a human annotator. It pays if" in printed
-    shared = printed.partition("the same mistake in ")[2]
+    shared = printed.partition("unlike the people's, in ")[2]
     assert int(shared.split()[0]) > float(shared.partition("items; ")[2].split()[0])
     short = tmp_path / "short.csv"
     short.write_text("\n".join(path.read_text().splitlines()[:60]) + "\n")

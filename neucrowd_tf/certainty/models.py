@@ -215,7 +215,7 @@ def model_lines(
             )
         lines.append(text.rstrip())
     lines += [
-        f"models {names[pair.first]!r} and {names[pair.second]!r}: the same mistake in"
+        f"models {names[pair.first]!r} and {names[pair.second]!r}: the same label, unlike the people's, in"
         f" {pair.shared:,} of {pair.items:,} items; {pair.expected:.1f} if independent."
         for pair in pairs
     ]
