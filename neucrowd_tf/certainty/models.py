@@ -216,7 +216,8 @@ def model_lines(
         lines.append(text.rstrip())
     lines += [
         f"models {names[pair.first]!r} and {names[pair.second]!r}: the same label, unlike the"
-        f" people's, in {pair.shared:,} of {pair.items:,} items; {pair.expected:.1f} if independent."
+        f" people's, in {pair.shared:,} of {pair.items:,} items;"
+        f" {pair.expected:.1f} if independent."
         for pair in pairs
     ]
     return lines
