@@ -25,7 +25,7 @@ _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
 # How Python and pandas write that there is nothing, and its code: classes, but with a line.
-NOTHING = ("-1", "None", "<NA>", "NaT")
+NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
@@ -101,7 +101,7 @@ def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[s
         missing: those that are missing.
     """
     texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
-    absent = [name for name in NOTHING if name in texts]
+    absent = [name for name in NOTHING if name in texts and ("+" not in texts or "-" not in name)]
     if numbers_of(texts) is None and "-1" in absent:
         absent.remove("-1")
     if not absent:

@@ -245,7 +245,7 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
             reader(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["None", "<NA>", "NaT"])
+@pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
 def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
     table = rows(["1", "NA", text, "1", "2", text])
     line = read(tmp_path, table).lines[1]
