@@ -392,6 +392,7 @@ class _Decision:
         if {"worker", "label"} <= set(missing) and alike:
             if len(alike) > 1:
                 self._which_group(alike)
+            items = items or [c for c in unique if c in self.free and c not in alike[0]]
             task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
             return {**task, "label": as_list(alike[0])}
         for role in missing:

@@ -245,6 +245,12 @@ def test_a_spreadsheet_is_to_be_saved_as_csv(name: str, tmp_path: Path) -> None:
             reader(tmp_path / name)
 
 
+def test_the_only_column_without_repeats_is_proposed_as_the_item(tmp_path: Path) -> None:
+    table = "essay,anna,ben\n" + "".join(f"e{i},{i % 5 + 1},{i % 4 + 1}\n" for i in range(20))
+    with pytest.raises(DataError, match="--task_column=essay --label_column=anna,ben"):
+        read(tmp_path, table)
+
+
 @pytest.mark.parametrize("text", ["None", "<NA>", "NaT", "-", "?"])
 def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: Path) -> None:
     table = rows(["1", "NA", text, "1", "2", text])
