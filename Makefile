@@ -26,7 +26,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo "1/3 Creating $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "2/3 Installing $$(grep -c '==' requirements.lock) packages into it, about a minute the first time"
-	@split -l 16 requirements.lock $(VENV)/lock.
+	@rm -f $(VENV)/lock.* && split -l 16 requirements.lock $(VENV)/lock.
 	@ls -r $(VENV)/lock.* | xargs -P $(JOBS) -n 1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r
 	@echo "3/3 Installing neucrowd-tf"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .

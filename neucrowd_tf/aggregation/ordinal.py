@@ -136,15 +136,15 @@ class OrdinalConsensus(Aggregator):
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.distances_ = {}
-        self.chosen_ = self.only or self._choose(crowd, gold)
+        self.chosen_ = self.only or self._choose(crowd)
         self.probas_ = self._probas(self.chosen_, crowd, gold, quick=False)
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
         self.probas_[~self.annotated_] = self.priors_
         self.labels_ = medians(self.probas_)
         self.errors_ = self.skills_ = None
 
-    def _choose(self, crowd: Annotations, gold: Codes | None) -> str:
-        """Returns the method for this crowd; sets the distances."""
+    def _choose(self, crowd: Annotations) -> str:
+        """Returns the method for this crowd, by its annotations alone; sets the distances."""
         folds = deal(crowd, FOLDS, self.seed)
         distances = np.zeros((len(MEMBERS), crowd.num_annotations))
         for fold in range(FOLDS):
@@ -152,7 +152,7 @@ class OrdinalConsensus(Aggregator):
             if not rest.num_annotations or not left.num_annotations:
                 continue
             for member, name in enumerate(MEMBERS):
-                labels = medians(self._probas(name, rest, gold, quick=True))[left.instances]
+                labels = medians(self._probas(name, rest, None, quick=True))[left.instances]
                 away = np.abs(labels - left.labels) * rest.annotated[left.instances]
                 distances[member, folds == fold] = away
         means = distances.sum(axis=1) / max(crowd.num_annotations, 1)

@@ -22,18 +22,19 @@ RESAMPLES = 400
 
 
 class Judge(NamedTuple):
-    """A model beside the reference that people's labels give.
+    """A model beside a reference: gold labels, and the labels of people.
 
     Attributes:
         annotator: its code.
-        items: how many it labelled that people labelled, too.
-        others: how many it labelled that nobody else did.
+        items: how many it labelled that have a reference.
+        others: how many it labelled that have none.
         agreement: how often the reference is the model's label.
         kappa: Cohen's kappa of the two.
         counts: `[C]` number of items by class of the reference.
         right: by class, how often the model names it where it is the reference (of two classes:
             sensitivity and specificity).
-        shares: by class, its share among all items that the model labelled, corrected by people.
+        shares: by class, its share among all items that the model labelled, corrected by the
+            reference.
         model_shares: `[C]` the shares of the model's own labels.
     """
 
@@ -49,7 +50,7 @@ class Judge(NamedTuple):
 
 
 def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0) -> Judge:
-    """Returns how one model compares with people.
+    """Returns how one model compares with a reference.
 
     Intervals of shares of items are Jeffreys's, so that few items without an error are no proof;
     that of kappa is of resampled items, and as wide as the agreement's.
@@ -57,8 +58,8 @@ def judge(crowd: Annotations, annotator: int, reference: Array, *, seed: int = 0
     Args:
         crowd: with identities.
         annotator: the model's code.
-        reference: `[N, C]` probabilities of each class by people's labels alone; NaN where nobody
-            labelled the item. With one person an item these are that person's labels.
+        reference: `[N, C]` probabilities of each class, such as by people's labels alone; NaN
+            without one. With one person an item these are that person's labels.
         seed: of the resamples.
 
     Example:
@@ -126,7 +127,7 @@ def judges(
     people: Array | None,
     gold: NDArray[np.int64] | None = None,
 ) -> list[Judge]:
-    """Returns each model beside people.
+    """Returns each model beside people and gold labels.
 
     Args:
         crowd: with identities.

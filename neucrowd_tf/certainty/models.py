@@ -97,7 +97,7 @@ def compare_models(
     if len(rows) and not people.num_annotations:
         return rows, [
             f"all {len(rows)} annotators are models, and nothing compares them with people. Label"
-            " some items: neucrowd gold draws them, and --gold compares."
+            " some items: neucrowd gold draws them, and neucrowd report --gold compares."
         ]
     if len(rows) > 1:
         labels = np.where(people.annotated, consensus(people), -1)

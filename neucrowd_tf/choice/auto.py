@@ -203,10 +203,8 @@ class Auto(CrowdEstimator):
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        sizes = [len(models) for models in members.values()]
-        every = [model for models in members.values() for model in models]
-        shares = np.repeat(np.divide(weights, sizes), sizes)
-        self.estimator_ = Average.of(every, fit.temperature, fit.shift, shares)
+        sizes = {name: len(models) for name, models in members.items()}
+        self.estimator_ = _average(members, weights, fit)
         judgement = judged_predictions(
             *(crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes),
             balanced=balanced,
@@ -215,7 +213,7 @@ class Auto(CrowdEstimator):
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
-        self._describe(dict(zip(members, sizes, strict=True)), num_annotators, judgement)
+        self._describe(sizes, num_annotators, judgement)
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
@@ -362,3 +360,13 @@ class Auto(CrowdEstimator):
     def text_layer(self) -> Any:
         """Returns the layer that converts texts or images to the members' features."""
         return (self.encoder_.layer if hasattr(self, "encoder_") else self.estimator_.text_layer)()
+
+
+def _average(
+    members: Mapping[str, Sequence[Any]], weights: Sequence[float], fit: pooling.Calibration
+) -> Average:
+    """Returns the average of all fits; those of a member share its weight."""
+    sizes = [len(models) for models in members.values()]
+    every = [model for models in members.values() for model in models]
+    shares = np.repeat(np.divide(weights, sizes), sizes)
+    return Average.of(every, fit.temperature, fit.shift, shares)

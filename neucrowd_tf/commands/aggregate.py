@@ -7,13 +7,14 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
 from neucrowd_tf.commands.flags import Aggregate
@@ -88,12 +89,12 @@ def run(flags: Aggregate) -> list[str]:
         written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)
     notes = [_warning(w.message, method) for w in raised]
-    if ordered:
+    if isinstance(inference.model, OrdinalConsensus):
         method = ordered_method(inference.model, crowd)
     return [*notes, f"method: {method}", *inference.lines(), *lines]
 
 
-def ordered_method(model: Any, crowd: Annotations) -> str:
+def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
     """Returns the chosen method of ordered classes with the distances that chose it."""
     text = f"{model.chosen_} of classes {' < '.join(map(str, crowd.class_names))}"
     if not model.distances_:
@@ -224,7 +225,7 @@ def annotators_csv(
         "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
         "kind": ["model" if str(name) in models else "person" for name in names],
     }
-    if hasattr(inference.model, "distances_"):  # of ordered classes
+    if isinstance(inference.model, OrdinalConsensus):
         expected = inference.model.probas_ @ np.arange(crowd.num_classes)
         away = np.bincount(crowd.annotators, crowd.labels - expected[crowd.instances], len(names))
         columns["bias"] = away / np.maximum(crowd.labels_per_annotator(), 1)

@@ -24,7 +24,8 @@ _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
 _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
-# How Python and pandas write that there is nothing, and its code: classes, but with a line.
+# What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
+# cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
