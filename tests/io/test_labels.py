@@ -258,6 +258,7 @@ def test_missing_values_of_python_are_classes_with_a_line(text: str, tmp_path: P
     flag = f"--missing={shlex.quote(f'NA,{text}')}"
     assert f"2 labels are {text}, read as a class ({flag} leaves them out)." in line
     assert read(tmp_path, table, missing=f"NA,{text}").annotations.class_names.tolist() == [1, 2]
+    assert "read as a class" not in read(tmp_path, rows(["+", "-", "-", "+"])).lines[1]
 
 
 def test_whole_numbers_written_with_a_point_are_one_class(tmp_path: Path) -> None:
