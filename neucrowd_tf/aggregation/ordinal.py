@@ -28,6 +28,7 @@ STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
 SURE = 3.0  # standard errors
+FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
 
 def latent_score(crowd: Annotations, gold: Codes | None = None) -> Array:
@@ -109,6 +110,33 @@ def _loss(theta: Array, counts: Array) -> tuple[float, Array]:
 def medians(probas: Array) -> Codes:
     """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
     return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
+
+
+def unbiased_means(crowd: Annotations, values: Array) -> Array:
+    """Returns `[N]` the mean label of each item, less annotators' biases; 0 without labels.
+
+    Labels count by the precision of their annotator. `FEW` labels more of usual spread keep a few
+    annotators from being followed alone: means that follow them make them look precise.
+
+    Args:
+        crowd: with identities.
+        values: `[C]` of the classes.
+    """
+    items, people, labels = crowd.instances, crowd.annotators, values[crowd.labels]
+    each, bias = crowd.labels_per_annotator() + FEW, np.zeros(crowd.num_annotators)
+    weights, means = np.ones_like(bias), np.zeros(crowd.num_instances)
+    for _ in range(MOST_ITER):
+        before, total = means, np.bincount(items, weights[people], crowd.num_instances)
+        sums = np.bincount(items, weights[people] * (labels - bias[people]), len(total))
+        means = sums / np.maximum(total, LEAST)
+        if np.abs(means - before).max(initial=0.0) < TOLERANCE:
+            break
+        away = labels - means[items]
+        bias = np.bincount(people, away, len(bias)) / each
+        squares = (away - bias[people]) ** 2
+        usual = max(float(squares.mean()), LEAST)
+        weights = each / (np.bincount(people, squares, len(bias)) + FEW * usual)
+    return means
 
 
 @estimator

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
-from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
 from neucrowd_tf.commands.flags import Aggregate
@@ -189,9 +190,22 @@ def labels_csv(
     }
     if ordered:
         numbers = numbers_of(classes.tolist())
-        places = np.arange(crowd.num_classes) + 1.0 if numbers is None else numbers
-        columns["expected_value"] = (inference.model.probas_ @ places)[rows]
+        places = np.array(range(1, crowd.num_classes + 1) if numbers is None else numbers, float)
+        columns["expected_value"] = expected_values(inference, places)[rows]
     return columns_csv(columns.items())
+
+
+def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[N]` expected values of ordered classes whose values are `places` `[C]`.
+
+    They are those of the probabilities; if labels are medians, means without annotators' biases.
+    """
+    model, crowd, gold = inference.model, inference.crowd, inference.gold
+    values = model.probas_ @ places
+    if isinstance(model, OrdinalConsensus) and model.chosen_ == "median" and not inference.families:
+        means = np.clip(unbiased_means(crowd, places), places.min(), places.max())
+        values = np.where(crowd.annotated, means, values)
+    return np.where(gold >= 0, places[gold], values)
 
 
 def annotators_csv(
