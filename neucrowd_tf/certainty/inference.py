@@ -66,6 +66,7 @@ class Inference:
         families: of annotators who count once, because they err together.
         left_out: how many labels of gold items, which other items lack, have no part in what gold
             labels say; -1 if vote counts do not show which.
+        people: the inference from people's labels alone; None without models or without people.
     """
 
     crowd: Annotations
@@ -77,6 +78,7 @@ class Inference:
     estimates: tuple[Estimate, dict[str, Estimate]] | None = None
     families: tuple[Family, ...] = ()
     left_out: int = 0
+    people: Inference | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -175,6 +177,9 @@ def infer(
     Gold labels are fixed, teach the model about annotators, and calibrate the probabilities. What
     they say about the consensus is measured on labels that were inferred without them.
 
+    People's intervals contain those of people alone: votes may not show whether people or models
+    are right where they differ.
+
     Args:
         crowd: the annotations.
         method: a name of `neucrowd_tf.aggregation.catalogue`.
@@ -211,10 +216,15 @@ def infer(
         calibration = calibration.fitted(posteriors, votes, codes)
     certainty = calibration.apply(decided(model), effective_votes(crowd, once), codes)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
+    people = None
+    if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
+        people = infer(alone, method, gold, seed, ties=ties)
+        if skills and people.skills:
+            skills = skills.containing(people.skills, ~named)
     if method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)
-    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out)
+    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out, people)
 
 
 def decided(model: Aggregator) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -82,26 +82,25 @@ def model_annotators(crowd: Annotations, models: NDArray[np.bool_]) -> list[Mode
 
 
 def compare_models(
-    crowd: Annotations, names: Sequence[str], consensus: Callable[[Annotations], NDArray[np.int64]]
+    crowd: Annotations, names: Sequence[str], consensus: NDArray[np.int64] | None
 ) -> tuple[list[ModelAnnotator], list[str]]:
     """Returns how models compare with the people, and lines that say it; nothing without models.
 
     Args:
         crowd: with identities.
         names: of the annotators that are models.
-        consensus: infers the labels `[N]` of people's annotations.
+        consensus: `[N]` labels inferred from people's annotations; None without people.
     """
     models = np.isin(list(map(str, crowd.annotator_names.tolist())), list(names))
     rows, pairs = model_annotators(crowd, models), []
-    people = crowd.select(~models[crowd.annotators])
-    if len(rows) and not people.num_annotations:
+    if len(rows) and consensus is None:
         return rows, [
             f"all {len(rows)} annotators are models, and nothing compares them with people. Label"
             " some items: neucrowd gold draws them, and neucrowd report --gold compares."
         ]
-    if len(rows) > 1:
-        labels = np.where(people.annotated, consensus(people), -1)
-        pairs = shared_mistakes(crowd, models, labels)
+    if len(rows) > 1 and consensus is not None:
+        annotated = crowd.select(~models[crowd.annotators]).annotated
+        pairs = shared_mistakes(crowd, models, np.where(annotated, consensus, -1))
     return rows, model_lines(crowd, rows, pairs)
 
 

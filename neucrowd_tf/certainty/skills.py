@@ -58,6 +58,12 @@ class Skills:
     note: NDArray[np.object_]
     average: float
 
+    def containing(self, other: Skills, rows: NDArray[np.bool_]) -> Skills:
+        """Returns these skills with intervals of some annotators that contain other ones."""
+        low = np.where(rows, np.minimum(self.low, other.low), self.low)
+        high = np.where(rows, np.maximum(self.high, other.high), self.high)
+        return dataclasses.replace(self, low=low, high=high)
+
 
 def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     """Returns each annotator's accuracy under the recalibrated probabilities.

@@ -85,7 +85,8 @@ def run(flags: Aggregate) -> list[str]:
     if models:
         from neucrowd_tf.certainty.models import compare_models
 
-        compared, lines = compare_models(crowd, models, lambda one: infer(one, method).labels)
+        people = inference.people
+        compared, lines = compare_models(crowd, models, people.labels if people else None)
     if flags.annotators is not None:
         written[flags.annotators] = annotators_csv(inference, models, compared)
     write_outputs(written)

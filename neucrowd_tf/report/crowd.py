@@ -75,7 +75,7 @@ def crowd_sections(
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
-        "agreement": _agreement(annotations, models, scale, gold),
+        "agreement": _agreement(annotations, models, scale, inference),
         "items": _items(inference),
         "texts": texts or {},
     }
@@ -85,7 +85,7 @@ def _agreement(
     annotations: Annotations,
     models: Sequence[str],
     scale: statistics.Scale,
-    gold: NDArray[np.int64] | None,
+    inference: Inference,
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
     numbers = numbers_of(annotations.class_names.tolist())
@@ -99,16 +99,17 @@ def _agreement(
         measured = agreement_intervals(counts, scale, numbers)
     compared: list[Pair] = []
     lines: list[str] = []
+    people = inference.people
     if annotations.has_identities:
         compared = pairs(crowd)
-        _, lines = compare_models(annotations, models, lambda crowd: inferred(crowd).labels)
+        labels = people.labels if people else None
+        _, lines = compare_models(annotations, models, labels)
     names = annotations.annotator_names.tolist()
     classes = [shown(name, 24) for name in annotations.class_names.tolist()]
     checked: list[Judge] = []
     if models and annotations.has_identities:
-        several = counts.sum(axis=1).max(initial=0) > 1
-        people = inferred(crowd).model.probas_ if several else None
-        checked = judges(annotations, models, people, gold)
+        probas = people.model.probas_ if people else None
+        checked = judges(annotations, models, probas, inference.gold)
         checked = checked if any(one.items for one in checked) else []
     by_class = zip(
         classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
