@@ -77,8 +77,11 @@ def test_models_that_err_together_help_and_never_outvote_people(
     result = infer(crowd, models=NAMES)
     (family,) = result.families
     assert family.members.sum() == MODELS and family.independent < 3
-    alone = (infer(people).labels == truth).mean()
-    assert (result.labels == truth).mean() >= alone + gain
+    alone = infer(people)
+    assert (result.labels == truth).mean() >= (alone.labels == truth).mean() + gain
+    ours, theirs, rows = result.skills, alone.skills, ~members(crowd)
+    inside = (ours.low <= theirs.low) & (ours.high >= theirs.high)
+    assert inside[rows].all() and not inside[~rows].any()
     assert "count as one source" in result.lines()[1]
 
 
