@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.annotations.votes import scale_of
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json_text import write_json
@@ -82,6 +83,8 @@ def export_saved_model(
         "classes": estimator.classes_.tolist(),
         "features": None if feature_names is None else list(feature_names),
     }
+    if scale_of(estimator) == "ordinal":
+        names["scale"] = "ordinal"
     if vectors is None and (encoder := getattr(estimator, "encoder_", None)) is not None:
         names["encoder"] = {"source": encoder.source, "digest": encoder.digest_}
     with atomic_folder(target) as temporary:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 
+from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.declare import Constraint, check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
@@ -91,6 +92,11 @@ class TextClassifier(CrowdEstimator):
     def trains_network(self) -> bool:  # type: ignore[override]
         """Whether the estimator calls callbacks."""
         return bool(getattr(self.estimator, "trains_network", True))
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the estimator's classes."""
+        return scale_of(self.estimator)
 
     def _check(self, *arguments: Any) -> TrainingData:
         data = super()._check(*arguments)

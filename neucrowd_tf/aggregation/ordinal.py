@@ -19,6 +19,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.consensus import Consensus, deal
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.votes import medians
 from neucrowd_tf.declare import estimator, fitted, one_of
 
 NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
@@ -105,11 +106,6 @@ def _loss(theta: Array, counts: Array) -> tuple[float, Array]:
     on_logs = -(pull * distance).sum(axis=(1, 2)) - logs / PRIOR**2
     gradient = np.concatenate([later[:1], gaps, on_bias, on_logs])
     return -float(value), -gradient
-
-
-def medians(probas: Array) -> Codes:
-    """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
-    return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
 
 
 def unbiased_means(crowd: Annotations, values: Array) -> Array:

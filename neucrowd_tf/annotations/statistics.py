@@ -8,19 +8,19 @@ Everything is computed from the vote counts `[N, C]` or from the sparse triples;
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations.codes import unmasked, vote_matrix
 from neucrowd_tf.annotations.core import Annotations
+from neucrowd_tf.annotations.votes import Scale as Scale
 from neucrowd_tf.errors import DataError
 
 EQUAL = 1e-9  # probabilities that differ by less tie
 NEARLY = 0.95  # of the largest probability: so much ties if the votes tie
 COEFFICIENTS = ("percent", "fleiss", "krippendorff", "gwet")
-Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def _counts(annotations: Annotations | ArrayLike) -> NDArray[np.int64]:

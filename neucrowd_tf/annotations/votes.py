@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
 
+Scale: TypeAlias = Literal["nominal", "ordinal", "interval"]
 Ties: TypeAlias = Literal["random", "first", "prior"]
 
 
@@ -42,3 +43,19 @@ def majority_labels(votes: NDArray[Any], ties: Ties = "random", seed: int = 0) -
     )
     labels[tied] = (is_top[tied] * rank).argmax(axis=1)
     return labels
+
+
+def medians(probas: NDArray[Any]) -> NDArray[np.int64]:
+    """Returns `[N]` the middle class of distributions `[N, C]`: of least expected distance."""
+    return np.asarray((np.cumsum(probas, axis=1) < 0.5 - 1e-9).sum(axis=1))
+
+
+def scale_of(estimator: Any) -> Scale:
+    """Returns the scale of the classes that an estimator predicts."""
+    scale: Scale = getattr(estimator, "scale", "nominal")
+    return scale
+
+
+def decided(probas: NDArray[Any], scale: str) -> NDArray[np.int64]:
+    """Returns `[N]` the predicted classes: the most probable, or of ordered classes the medians."""
+    return medians(probas) if scale == "ordinal" else np.asarray(probas.argmax(axis=1))

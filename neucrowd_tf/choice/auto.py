@@ -110,7 +110,8 @@ class Auto(CrowdEstimator):
     ] = "as_trained"
     scale: Annotated[
         Literal["nominal", "ordinal"],
-        '"ordinal" infers labels of ordered classes and states the mean absolute error.',
+        '"ordinal" infers labels of ordered classes, predicts the median class, which is nearest'
+        " to the others, and states the mean absolute error.",
     ] = "nominal"
     gold: Annotated[
         Mapping[Any, Any] | None,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import Scale, imbalance_ratio
+from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown
 from neucrowd_tf.choice.candidates import BASELINE
@@ -115,13 +116,9 @@ def judged_predictions(
         scale: of the classes.
     """
     certainty = certainty_without_gold(crowd, gold, scale=scale)
-    commonest = int(certainty.probas[rows].sum(axis=0).argmax())
-    predicted = {
-        AVERAGE: fit.probabilities.argmax(axis=1),
-        BASELINE: baseline.argmax(axis=1),
-        CONSTANT: np.full(len(rows), commonest),
-    }
-    model = fit.probabilities
+    model, shares = fit.probabilities, certainty.probas[rows].mean(axis=0)
+    every = {AVERAGE: model, BASELINE: baseline, CONSTANT: np.tile(shares, (len(rows), 1))}
+    predicted = {name: decided(probas, scale) for name, probas in every.items()}
     return judge(certainty, rows, model, predicted, gold[rows], balanced=balanced)
 
 

@@ -37,6 +37,7 @@ class PredictionTable:
 def predictions_csv(
     tasks: NDArray[Any],
     labels: NDArray[np.int64],
+    predicted: NDArray[np.int64],
     probabilities: NDArray[Any],
     class_names: NDArray[Any],
 ) -> str:
@@ -45,11 +46,12 @@ def predictions_csv(
     Args:
         tasks: `[M]` names.
         labels: `[M]` class codes, -1 (an empty cell) where the label is not known.
-        probabilities: `[M, C]`; the predicted class is the most probable one.
+        predicted: `[M]` class codes.
+        probabilities: `[M, C]`.
         class_names: `[C]`.
     """
     names = [text_cell(name) for name in class_names.tolist()]
-    columns = (tasks, labels, probabilities.argmax(axis=1), probabilities)
+    columns = (tasks, labels, predicted, probabilities)
     rows = (
         [text_cell(task), "" if label < 0 else names[label], names[best], *map(number_cell, row)]
         for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)

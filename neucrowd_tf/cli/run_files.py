@@ -64,6 +64,7 @@ class ExportedNames(Record):
         classes: names of the outputs.
         features: names of the inputs; None for texts and arrays.
         encoder: "source" and "digest" of the encoder whose vectors are the inputs, or None.
+        scale: of the classes: "nominal" or "ordinal".
     """
 
     REMEDY = "Export the model again."
@@ -71,6 +72,7 @@ class ExportedNames(Record):
     classes: list[str | int | float]
     features: list[str] | None = None
     encoder: dict[str, str] | None = None
+    scale: str = "nominal"
 
 
 def read_config(run: Path) -> Config:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.cli.run_files import ExportedNames
@@ -38,6 +39,7 @@ class Scorer:
         takes_texts: whether the model scores texts rather than features.
         encoder: "source" and "digest" of the sentence encoder whose vectors are the features, or
             None.
+        scale: of the classes; of ordered ones the median is predicted.
 
     Example:
         >>> scorer = Scorer(Path("runs/table/auto/seed-0/saved_model"))  # doctest: +SKIP
@@ -71,7 +73,7 @@ class Scorer:
         self._dtype = spec.dtype
         self.takes_texts = spec.dtype == tf.string
         names = ExportedNames.read(folder / NAMES)
-        self.encoder = names.encoder
+        self.encoder, self.scale = names.encoder, names.scale
         self.classes, self.feature_names = as_name_array(names.classes), names.features
         columns = len(self.feature_names) if self.feature_names and len(self.shape) == 1 else None
         if len(self.classes) != size or columns not in (None, *self.shape):
@@ -172,9 +174,10 @@ def run(flags: Predict) -> list[str]:
     classes = scorer.classes.tolist()
     labels = [text_cell(name) for name in classes]
     header = ["task", "predicted", *(f"p_{name}" for name in classes)]
+    probas = scorer.probabilities(rows)
     cells = (
-        [text_cell(task), labels[row.argmax()], *(f"{p:.9g}" for p in row.tolist())]
-        for task, row in zip(tasks.tolist(), scorer.probabilities(rows), strict=True)
+        [text_cell(task), labels[best], *(f"{p:.9g}" for p in row.tolist())]
+        for task, best, row in zip(tasks, decided(probas, scorer.scale), probas, strict=True)
     )
     write_outputs({output: to_csv(header, cells)})
     if output == STDOUT:

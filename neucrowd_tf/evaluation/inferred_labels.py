@@ -13,6 +13,7 @@ from neucrowd_tf.aggregation.base import Codes
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
+from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
@@ -32,6 +33,7 @@ class InferredLabels:
         model: `[N, C]` the model's.
         held_out: `[N]` whether the model predicted the instance without having seen its labels.
         num_tied: `[N]` how many classes tie for the label; 1 without a tie.
+        labels, model_labels: `[N]` the classes that `probas` and `model` predict.
     """
 
     crowd: Annotations
@@ -39,17 +41,14 @@ class InferredLabels:
     model: NDArray[np.float64]
     held_out: NDArray[np.bool_]
     num_tied: NDArray[np.int64]
-
-    @property
-    def labels(self) -> NDArray[np.int64]:
-        """The most probable classes `[N]`."""
-        return np.asarray(self.probas.argmax(axis=1))
+    labels: NDArray[np.int64]
+    model_labels: NDArray[np.int64]
 
     def columns(self) -> dict[str, Iterable[Any]]:
         """Returns the columns of labels.csv; votes are listed by class, the commonest first."""
         names = np.array([str(name) for name in self.crowd.class_names.tolist()], dtype=object)
         votes, rows = self.crowd.vote_counts(), np.arange(len(self.probas))
-        best, model = self.labels, self.model.argmax(axis=1)
+        best, model = self.labels, self.model_labels
         orders = np.argsort(-votes, axis=1, kind="stable")
         return {
             "task": self.crowd.instance_names,
@@ -129,14 +128,18 @@ def infer_labels(
     model, held_out = held_out_predictions(dataset, estimator, training)
     model /= model.sum(axis=1, keepdims=True)
     held_out |= ~crowd.annotated
-    consensus = inferred(crowd, gold, sources).certainty
+    scale = scale_of(estimator)
+    consensus = inferred(crowd, gold, sources, scale).certainty
     probas, num_tied = consensus.probas.copy(), consensus.num_tied.copy()
     rows = np.flatnonzero(held_out)
     if len(rows):
-        certainty = certainty_without_gold(crowd, gold, sources)
+        certainty = certainty_without_gold(crowd, gold, sources, scale)
         probas[rows] = joint_probas(certainty, rows, model[rows])
         num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
+    labels = probas.argmax(axis=1)
+    labels[rows] = decided(probas[rows], scale)
     if gold is not None:
+        labels = np.where(gold >= 0, gold, labels)
         probas[gold >= 0] = np.eye(crowd.num_classes)[gold[gold >= 0]]
         num_tied[gold >= 0] = 1
-    return InferredLabels(crowd, probas, model, held_out, num_tied)
+    return InferredLabels(crowd, probas, model, held_out, num_tied, labels, decided(model, scale))

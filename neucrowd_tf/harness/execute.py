@@ -16,6 +16,7 @@ from neucrowd_tf import registry
 from neucrowd_tf.aggregation.families import Sources, named_families
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
 from neucrowd_tf.cli.command_line import check_models
@@ -201,7 +202,7 @@ class _Execution:
         timings |= {"resumed": resumed, "peak_memory_mb": process.peak_memory_mb()}
         metrics["timings"] = timings if earlier is None else earlier.timings
         if self.work.options.report is not False:
-            self._report(metrics)
+            self._report(metrics, scale_of(estimator))
         write_json(self.folder / run_files.FINISHED, metrics)
         return metrics
 
@@ -285,12 +286,11 @@ class _Execution:
             return None
         return gold_codes(self.gold, whole_crowd(self.dataset).observed())
 
-    def _report(self, metrics: dict[str, Any]) -> None:
+    def _report(self, metrics: dict[str, Any], scale: Scale) -> None:
         """Writes report.html; an error in it is a warning and does not fail the run."""
         try:
-            write_report(
-                self.folder, self.dataset, metrics, sources=self.sources, gold=self._gold()
-            )
+            folder, dataset, gold = self.folder, self.dataset, self._gold()
+            write_report(folder, dataset, metrics, sources=self.sources, gold=gold, scale=scale)
         except Exception as error:
             if isinstance(error, OSError) and error.errno in FATAL:
                 raise
@@ -300,18 +300,19 @@ class _Execution:
         """Predicts, writes the result files, and returns the metrics."""
         dataset, folder, key = self.dataset, self.folder, self.work.key
         probabilities = np.asarray(estimator.predict_proba(dataset.test.features))
-        gold, sources = self._gold(), self.sources
+        gold, sources, scale = self._gold(), self.sources, scale_of(estimator)
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
-        text = predictions_csv(dataset.test.names, labels, probabilities, dataset.class_names)
+        test, predicted = dataset.test.names, estimator._decide(probabilities)
+        text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":
-            inference = inferred(dataset.annotations.observed(), sources=sources)
-            predicted = training.argmax(axis=1)
+            inference = inferred(dataset.annotations.observed(), None, sources, scale)
+            predicted = estimator._decide(training)
         else:
             labels_of = infer_labels(dataset, estimator, training, gold, sources)
-            inference = inferred(labels_of.crowd, gold, sources)
-            predicted = labels_of.model.argmax(axis=1)
+            inference = inferred(labels_of.crowd, gold, sources, scale)
+            predicted = labels_of.model_labels
             write_text(folder / run_files.LABELS, labels_of.csv())
             if getattr(estimator, "held_out_probas_", None) is not None:
                 write_text(folder / run_files.OUT_OF_FOLD, labels_of.held_out_csv())

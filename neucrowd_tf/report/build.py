@@ -70,6 +70,7 @@ def write_report(
     *,
     sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
+    scale: Scale = "nominal",
 ) -> Path:
     """Writes a run's report.html into its folder; returns the file's path.
 
@@ -79,6 +80,7 @@ def write_report(
         metrics: the content of metrics.json.
         sources: which annotators are models, excluded from statistics of agreement, or count once.
         gold: class codes of `whole_crowd`'s instances, -1 if unknown.
+        scale: of the classes.
     """
     page = build_report(
         whole_crowd(dataset),
@@ -87,6 +89,7 @@ def write_report(
         note=dataset.card.notes,
         sources=sources,
         gold=gold,
+        scale=scale,
     )
     write_text(folder / REPORT, page)
     return folder / REPORT

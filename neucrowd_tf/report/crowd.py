@@ -82,10 +82,7 @@ def crowd_sections(
 
 
 def _agreement(
-    annotations: Annotations,
-    models: Sequence[str],
-    scale: statistics.Scale,
-    inference: Inference,
+    annotations: Annotations, models: Sequence[str], scale: statistics.Scale, inference: Inference
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
     numbers = numbers_of(annotations.class_names.tolist())

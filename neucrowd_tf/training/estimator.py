@@ -31,6 +31,7 @@ from neucrowd_tf.annotations.tables import (
     rescaling,
     split_names,
 )
+from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.saving import Persistent
@@ -302,8 +303,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def predict(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M]` labels (class names)."""
-        codes = self.predict_proba(features).argmax(axis=1)
-        return self.classes_[codes]
+        return self.classes_[self._decide(self.predict_proba(features))]
+
+    def _decide(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
+        """Returns `[M]` class codes."""
+        return decided(probabilities, scale_of(self))
 
     def score(
         self,
@@ -328,7 +332,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             features, names = split_names(features, "features", columns)
             labels = align_labels(labels, features, names)
             codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
-        guess = self.predict_proba(features).argmax(axis=1)
+        guess = self._decide(self.predict_proba(features))
         return float(accuracy_score(codes, guess, sample_weight=sample_weight))
 
     def inference_model(self) -> Any:

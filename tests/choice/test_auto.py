@@ -341,6 +341,9 @@ def test_ordered_classes_are_inferred_and_judged_as_such() -> None:
     crowd = Annotations.from_dense(np.clip(np.rint(seen), 0, 3).astype(int))
     features = truth[:, None] + rng.normal(0, 0.5, (160, 2))
     result = Auto(FAST, scale="ordinal").fit(features, crowd)
+    predicted, shares = result.predict(features), result.predict_proba(features).cumsum(axis=1)
+    assert np.array_equal(result.classes_[(shares < 0.5).sum(axis=1)], predicted)
+    assert (shares[:, 0] < 0.5).any()
     recommended = result.recommendation_
     expected = OrdinalConsensus().fit(crowd).labels_
     np.testing.assert_array_equal(result.consensus_, expected)

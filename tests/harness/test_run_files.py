@@ -19,7 +19,7 @@ def test_predictions() -> None:
     names = np.array(["no", "=yes"], dtype=object)
     proba = np.array([[1 / 3, 2 / 3], [0.75, 0.25], [0.5, 0.5]], dtype=np.float32)
     tasks = np.array(["a", "-b", -3], dtype=object)
-    assert predictions_csv(tasks, np.array([1, 0, -1]), proba, names) == (
+    assert predictions_csv(tasks, np.array([1, 0, -1]), proba.argmax(1), proba, names) == (
         "task,true_label,predicted,p_no,p_=yes\n"
         "a,'=yes,'=yes,0.333333343,0.666666687\n"
         "'-b,no,no,0.75,0.25\n"
@@ -30,7 +30,8 @@ def test_predictions() -> None:
 def test_nine_digits_give_float32_back() -> None:
     p = np.random.default_rng(0).random(1000, dtype=np.float32)
     proba = np.stack([1 - p, p], axis=1)
-    text = predictions_csv(np.arange(1000), np.zeros(1000, dtype=int), proba, np.array([0, 1]))
+    codes = np.zeros(1000, dtype=int)
+    text = predictions_csv(np.arange(1000), codes, codes, proba, np.array([0, 1]))
     read = pd.read_csv(io.StringIO(text))[["p_0", "p_1"]].to_numpy(dtype=np.float32)
     np.testing.assert_array_equal(read, proba)
 
