@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.cli.command_line import check_models, check_outputs, run, say, write_outputs
+from neucrowd_tf.cli.command_line import check_outputs, named_models, run, say, write_outputs
 from neucrowd_tf.cli.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
 
@@ -45,9 +45,11 @@ def test_outputs_are_not_inputs(tmp_path: Path) -> None:
 
 
 def test_models_are_annotators() -> None:
-    check_models(("Smith, A.", "7"), ["Smith, A.", 7])
+    assert named_models(("Smith, A.", "7"), ["Smith, A.", 7]) == ("Smith, A.", "7")
+    assert named_models(("g-*", "g-?"), ["g-2", "g-*", "g-10"]) == ("g-*", "g-2")
+    assert named_models(("g-*",), ["g-2", "ann", "g-10"]) == ("g-2", "g-10")
     with pytest.raises(UsageError, match="no annotator is named 'bot'"):
-        check_models(("bot",), ["ann"])
+        named_models(("bot",), ["ann"])
 
 
 def test_how_a_command_ends(capsys: pytest.CaptureFixture[str]) -> None:

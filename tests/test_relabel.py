@@ -318,6 +318,7 @@ def test_who_can_be_asked(labels_csv: Path, capsys: pytest.CaptureFixture[str], 
         pd.read_csv(io.StringIO(capsys.readouterr().out), dtype=str)["annotator"]
     )
     assert "no annotator is named 'eve'" in cli("relabel", [*flags, "--model_annotator=eve"], 2).err
+    assert "annotators are models" in cli("relabel", [*flags, "--model_annotator=*"], 2).err
 
 
 def test_a_models_probabilities(tmp_path: Path, cli: Any) -> None:

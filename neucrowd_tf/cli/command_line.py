@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
@@ -111,15 +112,23 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 )
 
 
-def check_models(names: Iterable[str], annotators: Iterable[object]) -> None:
-    """Raises UsageError for a name in `--model_annotator` that no annotator has."""
-    everyone = set(map(str, annotators))
-    for name in names:
-        if name not in everyone:
+def named_models(patterns: Iterable[str], annotators: Iterable[object]) -> tuple[str, ...]:
+    """Returns the annotators whose names `--model_annotator` has, or patterns such as gpt-*.
+
+    Raises:
+        UsageError: a name or pattern that no annotator has.
+    """
+    everyone, models = list(map(str, annotators)), dict[str, None]()
+    for pattern in patterns:
+        exact = pattern in everyone
+        found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
+        if not found:
             raise UsageError(
-                f"--model_annotator: no annotator is named {name!r}. Quote a name that contains a"
-                " comma."
+                f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
+                " a comma."
             )
+        models |= dict.fromkeys(found)
+    return tuple(models)
 
 
 @contextlib.contextmanager

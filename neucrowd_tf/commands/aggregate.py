@@ -17,7 +17,7 @@ from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, named_models, write_outputs
 from neucrowd_tf.commands.flags import Aggregate
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import (
@@ -68,9 +68,9 @@ def run(flags: Aggregate) -> list[str]:
             f" {', '.join(ORDERED)}. Leave it out, or change --scale."
         )
     make_aggregator(method)  # an unknown name is an error before the file is read
-    models = flags.model_annotator
-    reading, gold = read_labels(path, flags, flags.gold, models, scale=flags.scale)
+    reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations
+    models = named_models(flags.model_annotator, crowd.annotator_names)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         try:

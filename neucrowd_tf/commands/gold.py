@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.cli.command_line import check_outputs, write_outputs
+from neucrowd_tf.cli.command_line import check_outputs, named_models, write_outputs
 from neucrowd_tf.commands.flags import Gold
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import DataError
@@ -27,9 +27,9 @@ def run(flags: Gold) -> list[str]:
     """
     inputs = {"--annotations": flags.annotations, "--gold": flags.gold}
     check_outputs({"--output": flags.output}, inputs)
-    models = flags.model_annotator
-    reading, gold = read_labels(flags.annotations, flags, flags.gold, models)
+    reading, gold = read_labels(flags.annotations, flags, flags.gold)
     crowd = reading.annotations
+    models = named_models(flags.model_annotator, crowd.annotator_names)
     result = infer(crowd, gold=gold, seed=flags.seed, models=models, families=flags.family)
     rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
     if not len(rows):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from neucrowd_tf.cli.command_line import check_models
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.io.labels import Reading, read_annotations
@@ -18,7 +17,6 @@ def read_labels(
     path: Path,
     options: TableOptions,
     gold: Path | None = None,
-    models: Iterable[str] = (),
     *,
     scale: str = "nominal",
     items: Sequence[str] | None = None,
@@ -30,14 +28,12 @@ def read_labels(
         path: the file of labels.
         options: how it is read.
         gold: the file of gold labels.
-        models: names of annotators that are models.
         scale: "ordinal" if classes need an order.
         items: ids of a table of features, see `read_annotations`.
         identities: what to do instead if there are vote counts alone; "" accepts them.
 
     Raises:
         DataError: a file that cannot be used.
-        UsageError: a model that is no annotator.
     """
     reading = read_annotations(path, options, items=items)
     crowd = reading.annotations
@@ -51,5 +47,4 @@ def read_labels(
             f"{path}: --scale=ordinal: classes that are texts have no known order. Name"
             f" {as_list(names)} from the least to the most:\n  {command}"
         )
-    check_models(models, crowd.annotator_names.tolist())
     return reading, None if gold is None else read_gold(gold, crowd, options)

@@ -13,7 +13,7 @@ from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import METHOD, UNLIKE, Inference, infer, shown
-from neucrowd_tf.cli.command_line import check_outputs, write_outputs
+from neucrowd_tf.cli.command_line import check_outputs, named_models, write_outputs
 from neucrowd_tf.cli.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.commands.flags import Relabel
 from neucrowd_tf.commands.reading import read_labels
@@ -42,18 +42,20 @@ def run(flags: Relabel) -> list[str]:
     inputs |= {"--cost": flags.cost, "--run": flags.run and flags.run / CONFIG}
     check_outputs({"--output": flags.output}, inputs)
     needs = "relabel needs one label per annotator."
-    reading, gold = read_labels(
-        path, options, flags.gold, sources.models, scale=flags.scale, identities=needs
-    )
+    reading, gold = read_labels(path, options, flags.gold, scale=flags.scale, identities=needs)
     labels, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
+    models = named_models(sources.models, labels.annotator_names)
     crowd = labels.with_annotators(flags.ask)
     names = list(map(str, crowd.annotator_names.tolist()))
-    people = np.array([name not in sources.models for name in names])
+    people = np.array([name not in models for name in names])
     free = np.isin(names, flags.ask) if flags.ask else people
+    if not free.any():
+        raise UsageError(
+            f"--model_annotator: all {len(names)} annotators are models. Name people who can label"
+            " with --ask, or leave out the flag to ask models again."
+        )
     costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
-    inference = infer(
-        labels, method, gold, flags.seed, models=sources.models, families=sources.families
-    )
+    inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
     if fresh := names[inference.crowd.num_annotators :]:
         notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
     belief, evidence = belief_of(crowd, inference.probas, people), None

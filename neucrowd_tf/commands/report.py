@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.aggregation.families import Sources
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, named_models, say, write_outputs
 from neucrowd_tf.commands.flags import Report
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.evaluation.agreement import agreement_csvs, people_only
@@ -23,11 +23,11 @@ def run(flags: Report) -> list[str]:
     items = None
     if flags.features is not None:
         items = read_features(flags.features, flags).items.tolist()
-    models = flags.model_annotator
     reading, gold = read_labels(
-        flags.annotations, flags, flags.gold, models, scale=flags.scale, items=items
+        flags.annotations, flags, flags.gold, scale=flags.scale, items=items
     )
     crowd = reading.annotations
+    models = named_models(flags.model_annotator, crowd.annotator_names)
     page = build_report(
         crowd,
         title=f"Crowd report: {flags.annotations.name}",

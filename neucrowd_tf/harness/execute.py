@@ -19,7 +19,7 @@ from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
-from neucrowd_tf.cli.command_line import check_models
+from neucrowd_tf.cli.command_line import named_models
 from neucrowd_tf.cli.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder
@@ -79,8 +79,7 @@ def execute(work: Work, dataset: CrowdDataset, strategy: Any = None) -> Outcome:
         UsageError: the folder contains a run with other settings.
     """
     crowd = dataset.annotations
-    annotators = crowd.annotator_names.tolist() if crowd.has_identities else ()
-    check_models(work.options.model_annotator, annotators)
+    named_models(work.options.model_annotator, crowd.annotator_names)
     named_families(crowd, work.options.family)
     execution = _Execution(work, dataset, strategy)
     with locked(work.folder):  # another command may share the output folder
@@ -172,7 +171,8 @@ class _Execution:
         self.folder = work.folder
         self.method = registry.method(work.key.method)
         self.annotations = training_annotations(self.method, dataset)
-        self.sources = Sources(work.options.model_annotator, work.options.family)
+        models = named_models(work.options.model_annotator, dataset.annotations.annotator_names)
+        self.sources = Sources(models, work.options.family)
         self.gold: dict[Any, Any] | None = None  # true labels by item, of --gold
         if (path := work.options.gold) is not None:
             self.gold = read_gold(path, whole_crowd(dataset).observed(), work.options)

@@ -17,8 +17,8 @@ ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."
 )
 MODEL_ANNOTATOR = (
-    "Annotators that are models, separated by commas. If they err together they count as one"
-    " source; agreement is reported separately for them."
+    "Annotators that are models: names or patterns such as gpt-*, separated by commas. If they err"
+    " together they count as one source; agreement is reported separately for them."
 )
 FAMILY = (
     "Annotators whose errors go together, such as the prompts of one model: they count as one"
