@@ -15,6 +15,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.table import Table
 
+ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
 
 
@@ -89,6 +90,18 @@ def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
         return False
     named = re.match(re.escape(other) + r"[\W_]", column) is not None
     return len(texts) > 1 and (named or (shared and len(pairs) == len(texts) <= len(table) / 3))
+
+
+def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
+    """Whether a column has fractions, and in every row the others' mean, exact or rounded."""
+    numbers = []
+    for name in (column, *others):
+        texts, codes = table.codes(name)
+        cells = [x if re.fullmatch(r"-?\d+(\.\d+)?", x) else "nan" for x in texts]
+        numbers.append(np.array(cells, dtype=np.float64)[codes])
+    rows = np.isfinite(numbers).all(axis=0)
+    values, means = numbers[0][rows], np.mean(numbers[1:], axis=0)[rows]
+    return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
 def several_questions(table: Table, column: str) -> DataError:

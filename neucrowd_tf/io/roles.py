@@ -33,6 +33,7 @@ from neucrowd_tf.io.column_values import (
     answers_of,
     check_free_text,
     is_constant,
+    is_mean,
     is_recoded,
     one_hot_groups,
     several_questions,
@@ -135,6 +136,11 @@ class _Decision:
             if self.taken[role]:
                 continue
             named = [column for column in hits[role] if column in self.free]
+            rest = [column for column in self.free if column not in named]
+            if role == "label" and not self.taken["worker"] and self._groups(rest):
+                # A text that the other columns judge is no label, whatever its name.
+                most = min(MOST_WIDE, len(self.table) - 1)
+                named = [c for c in named if len(self.table.distinct(c)) <= most]
             if len(named) > 1:
                 if role == "task" and not hits["worker"]:
                     sizes = {column: len(self.table.distinct(column)) for column in named}
@@ -290,6 +296,10 @@ class _Decision:
             joined = [other for group in linked for other in group]
             groups = [*(g for g in groups if g not in linked), [*joined, column]]
         order = list(columns).index
+        for group in groups:
+            whole = [column for column in group if plain_integers([*values[column]])]
+            if len(whole) > 1:
+                group[:] = [c for c in group if c in whole or not is_mean(self.table, c, whole)]
         groups = [sorted(g, key=order) for g in groups if len(g) > 1]
         return [g for g in groups if len(set().union(*map(values.get, g))) <= MOST_WIDE]  # type: ignore[arg-type]
 

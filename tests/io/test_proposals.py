@@ -123,6 +123,13 @@ PASTED = {
         "--task_column=id --label_column=expert,gpt4",
         "24 labels of 12 items by 2 annotators",
     ),
+    "a mean, beside the text that is rated": (
+        table(
+            "id,response,ann,bob,all", "{}", "p{}", (X := (1, 2), 1), (X, 2), ((1, 1.5, 1.5, 2), 1)
+        ),
+        "--task_column=id --label_column=ann,bob",
+        "24 labels of 12 items by 2 annotators",
+    ),
 }
 
 
