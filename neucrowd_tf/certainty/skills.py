@@ -59,10 +59,14 @@ class Skills:
     average: float
 
     def containing(self, other: Skills, rows: NDArray[np.bool_]) -> Skills:
-        """Returns these skills with intervals of some annotators that contain other ones."""
+        """Returns these skills with intervals of some annotators that contain other ones.
+
+        Who is near chance by these skills gets the other note: copies agree more than the rest.
+        """
         low = np.where(rows, np.minimum(self.low, other.low), self.low)
         high = np.where(rows, np.maximum(self.high, other.high), self.high)
-        return dataclasses.replace(self, low=low, high=high)
+        note = np.where(rows & (self.note == CHANCE_NOTE), other.note, self.note)
+        return dataclasses.replace(self, low=low, high=high, note=note)
 
 
 def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:

@@ -82,6 +82,7 @@ def test_models_that_err_together_help_and_never_outvote_people(
     ours, theirs, rows = result.skills, alone.skills, ~members(crowd)
     inside = (ours.low <= theirs.low) & (ours.high >= theirs.high)
     assert inside[rows].all() and not inside[~rows].any()
+    assert (ours.note[rows] == "near chance").sum() < 4
     assert "count as one source" in result.lines()[1]
 
 
