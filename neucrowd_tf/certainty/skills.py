@@ -83,7 +83,8 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     size, counts = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
     total, rng = np.maximum(counts, 1.0), np.random.default_rng(2)
     shares, skills, below = [], [], []
-    for shift in certainty.shifts[: draws_for(crowd.num_annotations)]:
+    cells = max(crowd.num_annotations, certainty.posteriors.size // 5)
+    for shift in certainty.shifts[: draws_for(cells)]:
         right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
         expected = np.bincount(crowd.annotators, right, minlength=size)
         spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
