@@ -232,7 +232,7 @@ def test_withheld_annotations_leave_each_instance_one() -> None:
 
 def test_measures_of_cells_that_no_turn_trains_on() -> None:
     x, annotations, truth = make_crowd()
-    options = {**ARGUMENTS, "factors": ("authentic_classifier",), "held_out": 0.1}
+    options = {**ARGUMENTS, "factors": ("authentic_classifier",), "held_out": 0.05}
     model = ControlledCrowdInG(**options).fit(x, annotations, validation=(x[:18], truth[:18]))
     game = model._caches["game"]._network[0]
     cells = (game.withheld.instances, game.withheld.annotators)
