@@ -15,7 +15,7 @@ from scipy import sparse
 
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.annotations.statistics import known_codes
-from neucrowd_tf.annotations.votes import Ties
+from neucrowd_tf.annotations.votes import Ties, majority_labels
 from neucrowd_tf.declare import (
     Constraint,
     check_arguments,
@@ -67,6 +67,7 @@ class Aggregator(Persistent):
     """
 
     needs_identities: ClassVar[bool] = True  # whether it has to know who gave each label
+    ordered: ClassVar[bool] = False  # whether labels are medians of ordered classes
 
     ties: Annotated[
         Ties,
@@ -132,6 +133,10 @@ class Aggregator(Persistent):
         """
         self._fit(*self._start(annotations, gold_labels))
         return self
+
+    def decide(self, probas: Array) -> Codes:
+        """Returns `[N]` the labels of posteriors `[N, C]`."""
+        return majority_labels(probas, self.ties, self.seed)
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Sets the results.

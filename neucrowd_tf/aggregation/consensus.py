@@ -34,7 +34,6 @@ from neucrowd_tf.aggregation.weighted_vote import (
     ZeroBasedSkill,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
@@ -185,7 +184,7 @@ class Consensus(Aggregator):
             self.errors_ = np.mean(matrices, axis=0)
             self.skills_ = expected_skills(self.errors_, self.priors_)
         apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.labels_ = self.decide(self.probas_)
 
     def _fit_many_classes(self, crowd: Annotations, gold: Codes | None) -> None:
         self.chosen_ = ("one_coin, sparse",)
@@ -193,7 +192,7 @@ class Consensus(Aggregator):
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
         self.probas_[~self.annotated_] = self.priors_
         self.errors_ = None
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.labels_ = self.decide(self.probas_)
 
     def _members(self, crowd: Annotations, gold: Codes | None) -> dict[str, Aggregator]:
         """Returns the chosen methods, fitted."""

@@ -30,7 +30,6 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, average_confusion
 from neucrowd_tf.aggregation.sums import TINY, Shard, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import UsageError
 
 SHARES = (0.5001, 0.67, 0.8, 0.9999)  # of votes, between the levels of a symbol
@@ -330,7 +329,7 @@ def fit_with_families(
     result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
     probas[~result.annotated_] = result.priors_
     result.probas_ = apply_gold(probas, gold)
-    result.labels_ = majority_labels(probas, result.ties, result.seed)
+    result.labels_ = result.decide(probas)
     counts = np.asarray(crowd.one_hot().T @ probas).reshape(-1, *[crowd.num_classes] * 2)
     result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
     result.skills_ = expected_skills(result.errors_, result.priors_)

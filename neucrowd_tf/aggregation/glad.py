@@ -20,7 +20,6 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data
@@ -181,7 +180,7 @@ class Glad(IterativeAggregator):
         self.history_, self.n_iter_ = np.array(history), len(history)
         self.converged_ = change < self.tol
         self.probas_, self.priors_ = apply_gold(probas, gold), priors
-        self.labels_ = majority_labels(probas, self.ties, self.seed)
+        self.labels_ = self.decide(probas)
         self.abilities_ = theta[: crowd.num_annotators].copy()
         easiness = np.minimum(theta[crowd.num_annotators :], LARGEST_LOG)
         self.difficulties_ = np.exp(-easiness)

@@ -15,7 +15,6 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted, whole
 
 
@@ -56,7 +55,7 @@ class IterativeAggregator(Aggregator):
         self._store(result, shard, model)
         self.probas_[~self.annotated_] = self.priors_
         apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.labels_ = self.decide(self.probas_)
         if not result.converged:
             warn_not_converged(type(self).__name__, self.max_iter, result.change, self.tol)
 

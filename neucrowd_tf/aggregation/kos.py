@@ -9,7 +9,6 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, whole
 
 
@@ -76,7 +75,7 @@ class Kos(Aggregator):
         self.priors_ = labelled / max(labelled.sum(), 1)
         self.probas_ = np.where(crowd.annotated[:, None], np.eye(size)[labels], self.priors_)
         apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.labels_ = self.decide(self.probas_)
         shard = Shard(crowd.one_hot(), size)
         self.skills_ = skills_of(right_counts(shard, self.labels_), 1.0 / size)
         self.errors_ = coin_errors(self.skills_, size)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -29,6 +30,7 @@ STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
 SURE = 3.0  # standard errors
+Kind: TypeAlias = type[Aggregator]
 FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
 
@@ -150,6 +152,7 @@ class OrdinalConsensus(Aggregator):
     """
 
     needs_identities: ClassVar[bool] = True
+    ordered: ClassVar[bool] = True
 
     only: Annotated[
         str | None, one_of(*MEMBERS), 'the method to use; None chooses "median" or another.'
@@ -161,11 +164,16 @@ class OrdinalConsensus(Aggregator):
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.distances_ = {}
         self.chosen_ = self.only or self._choose(crowd)
-        self.probas_ = self._probas(self.chosen_, crowd, gold, quick=False)
+        nominal = Consensus if self.chosen_ == "consensus" else ShrunkDawidSkene
+        self.probas_ = self._posteriors(crowd, gold, nominal, [self.chosen_])[self.chosen_]
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
         self.probas_[~self.annotated_] = self.priors_
-        self.labels_ = medians(self.probas_)
+        self.labels_ = self.decide(self.probas_)
         self.errors_ = self.skills_ = None
+
+    def decide(self, probas: Array) -> Codes:
+        """Returns `[N]` the medians of posteriors `[N, C]`."""
+        return medians(probas)
 
     def _choose(self, crowd: Annotations) -> str:
         """Returns the method for this crowd, by its annotations alone; sets the distances."""
@@ -175,8 +183,10 @@ class OrdinalConsensus(Aggregator):
             rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
             if not rest.num_annotations or not left.num_annotations:
                 continue
+            fits = self._posteriors(rest, None, ShrunkDawidSkene, MEMBERS[1:])
+            fits["median"] = normalise_counts(rest.vote_counts())
             for member, name in enumerate(MEMBERS):
-                labels = medians(self._probas(name, rest, None, quick=True))[left.instances]
+                labels = medians(fits[name])[left.instances]
                 away = np.abs(labels - left.labels) * rest.annotated[left.instances]
                 distances[member, folds == fold] = away
         means = distances.sum(axis=1) / max(crowd.num_annotations, 1)
@@ -188,10 +198,26 @@ class OrdinalConsensus(Aggregator):
         choice = [*MEMBERS[:1], *np.compress(nearer, MEMBERS).tolist()]
         return min(choice, key=self.distances_.__getitem__)
 
-    def _probas(self, name: str, crowd: Annotations, gold: Codes | None, quick: bool) -> Array:
-        if crowd.num_classes < 2 or name == "median":
-            return apply_gold(normalise_counts(crowd.vote_counts()), gold)
-        if name == "latent score":
-            return latent_score(crowd, gold)
-        kind = ShrunkDawidSkene if quick else Consensus
-        return kind(seed=self.seed).fit(crowd, gold).probas_
+    def _posteriors(
+        self,
+        crowd: Annotations,
+        gold: Codes | None,
+        nominal: type[Aggregator],
+        names: Sequence[str],
+    ) -> dict[str, Array]:
+        """Returns the posteriors `[N, C]` of methods by their names.
+
+        Of an even number of labels the middle may lie between two classes. So the median has one
+        more label, dealt out by the other methods' posteriors.
+        """
+        fits = {}
+        if crowd.num_classes < 2:
+            return dict.fromkeys(names, apply_gold(np.ones((crowd.num_instances, 1)), gold))
+        if {"latent score", "median"} & {*names}:
+            fits["latent score"] = latent_score(crowd, gold)
+        if {"consensus", "median"} & {*names}:
+            fits["consensus"] = nominal(seed=self.seed).fit(crowd, gold).probas_
+        if "median" in names:
+            more = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
+            fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + more), gold)
+        return fits

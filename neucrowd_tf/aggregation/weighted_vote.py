@@ -58,7 +58,7 @@ class WeightedVote(Aggregator):
         even = np.where(none, 1.0 / crowd.num_classes, self.priors_)
         self.probas_ = np.divide(votes, cast, out=even, where=cast > 0)
         apply_gold(self.probas_, gold)
-        self.labels_ = majority_labels(self.probas_, self.ties, self.seed)
+        self.labels_ = self.decide(self.probas_)
         self.errors_ = coin_errors(self.skills_, crowd.num_classes)
 
     def _labels(self, shard: Shard, weights: Array) -> Codes:

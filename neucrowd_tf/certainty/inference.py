@@ -215,6 +215,7 @@ def infer(
         estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
     certainty = calibration.apply(decided(model), effective_votes(crowd, once), codes)
+    certainty = dataclasses.replace(certainty, ordered=model.ordered)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     people = None
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:

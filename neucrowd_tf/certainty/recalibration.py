@@ -219,6 +219,7 @@ class Certainty:
         gold: `[N]` class codes whose labels are certain, -1 elsewhere.
         notes: why this crowd is unlike those that the calibration was learned on; empty if it is
             not.
+        ordered: whether labels are medians, which do not tie.
     """
 
     calibration: Calibration
@@ -226,6 +227,7 @@ class Certainty:
     votes: NDArray[np.integer[Any]]
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
+    ordered: bool = False
 
     @functools.cached_property
     def logits(self) -> Array:
@@ -249,7 +251,7 @@ class Certainty:
     @functools.cached_property
     def num_tied(self) -> NDArray[np.int64]:
         """`[N]` how many classes tie for the label; 1 without a tie."""
-        return np.asarray(self.tied.sum(axis=1))
+        return np.asarray(np.where(self.ordered, 1, self.tied.sum(axis=1)))
 
     def right(self, shift: Array | None = None) -> Array:
         """Returns `[N]` the probability that each inferred label is right.
@@ -261,7 +263,8 @@ class Certainty:
         """
         a, b = self.calibration.shift if shift is None else shift
         size = self.posteriors.shape[1]
-        chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, 1.0 / self.num_tied)
+        most = 1.0 / self.tied.sum(axis=1)
+        chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, most)
         return np.asarray(np.where(self.gold >= 0, 1.0, chances))
 
     @functools.cached_property

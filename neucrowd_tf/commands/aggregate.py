@@ -67,6 +67,8 @@ def run(flags: Aggregate) -> list[str]:
             f"--method={method}: with --scale=ordinal, and only then, it is one of"
             f" {', '.join(ORDERED)}. Leave it out, or change --scale."
         )
+    if ordered and flags.ties:
+        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
     make_aggregator(method)  # an unknown name is an error before the file is read
     reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
     crowd = reading.annotations

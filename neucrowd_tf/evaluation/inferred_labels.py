@@ -135,7 +135,7 @@ def infer_labels(
     if len(rows):
         certainty = certainty_without_gold(crowd, gold, sources, scale)
         probas[rows] = joint_probas(certainty, rows, model[rows])
-        num_tied[rows] = top_classes(probas[rows]).sum(axis=1)
+        num_tied[rows] = 1 if scale == "ordinal" else top_classes(probas[rows]).sum(axis=1)
     labels = probas.argmax(axis=1)
     labels[rows] = decided(probas[rows], scale)
     if gold is not None:
