@@ -221,7 +221,7 @@ def infer(
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties)
         if skills and people.skills:
-            skills = skills.containing(people.skills, ~named)
+            skills = skills.containing(annotator_skills(alone, certainty), people.skills, ~named)
     if method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)

@@ -58,15 +58,22 @@ class Skills:
     note: NDArray[np.object_]
     average: float
 
-    def containing(self, other: Skills, rows: NDArray[np.bool_]) -> Skills:
-        """Returns these skills with intervals of some annotators that contain other ones.
+    def containing(self, own: Skills, alone: Skills, people: NDArray[np.bool_]) -> Skills:
+        """Returns these skills with people's own, in intervals that contain those of people alone.
 
-        Who is near chance by these skills gets the other note: copies agree more than the rest.
+        Args:
+            own: of people among people, by labels of people and models.
+            alone: of people, by their labels alone.
+            people: `[R]` which annotators they are.
         """
-        low = np.where(rows, np.minimum(self.low, other.low), self.low)
-        high = np.where(rows, np.maximum(self.high, other.high), self.high)
-        note = np.where(rows & (self.note == CHANCE_NOTE), other.note, self.note)
-        return dataclasses.replace(self, low=low, high=high, note=note)
+        return Skills(
+            skill=np.where(people, own.skill, self.skill),
+            low=np.where(people, np.minimum(own.low, alone.low), self.low),
+            high=np.where(people, np.maximum(own.high, alone.high), self.high),
+            unreliable=np.where(people, own.unreliable, self.unreliable),
+            note=np.where(people, own.note, self.note),
+            average=self.average,
+        )
 
 
 def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:

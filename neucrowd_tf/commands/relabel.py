@@ -106,7 +106,7 @@ def _accuracy(
     """
     certainty = inference.certainty
     if evidence is None:
-        return inference.accuracy
+        return certainty.accuracy()
     rows = np.flatnonzero(inference.crowd.annotated)
     labels, means = belief.probas.argmax(axis=1)[rows], []
     for shift in certainty.shifts[:MODEL_DRAWS]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.column_names import flagged_columns, is_gold, is_missing, is_second
+from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, is_second
 from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
@@ -63,7 +63,7 @@ def read_true_labels(
     for row, place in zip(labelled, indices.tolist(), strict=True):
         label = labels[row]
         if place >= 0 and label not in codes:
-            listed = ", ".join(classes[:8])
+            listed = few(classes, 8)
             raise error("unknown_class", path, table.place(row), label=label, classes=listed)
         elif place >= 0 and truth[place] not in (-1, codes[label]):
             problem = f"item {ids[row]!r} occurs twice, with different labels"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.column_names import SHOWN, few, is_model
-from neucrowd_tf.io.roles import WORDS
+from neucrowd_tf.io.roles import RUNNING, WORDS
 
 RAREST = 5  # classes that are shown besides the most frequent ones
 
@@ -52,7 +52,8 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
         yield f"Annotators: {few(annotators)}."
     if columns.unused:
         yield f"Unused columns: {few(columns.unused)}."
-    if models := list(filter(is_model, annotators)):
+    named = any(text.startswith("--model_annotator") for text in RUNNING.get())
+    if not named and (models := list(filter(is_model, annotators))):
         flag = f"--model_annotator={shlex.quote(','.join(models))}"
         yield f"Annotators with names of models: {few(models)}."
         yield f"They count as people without {flag}."

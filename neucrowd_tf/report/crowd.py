@@ -72,6 +72,7 @@ def crowd_sections(
         "consensus": {
             "method": consensus_method(annotations, scale).replace("_", " "),
             "accuracy": inference.accuracy,
+            "without_gold": inference.estimates is not None,
             "lines": inference.lines(),
             "gold": int((inference.gold >= 0).sum()),
         },
@@ -142,13 +143,13 @@ def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any]
     budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
     plan = make_plan(crowd, belief, budget, free=people)
     tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
-    grounds = (crowd, belief, inference.certainty.votes)
+    grounds = (crowd, belief, crowd.vote_counts())
     rows = [
         (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
         for ask in plan[:MOST_ITEMS]
     ]
     labelled = (crowd.annotated | (inference.gold >= 0)).sum()
-    now, gains = inference.accuracy, np.array([ask.gain for ask in plan])
+    now, gains = inference.certainty.accuracy(), np.array([ask.gain for ask in plan])
     then = Estimate(*accuracy_after(now, gains, int(labelled)))
     return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 import types
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
@@ -37,9 +38,9 @@ def text_cell(value: Any) -> str:
 
 
 def name_of(cell: str, names: Container[str]) -> str:
-    """Returns the known name that `text_cell` wrote so, or the cell as it is."""
-    plain = cell[1:] if cell.startswith("'") else cell
-    return plain if cell not in names and plain in names else cell
+    """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
+    forms = (cell, cell.removeprefix("'"), re.sub(r"\.0+$", "", cell))
+    return next((form for form in forms if form in names), cell)
 
 
 def number_cell(value: Any) -> str:
