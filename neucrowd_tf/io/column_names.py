@@ -19,8 +19,9 @@ MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {"task": SECOND_ITEM} | {role: frozenset(x) for role, x in _WORDS["second"].items()}
-_STATUS, _GOLD, _ID, _MODEL = (
-    re.compile("|".join(_WORDS["patterns"][name])) for name in ("status", "gold", "id", "model")
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL = (
+    re.compile("|".join(_WORDS["patterns"][name]))
+    for name in ("status", "gold", "summary", "id", "model")
 )
 
 
@@ -32,6 +33,11 @@ def is_status(column: str) -> bool:
 def is_gold(column: str) -> bool:
     """Whether a column's name says that it has true labels."""
     return _GOLD.fullmatch(re.sub(r"\W+", "_", column.strip().lower())) is not None
+
+
+def is_summary(column: str) -> bool:
+    """Whether a column's name says that it sums up the labels of a row."""
+    return _SUMMARY.fullmatch(column.strip()) is not None
 
 
 def is_id(column: str) -> bool:

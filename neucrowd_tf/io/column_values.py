@@ -99,8 +99,9 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
         texts, codes = table.codes(name)
         cells = [x if re.fullmatch(r"-?\d+(\.\d+)?", x) else "nan" for x in texts]
         numbers.append(np.array(cells, dtype=np.float64)[codes])
-    rows = np.isfinite(numbers).all(axis=0)
-    values, means = numbers[0][rows], np.mean(numbers[1:], axis=0)[rows]
+    known = np.isfinite(numbers)
+    rows = known[0] & known[1:].any(axis=0)
+    values, means = numbers[0][rows], np.nanmean(np.array(numbers[1:])[:, rows], axis=0)
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 

@@ -26,6 +26,7 @@ from neucrowd_tf.io.column_names import (
     is_model,
     is_second,
     is_status,
+    is_summary,
     named_columns,
 )
 from neucrowd_tf.io.column_values import (
@@ -94,7 +95,7 @@ class _Decision:
         return [
             column
             for column in self.table.columns
-            if column not in used and not is_status(column) and not is_gold(column)
+            if column not in used and not any(x(column) for x in (is_status, is_gold, is_summary))
         ]
 
     def roles(self) -> Roles:
@@ -137,10 +138,9 @@ class _Decision:
                 continue
             named = [column for column in hits[role] if column in self.free]
             rest = [column for column in self.free if column not in named]
-            if role == "label" and not self.taken["worker"] and self._groups(rest):
-                # A text that the other columns judge is no label, whatever its name.
-                most = min(MOST_WIDE, len(self.table) - 1)
-                named = [c for c in named if len(self.table.distinct(c)) <= most]
+            if role == "label" and (len(named) > 1 or not self.taken["worker"]):
+                judged = len(named) > 1 or self._groups(rest)
+                named = [c for c in named if not (judged and self._is_judged(c))]
             if len(named) > 1:
                 if role == "task" and not hits["worker"]:
                     sizes = {column: len(self.table.distinct(column)) for column in named}
@@ -152,6 +152,13 @@ class _Decision:
                 command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
                 raise self._error("two_columns", self._listed(role), command, **details)
             self.taken[role] = named
+
+    def _is_judged(self, column: str) -> bool:
+        """Whether a column is a text that others judge: of most items, and one for each item."""
+        items = self.taken["task"] or [c for c in self.free if folded(c) == "id"]
+        size = len(set(self.table.joined(items))) if items else len(self.table)
+        alike = size == len(self.table) or is_constant(self.table, items, column)
+        return alike and len(self.table.distinct(column)) > max(size / 2, 5)
 
     def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
         """Returns the error of a check that lists columns and ends with a command."""
@@ -168,6 +175,8 @@ class _Decision:
         if taken["task"] and self.free and not self.flags["label"]:
             columns = self.free + label
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
+            if label and answers and self._is_judged(label[0]):
+                label = taken["label"] = []
             apart = [column for column in questions if column not in label]
             if label and apart:
                 raise several_questions(table, apart[0])
@@ -405,7 +414,12 @@ class _Decision:
             items = items or [c for c in unique if c in self.free and c not in alike[0]]
             task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
             return {**task, "label": as_list(alike[0])}
-        for role in missing:
+        people, size = self.taken["worker"], len(self.table)
+        if "task" in missing and people:  # each annotator labels an item once
+            once = [c for c in self.free if len(set(self.table.joined([c, *people]))) == size]
+            once = [c for c in once if len(self.table.distinct(c)) < size]
+            filled |= {"task": as_list(once)} if len(once) == 1 else {}
+        for role in [role for role in missing if role not in filled]:
             second = [column for column in self.free if is_second(column, role)]
             if len(second) == 1 and second[0] not in filled.values():
                 filled[role] = as_list(second)
