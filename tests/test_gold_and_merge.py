@@ -69,7 +69,7 @@ def test_filled_in_they_are_gold_labels(
 ) -> None:
     path, truth = crowd_csv
     frame = drawn(path, "--size=50", tmp_path=tmp_path)
-    frame["true_label"] = truth[frame["task"]]
+    frame["true_label"] = truth[frame["task"]].astype(float)  # as pandas writes beside blanks
     frame.loc[0, "true_label"] = (truth[frame["task"][0]] + 1) % 3  # never contradicted
     filled, labels = tmp_path / "filled.csv", tmp_path / "labels.csv"
     frame.to_csv(filled, index=False)

@@ -12,6 +12,7 @@ from scipy.stats import spearmanr
 
 from neucrowd_tf.aggregation import OrdinalConsensus, ordinal
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.commands.flags import call
 
 
@@ -55,6 +56,7 @@ def test_the_command_writes_expected_values(tmp_path: Path, capsys: pytest.Captu
     values = pd.read_csv(output)["expected_value"]
     assert values.between(0, 5).all() and "of classes 0 < 1" in capsys.readouterr().err
     assert call("aggregate", [*flags, "--method=glad"]) == 2
+    assert call("aggregate", [*flags, "--ties=first"]) == 2
     annotators = tmp_path / "annotators.csv"
     assert call("aggregate", [*flags, "--method=median", f"--annotators={annotators}"]) == 0
     table, means = pd.read_csv(output), crowd.to_frame().groupby("task")["label"].mean()
@@ -74,3 +76,16 @@ def test_the_median_stays_unless_another_method_is_surely_nearer() -> None:
     assert model.chosen_ == "median" and min(model.distances_, key=model.distances_.get) != "median"
     model = OrdinalConsensus(only="latent score").fit(crowd)
     assert model.chosen_ == "latent score" and not model.distances_
+
+
+def test_two_labels_are_not_taken_for_the_lower_one() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 5, 200)
+    dense = np.clip(np.rint(truth[:, None] + rng.normal(0, 0.8, (200, 2))), 0, 4).astype(int)
+    crowd = Annotations.from_dense(dense, num_classes=5)
+    result = infer(crowd, "ordinal")
+    assert result.model.chosen_ == "median" and (result.certainty.num_tied == 1).all()
+    assert abs((result.labels - dense.mean(axis=1)).mean()) < 0.15
+    names = [str(name) for name in crowd.annotator_names.tolist()]
+    family = infer(crowd, "ordinal", families=["|".join(names)], models=())
+    assert np.array_equal(family.labels, ordinal.medians(family.model.probas_))

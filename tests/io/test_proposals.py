@@ -11,6 +11,7 @@ import pytest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.column_names import is_gold, is_id, is_model
 from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.roles import RUNNING
 from neucrowd_tf.io.schema import TableOptions
 
 YES = ("yes", "no")
@@ -176,7 +177,11 @@ def test_tables_of_judges_are_wide(case: str, tmp_path: Path) -> None:
     first, second = read(tmp_path, text)
     assert "wide table, 24 labels of 12 items by 2 annotators" in first
     assert f"Annotators: {annotators}." in second
-    assert f"{models}. They count as people without --model_annotator={models}." in second
+    said = f"{models}. They count as people without --model_annotator={models}."
+    assert said in second
+    token = RUNNING.set(("aggregate", f"--model_annotator={models}"))
+    assert said not in read(tmp_path, text)[1]
+    RUNNING.reset(token)
 
 
 def test_what_looks_like_a_table_of_judges_is_asked_about(tmp_path: Path) -> None:
@@ -211,3 +216,16 @@ def test_no_candidate_is_hidden(tmp_path: Path) -> None:
     names = [f"f{at}" for at in range(40)]
     shown = message(tmp_path, table(",".join(names), *["v{}"] * 39, A))
     assert all(f" {name} " in shown for name in names)
+
+
+def test_a_text_that_is_judged_is_no_label_and_a_comment_no_item(tmp_path: Path) -> None:
+    pairs = [(i, who, "ab"[(i + j) % 2]) for i in range(8) for j, who in enumerate(("gpt", "ann"))]
+    for text in ("id,response,judge,verdict\n", "id,response,judge,rating\n"):
+        text += "".join(f"q{i},r{i},{who},{label}\n" for i, who, label in pairs)
+        assert "16 labels of 8 items by 2 annotators" in read(tmp_path, text)[0]
+        assert "classes: a (8), b (8)." in read(tmp_path, text)[1]
+    text = "essay,comment,rater,score\n"
+    text += "".join(f"e{i},{'good' if i % 3 else ''},{who},{label}\n" for i, who, label in pairs)
+    assert "--task_column=essay --label_column=score" in message(tmp_path, text)
+    means = table("id,ann,bob,Final score", "{}", (X := (1, 2), 1), (X, 2), ((1, 1, 2, 2), 1))
+    assert "24 labels of 12 items by 2 annotators" in read(tmp_path, means)[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.certainty.inference import shown as interval
 from neucrowd_tf.evaluation.consensus import inferred
 from neucrowd_tf.report.crowd import _items, crowd_sections
 
@@ -58,3 +61,20 @@ def test_a_model_is_compared_with_what_people_are_likely_to_mean() -> None:
     # Calibrated probabilities allow for mistakes that people share: by them the model has 0.72.
     assert abs(judged.agreement.value - right[:, 3].mean()) < 0.04
     assert abs(judged.shares[1].value - truth.mean()) < 0.04
+
+
+def test_labels_to_collect_count_each_label_and_accuracies_the_labels_at_hand() -> None:
+    rng = np.random.default_rng(0)
+    source = rng.integers(0, 2, (60, 1))
+    labels = np.hstack([source] * 4 + [rng.integers(0, 2, (60, 2))])
+    labels[rng.random(labels.shape) < 0.2] = -1
+    crowd = Annotations.from_dense(labels, annotator_names=[*"abcd", "p", "q"])
+    gold = np.where(np.arange(60) < 30, source[:, 0], -1)
+    values = crowd_sections(crowd, Sources(list("abcd")), gold)
+    votes = dict(zip(crowd.instance_names.tolist(), crowd.vote_counts().tolist(), strict=True))
+    assert values["relabelling"]["rows"] and values["consensus"]["without_gold"]
+    for task, _, _, reason in values["relabelling"]["rows"]:
+        counts = re.findall(r"(\d+) '([01])'", reason.partition(";")[0])
+        assert [sum(int(n) for n, c in counts if c == x) for x in "01"] == votes[task]
+    accuracy = inferred(crowd, gold, Sources(list("abcd"))).certainty.accuracy()
+    assert values["relabelling"]["now"] == interval(accuracy)
