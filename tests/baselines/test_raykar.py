@@ -65,7 +65,7 @@ def test_objective_never_falls_and_errors_are_found(classes: int) -> None:
     result = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
     assert result[:2].min() > result[2:].max() + 0.1
     votes = Annotations.from_dense(dense, num_classes=classes).vote_counts().argmax(axis=1)
-    assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.02
+    assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.06
 
 
 def test_a_class_that_nobody_gave() -> None:
