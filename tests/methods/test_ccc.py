@@ -67,9 +67,10 @@ def test_corrections_against_finite_differences():
     x = rng.normal(size=(6, 2)).astype(np.float32)
     dense = rng.integers(-1, 2, size=(6, 3))
     dense[:, 0] = rng.integers(2, size=6)
-    inputs, layer = keras.Input((2,)), keras.layers.Dense
+    inputs = keras.Input((2,))
     members = [
-        keras.Sequential([inputs, layer(2, activation="softmax", use_bias=False)]) for _ in range(2)
+        keras.Sequential([keras.layers.Dense(2, activation="softmax", use_bias=False)])
+        for _ in range(2)
     ]
     network = keras.Model(inputs, [member(inputs) for member in members])
     head = CoupledHead(3)
