@@ -14,6 +14,14 @@ SMALL_LAYER: dict[str, Any] = {
     "batch_size": 40,
     "learning_rate": 1e-2,
 }
+QUICK_EMBEDDING: dict[str, Any] = {
+    "epochs": 2,
+    "steps_per_epoch": 5,
+    "batch_size": 24,
+    "encoder": {"hidden_units": (16, 4), "l2": 0.0},
+    "learning_rate": 1e-2,
+    "Cs": (1.0,),
+}
 
 
 def graphs() -> int:

@@ -113,13 +113,7 @@ def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_doctors_vote_with_their_weights() -> None:
-    estimator = DoctorNet(
-        base={"hidden_units": (16,), "dropout": 0.0},
-        learning_rate=1e-2,
-        batch_size=20,
-        epochs=12,
-        weight_epochs=5,
-    ).fit(X, CROWD)
+    estimator = DoctorNet(**SMALL, weight_epochs=5).fit(X, CROWD)
     answers = estimator.predict_annotators(X).argmax(axis=2)
     expected = np.stack(
         [[estimator.annotator_weights_[row == c].sum() for c in range(3)] for row in answers]

@@ -17,22 +17,12 @@ from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.errors import IdentitiesError, UnsupportedDataError, UsageError
 
 
-def crowd(
-    classes: int = 2, seed: int = 0, n: int = 90, annotators: int = 4
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    rng = np.random.default_rng(seed)
+def crowd(classes: int = 2, n: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:
+    rng = np.random.default_rng(0)
     truth = rng.integers(classes, size=n)
     x = 2.0 * np.eye(3)[truth] + rng.normal(size=(n, 3))
-    return (
-        x,
-        simulation.simulate(
-            truth,
-            simulation.class_skill_annotators(annotators, classes, seed, low=0.7),
-            seed,
-            rates=0.7,
-        ),
-        truth,
-    )
+    matrices = simulation.class_skill_annotators(4, classes, 0, low=0.7)
+    return x, simulation.simulate(truth, matrices, 0, rates=0.7), truth
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -71,14 +61,15 @@ def test_gradients(classes: int) -> None:
     assert check_grad(value, gradient, np.random.default_rng(0).normal(size=count * size)) < 1e-3
 
 
+def with_intercept(model: ClusteredPersonalClassifiers, x: np.ndarray) -> np.ndarray:
+    """Standardised features and a column of ones."""
+    return np.hstack([(x - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))])
+
+
 def test_the_optimum_is_no_worse_than_anything_near_it() -> None:
     x, annotations, _ = crowd()
     model = ClusteredPersonalClassifiers(mu=8.0, eta=2.0).fit(x, annotations)
-    z = np.concatenate(
-        [(x.astype(np.float32) - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))],
-        axis=1,
-    )
-    losses = PersonalLosses(z, annotations)
+    losses = PersonalLosses(with_intercept(model, x.astype(np.float32)), annotations)
     target = np.concatenate([model.head_.kernel_, model.head_.bias_[None]])[:, 1:]
     best = np.concatenate([target[None], model.personal_weights_])
     value = objective(losses, best, 8.0, 2.0)
@@ -95,7 +86,7 @@ def test_everyone_fused_is_one_regression_on_all_annotations() -> None:
     x, annotations, _ = crowd()
     model = ClusteredPersonalClassifiers(mu=1e5, eta=2.0, max_iter=2000).fit(x, annotations)
     assert (model.clusters_ == 0).all()
-    z = np.concatenate([(x - model.head_.mean_) / model.head_.scale_, np.ones((len(x), 1))], axis=1)
+    z = with_intercept(model, x)
     pooled = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(
         z[annotations.instances], annotations.labels
     )

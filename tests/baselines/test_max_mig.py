@@ -7,6 +7,7 @@ import numpy as np
 from baselines.max_mig import MaxMIG
 from baselines.max_mig_model import Aggregator, information_gain_loss
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import blobs
 
 RNG = np.random.default_rng(0)
 
@@ -46,20 +47,11 @@ def test_aggregator_equals_a_naive_loop() -> None:
     np.testing.assert_allclose(aggregator(labels), expected, rtol=1e-5)
 
 
-def make_crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
-    truth = np.arange(60) % 3
-    x = (2.5 * np.eye(3, 5)[truth] + RNG.normal(size=(60, 5))).astype(np.float32)
-    dense = np.where(RNG.random((60, 4)) < 0.8, truth[:, None], RNG.integers(0, 3, (60, 4)))
-    dense[RNG.random((60, 4)) < 0.4] = -1
-    dense[:, 3] = np.where(dense.max(axis=1) < 0, truth, dense[:, 3])
-    return x, Annotations.from_dense(dense, num_classes=3), truth
-
-
 def test_both_networks_learn_the_classes() -> None:
-    x, annotations, truth = make_crowd()
+    x, dense, truth = blobs(60, 3, annotators=4, missing=0.4)
     model = MaxMIG(
         base={"hidden_units": (16,), "dropout": 0.0}, learning_rate=1e-2, batch_size=20, epochs=30
-    ).fit(x, annotations)
+    ).fit(x, Annotations.from_dense(dense))
     assert model.score(x, truth) > 0.85
     assert np.mean(model.labels_ == truth) > 0.8
     np.testing.assert_allclose(model.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)

@@ -22,17 +22,10 @@ from neucrowd_tf.nn.encoders import build_encoder
 from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
 from neucrowd_tf.persistence import load
 from neucrowd_tf.training.networks import DenseEncoder
+from tests.crowds import QUICK_EMBEDDING as QUICK
 from tests.crowds import blobs
 
 OBJECTIVES = ["contrastive", "triplet", "triplet_semi", "lifted", "center", "relation_net"]
-QUICK: dict[str, Any] = {
-    "epochs": 2,
-    "steps_per_epoch": 5,
-    "batch_size": 24,
-    "encoder": {"hidden_units": (16, 4), "l2": 0.0},
-    "learning_rate": 1e-2,
-    "Cs": (1.0,),
-}
 
 
 def crowd_data(classes: int, rows: int = 90) -> tuple[np.ndarray, Annotations, np.ndarray]:

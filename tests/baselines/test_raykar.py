@@ -13,21 +13,14 @@ from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import IdentitiesError, UsageError
 from neucrowd_tf.training.linear import fit_logistic
+from tests.crowds import blobs
 
 
 def crowd_data(classes: int, rows: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns features, labels with missing ones, and the truth; two good ones and four poor
     ones."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, classes, rows)
-    x = (rng.normal(size=(rows, 5)) + 2.0 * np.eye(classes, 5)[truth]).astype(np.float32)
-    skill = np.array([0.95, 0.9, 0.1, 0.1, 0.1, 0.1])
-    dense = np.where(
-        rng.random((rows, 6)) < skill, truth[:, None], rng.integers(classes, size=(rows, 6))
-    )
-    dense[rng.random((rows, 6)) < 0.3] = -1
-    dense[np.arange(rows), np.arange(rows) % 6] = truth
-    return x, dense, truth
+    skill = [0.95, 0.9, 0.1, 0.1, 0.1, 0.1]
+    return blobs(rows, classes, apart=2.0, annotators=6, right=skill, missing=0.3)
 
 
 def test_steps_by_hand() -> None:
@@ -72,7 +65,7 @@ def test_objective_never_falls_and_errors_are_found(classes: int) -> None:
     result = fitted.confusion_matrices_.diagonal(axis1=1, axis2=2).mean(axis=1)
     assert result[:2].min() > result[2:].max() + 0.1
     votes = Annotations.from_dense(dense, num_classes=classes).vote_counts().argmax(axis=1)
-    assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.02
+    assert np.mean(fitted.labels_ == truth) > np.mean(votes == truth) + 0.06
 
 
 def test_a_class_that_nobody_gave() -> None:

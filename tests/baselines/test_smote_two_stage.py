@@ -18,11 +18,8 @@ def task() -> tuple[np.ndarray, Any, np.ndarray]:
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], [150, 30, 10])
     x = (3.0 * np.eye(4)[truth] + rng.normal(size=(190, 4))).astype(np.float32)
-    return (
-        x,
-        simulation.simulate(truth, simulation.class_skill_annotators(7, 3, 0, low=0.7), 0),
-        truth,
-    )
+    matrices = simulation.class_skill_annotators(7, 3, 0, low=0.7)
+    return x, simulation.simulate(truth, matrices, 0), truth
 
 
 def test_classes_are_filled_up_within_their_own_range() -> None:
@@ -32,9 +29,8 @@ def test_classes_are_filled_up_within_their_own_range() -> None:
     assert np.array_equal(features[:190], x) and np.array_equal(labels[:190], truth)
     for code in (1, 2):
         custom, created = x[truth == code], features[190:][labels[190:] == code]
-        assert (created >= custom.min(axis=0) - 1e-5).all() and (
-            created <= custom.max(axis=0) + 1e-5
-        ).all()
+        assert (created >= custom.min(axis=0) - 1e-5).all()
+        assert (created <= custom.max(axis=0) + 1e-5).all()
         assert len(np.unique(created, axis=0)) > 0.9 * len(created)
     again, _ = smote(x, truth, 3, k=4, seed=1)
     assert np.array_equal(again, features)

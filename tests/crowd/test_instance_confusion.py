@@ -17,8 +17,7 @@ HEADS = {"annot_mix": AnnotMixHead, "madl": MaDLHead}
 def test_before_training_annotators_are_right_with_the_prior(kind):
     head = HEADS[kind](2, 3, 4, eta=0.7)
     head([np.eye(3, dtype=np.float32), np.zeros((3, 5), np.float32)])
-    for weight in (head.output_layer.kernel,):
-        weight.assign(np.zeros(weight.shape))
+    head.output_layer.kernel.assign(np.zeros(head.output_layer.kernel.shape))
     answers = np.exp(head([np.eye(3, dtype=np.float32), np.zeros((3, 5), np.float32)]))
     # A row is (.7, .15, .15): log(.7 * 2 / .3) above the others.
     expected = np.where(np.eye(3) > 0, 0.7, 0.15)
@@ -49,13 +48,8 @@ def test_instance_confusion_against_loop(kind):
                 joined = norm(head.normalised, dense(head.hidden, np.concatenate([x, a])))
                 joined = np.maximum(joined, 0)
             else:
-                product = np.zeros(3)
-                for q in range(3):
-                    for e in range(3):
-                        for m in range(3):
-                            product[q] += (
-                                (x + a)[e] * (x + a)[m] * np.asarray(head.product)[q, e, m]
-                            )
+                # Of each slice the quadratic form of the sum.
+                product = [(x + a) @ matrix @ (x + a) for matrix in np.asarray(head.product)]
                 joined = dense(head.first, np.concatenate([a, x, product]))
                 joined = dense(head.second, np.maximum(norm(head.norms[0], joined), 0))
                 joined = np.maximum(norm(head.norms[1], joined) + a, 0)

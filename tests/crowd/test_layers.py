@@ -17,6 +17,20 @@ def parts():
     return parts
 
 
+def model_with_head(name):
+    """Returns a Keras model that ends in a head, and the head."""
+    import keras
+
+    inputs = keras.Input((3,))
+    hidden = keras.layers.Dense(8, activation="relu")(inputs)
+    classes = keras.layers.Dense(3, activation="softmax")(hidden)
+    head = HEADS[name]()
+    taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
+    return keras.Model(inputs, head(taken)), head
+
+
+LABELS = np.array([[0, 1], [-1, 1]])
+LOGITS = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
 # One head with a penalty and one without; all of them with the slow tests.
 OFTEN = ("MW", "geocrowdnet_w")
 
@@ -34,13 +48,8 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
     x = (rng.normal(size=(48, 3)) + 3 * np.eye(3)[truth]).astype(np.float32)
     y = np.repeat(truth[:, None], 4, axis=1)
     y[rng.random((48, 4)) < 0.4] = -1
-    inputs = keras.Input((3,))
-    hidden = keras.layers.Dense(8, activation="relu")(inputs)
-    classes = keras.layers.Dense(3, activation="softmax")(hidden)
-    taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
-    head = HEADS[name]()
+    model, head = model_with_head(name)
     loss = parts.AnnotationLoss(log_probabilities=head.log_probabilities)
-    model = keras.Model(inputs, head(taken))
     model.compile(optimizer=keras.optimizers.Adam(0.03), loss=loss)
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(24)
     history = model.fit(data, epochs=4, verbose=0).history["loss"]
@@ -53,24 +62,20 @@ def test_anyones_model_trains_and_is_saved(parts, tmp_path, name):
 
 def test_loss_is_the_mean_of_what_there_is(parts):
     loss = parts.AnnotationLoss()
-    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
-    labels = np.array([[0, 1], [-1, 1]])
     expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
-    assert float(loss(labels, logits)) == pytest.approx(np.mean(expected), rel=1e-5)
+    assert float(loss(LABELS, LOGITS)) == pytest.approx(np.mean(expected), rel=1e-5)
     weighted = (2 * (expected[0] + expected[1]) + expected[2]) / 5
-    assert float(loss(labels, logits, np.array([2.0, 1.0]))) == pytest.approx(weighted, rel=1e-5)
-    assert float(loss(np.full((2, 2), -1), logits)) == 0.0
+    assert float(loss(LABELS, LOGITS, np.array([2.0, 1.0]))) == pytest.approx(weighted, rel=1e-5)
+    assert float(loss(np.full((2, 2), -1), LOGITS)) == 0.0
     assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
 
 
 @pytest.mark.parametrize("reduction", ["sum", "none", None, "mean", "mean_with_sample_weight"])
 def test_reductions_of_the_loss(parts, reduction):
     loss = parts.AnnotationLoss(reduction=reduction)
-    logits = np.log(np.array([[[0.5, 0.5], [0.25, 0.75]], [[0.9, 0.1], [0.2, 0.8]]], np.float32))
-    labels, weights = np.array([[0, 1], [-1, 1]]), np.array([2.0, 1.0])
     each = np.array([[-2 * np.log(0.5), -2 * np.log(0.75)], [0.0, -np.log(0.8)]])
     expected = {"sum": each.sum(), "none": each, None: each}.get(reduction, each.sum() / 5)
-    np.testing.assert_allclose(loss(labels, logits, weights), expected, rtol=1e-5)
+    np.testing.assert_allclose(loss(LABELS, LOGITS, np.array([2.0, 1.0])), expected, rtol=1e-5)
 
 
 def test_loss_of_two_replicas_is_shared_between_them(parts, monkeypatch):
@@ -94,12 +99,7 @@ def test_penalties_with_mixed_precision(parts, name):
 
     keras.config.set_dtype_policy("mixed_float16")
     try:
-        inputs = keras.Input((3,))
-        hidden = keras.layers.Dense(8, activation="relu")(inputs)
-        classes = keras.layers.Dense(3, activation="softmax")(hidden)
-        head = HEADS[name]()
-        taken = {"doctors": hidden, "conal": [classes, inputs]}.get(name, classes)
-        model = keras.Model(inputs, head(taken))
+        model, _ = model_with_head(name)
         model.compile(optimizer="sgd", loss=parts.AnnotationLoss(), run_eagerly=True)
         rng = np.random.default_rng(0)
         model.fit(rng.normal(size=(8, 3)), rng.integers(-1, 3, size=(8, 4)), verbose=0)

@@ -53,15 +53,11 @@ def test_weights_by_hand(losses):
 def test_oversampling_balances_classes(losses):
     labels = np.repeat([0, 1, 2], [17, 5, 1])
     counts = np.bincount(labels, minlength=4)
-    copies = imbalance.resampled_multiplicities(
-        labels, imbalance.class_weights(counts, "resampling"), seed=3
+    weights = imbalance.class_weights(counts, "resampling")
+    copies, other = (
+        imbalance.resampled_multiplicities(labels, weights, seed=seed) for seed in (3, 4)
     )
     assert np.bincount(labels, copies).tolist() == [17, 17, 17]
     # 17 = 3 * 5 + 2: two of the five stand once more.
     assert sorted(copies[labels == 1].tolist()) == [3, 3, 3, 4, 4]
-    assert not np.array_equal(
-        copies,
-        imbalance.resampled_multiplicities(
-            labels, imbalance.class_weights(counts, "resampling"), seed=4
-        ),
-    )
+    assert not np.array_equal(copies, other)

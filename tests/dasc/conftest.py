@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from neucrowd_tf.annotations import Annotations
+from tests.crowds import softmax
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +46,7 @@ class Centroids(BaseEstimator):
 
     def predict_proba(self, features):
         scores = -self.scale * np.square(features[:, None] - self.centres_).sum(axis=2)
-        e = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
+        return softmax(scores)
 
     def predict_annotators(self, features):
         p = self.predict_proba(features)[:, None, :]

@@ -14,13 +14,9 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.methods.anno_reg import AnnoReg
 from neucrowd_tf.methods.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.registration import SELECTIONS
+from tests.crowds import SMALL_LAYER
 
-SMALL = {
-    "base": {"hidden_units": (16,), "dropout": 0.2},
-    "epochs": 12,
-    "batch_size": 45,
-    "learning_rate": 1e-2,
-}
+SMALL = SMALL_LAYER | {"epochs": 12, "batch_size": 45}
 
 
 @pytest.fixture(scope="module")
@@ -144,12 +140,8 @@ def test_registered_names_and_parameters():
     for fixed in DASC.fixed:
         with pytest.raises(UsageError, match=f"{fixed}: dasc_wdn does not take it"):
             registry.method("dasc_wdn").make(**{fixed: 1})
-    assert (
-        registry.method("dasc_wdn")
-        .make(estimator="conal", embedding_size=3)
-        .estimator.embedding_size
-        == 3
-    )
+    conal = registry.method("dasc_wdn").make(estimator="conal", embedding_size=3).estimator
+    assert conal.embedding_size == 3
     assert registry.method("dasc_wdn").make(dataset="labelme", estimator=AnnoReg()).quota == 1_000
 
 

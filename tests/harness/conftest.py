@@ -129,16 +129,20 @@ def whole_command(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     return lambda *items, **more: cli.main(items, **more)
 
 
-@pytest.fixture
-def without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves out, for time, what imports TensorFlow around a run: no TensorBoard logs, and no
+def leave_out_tensorflow(replace: Callable[[Any, str, Any], None] = setattr) -> None:
+    """Replaces, for time, what imports TensorFlow around a run: no TensorBoard logs, and no
     calibration error, which is TensorFlow Probability's.
     """
-    monkeypatch.setattr(process, "start", lambda options: None)
-    monkeypatch.setattr(process, "forget_networks", lambda: None)
-    monkeypatch.setattr(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
+    replace(process, "start", lambda options: None)
+    replace(process, "forget_networks", lambda: None)
+    replace(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
     for name in ("scalars", "flush"):
-        monkeypatch.setattr(Run, name, lambda *_: None)
+        replace(Run, name, lambda *_: None)
+
+
+@pytest.fixture
+def without_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_tensorflow(monkeypatch.setattr)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What a worker process imports in test_pool.py: the small dataset and methods, registered for good
-(the process ends). TensorFlow stays out, for time: no TensorBoard logs, and no calibration error,
-which is TensorFlow Probability's.
+(the process ends). TensorFlow stays out, for time.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import metrics, registry
+from neucrowd_tf import registry
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.harness import process
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.training.run import Run
-from tests.harness.conftest import Mean, tiny_dataset
+from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 
 class Once(Mean):
@@ -40,10 +38,5 @@ registry.register_method("mean", summary="for tests")(Mean)
 registry.register_method("once", summary="for tests")(Once)
 registry.register_method("broken", summary="for tests", defaults={"fail": "error"})(Mean)
 registry.register_method("killed", summary="for tests", defaults={"fail": "kill"})(Mean)
-changed: Any = process
-changed.start = start
-changed.forget_networks = lambda: None
-changed = metrics
-changed.expected_calibration_error = lambda *_, **__: 0.0
-for name in ("scalars", "flush"):
-    setattr(Run, name, lambda *_: None)
+leave_out_tensorflow()
+process.start = start

@@ -5,9 +5,6 @@ crowds and awkward data.
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.iced import ICED, score_rounds
 from neucrowd_tf.iced.estimator import certainty_groups
 from neucrowd_tf.iced.inference import infer_labels
+from tests.processes import python
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden_units": (16, 8)},
@@ -177,8 +175,7 @@ def test_fit_has_the_predictions_of_the_command(tmp_path: Path) -> None:
     few = "--hparam rounds=1 --hparam autoencoder_epochs=1 --hparam warm_up_epochs=1"
     program = [str(root / "run_experiment.py"), *flags.split(), *few.split()]
     for command in (["-c", FIT], program):
-        environment = {**os.environ, "PYTHONPATH": str(root)}
-        subprocess.run([sys.executable, *command], cwd=tmp_path, env=environment, check=True)
+        python(root, *command, cwd=tmp_path, check=True)
     (path,) = tmp_path.glob("out/**/predictions.csv")
     written = pd.read_csv(path).filter(like="p_").to_numpy()
     np.testing.assert_allclose(np.load(tmp_path / "fitted.npy"), written, rtol=0, atol=2e-9)

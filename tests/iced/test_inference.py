@@ -4,7 +4,7 @@ TensorFlow.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +17,8 @@ from neucrowd_tf.iced.inference import find_permutation, infer_labels
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
     truth = np.repeat(np.arange(len(sizes)), sizes)
-    return truth, simulation.simulate(
-        truth, simulation.class_skill_annotators(9, len(sizes), seed), seed
-    )
+    matrices = simulation.class_skill_annotators(9, len(sizes), seed)
+    return truth, simulation.simulate(truth, matrices, seed)
 
 
 @pytest.mark.parametrize("prior", ["uniform", "update"])
@@ -75,7 +74,7 @@ def test_permutations_by_hand() -> None:
 @pytest.mark.parametrize(("order", "permutation"), [([0, 2, 1], [0, 2, 1]), ([1, 2, 0], [2, 0, 1])])
 @pytest.mark.parametrize("prior", ["uniform", "update"])
 def test_permuted_classes_are_mended(
-    prior: Literal["uniform", "update"], order: list[int], permutation: list[int]
+    prior: Any, order: list[int], permutation: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Classes whose annotators agree on permuting most of their labels: EM cannot tell, the votes
     can.
@@ -87,14 +86,9 @@ def test_permuted_classes_are_mended(
     from neucrowd_tf.iced import inference
 
     swapped = np.eye(3)[order]  # class c of the votes is EM's class order[c]
-    original = inference.vote_shares
-    try:
-        inference.vote_shares = lambda one_hot, size: (
-            original(one_hot, size) @ swapped
-        )  # EM started from a wrong place
-        restored = infer_labels(annotations.one_hot(), 3, prior=prior)
-    finally:
-        inference.vote_shares = original
+    shares = inference.vote_shares  # with others EM starts from a wrong place
+    monkeypatch.setattr(inference, "vote_shares", lambda *passed: shares(*passed) @ swapped)
+    restored = infer_labels(annotations.one_hot(), 3, prior=prior)
     assert restored.permutation.tolist() == permutation
     assert restored.probas == pytest.approx(straight.probas, abs=1e-3)
     assert restored.errors == pytest.approx(straight.errors, abs=1e-3)

@@ -28,9 +28,9 @@ def dense(inputs: int, outputs: int, seed: int, activation: str | None = None) -
     return keras.Model(x, layer(x))
 
 
-def make(rate: float = 0.0) -> ICEDModel:
+def make(rate: float = 0.0, encoder: keras.Model | None = None) -> ICEDModel:
     """At a rate of zero every step of an epoch sees the same weights."""
-    networks = dense(D, H, 1, "tanh"), dense(H, C, 2), dense(H, D, 3)
+    networks = encoder or dense(D, H, 1, "tanh"), dense(H, C, 2), dense(H, D, 3)
     model = ICEDModel(
         *networks, X, C, batch_size=BATCH, make_optimizer=lambda: keras.optimizers.SGD(rate)
     )
@@ -110,28 +110,14 @@ def test_each_training_changes_its_own_networks(which: str, expected: set[str]) 
 
 
 def test_penalties_of_the_networks_are_trained_on_and_not_logged() -> None:
-    x = keras.Input((D,))
-    encoder = keras.Model(
-        x,
-        keras.layers.Dense(
-            H, kernel_regularizer=keras.regularizers.L2(1.0), kernel_initializer="ones"
-        )(x),
-    )
-    model = ICEDModel(
-        encoder,
-        dense(H, C, 2),
-        dense(H, D, 3),
-        X,
-        C,
-        batch_size=BATCH,
-        make_optimizer=lambda: keras.optimizers.SGD(0.1),
-    )
-    model.classifier.layers[-1].kernel.assign(
-        np.zeros((H, C))
-    )  # nothing to learn from the labels, nor the encoder from them
+    x, penalty = keras.Input((D,)), keras.regularizers.L2(1.0)
+    layer = keras.layers.Dense(H, kernel_regularizer=penalty, kernel_initializer="ones")
+    model = make(0.1, keras.Model(x, layer(x)))
+    # Nothing to learn from the labels, nor the encoder from them.
+    model.classifier.layers[-1].kernel.assign(np.zeros((H, C)))
     model.set_rows(np.full((N, C), 0.5))
     model.set_epoch(classifier=np.arange(BATCH))
     logs = model.train_step(0)
     assert float(logs["loss"]) == pytest.approx(np.log(2), rel=1e-5)
     # The penalty's gradient is 2 w: .1 of it leaves .8.
-    np.testing.assert_allclose(encoder.layers[-1].kernel, np.full((D, H), 0.8), rtol=1e-5)
+    np.testing.assert_allclose(layer.kernel, np.full((D, H), 0.8), rtol=1e-5)

@@ -17,9 +17,8 @@ from neucrowd_tf.iced.synthesis import Generated, Generator, choose_candidates
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)
 N = len(TRUTH)
-EMBEDDINGS = (4 * np.eye(3)[TRUTH] + np.random.default_rng(0).normal(size=(N, 3))).astype(
-    np.float32
-)
+NOISE = np.random.default_rng(0).normal(size=(N, 3))
+EMBEDDINGS = (4 * np.eye(3)[TRUTH] + NOISE).astype(np.float32)
 # 18, 9 and 6 candidates: 0, 9 and 12 synthetic instances.
 CANDIDATES = np.concatenate([[2, 1], TRUTH[2:]])
 

@@ -14,9 +14,7 @@ from tests.crowds import softmax
 
 
 def test_meta_set_by_hand():
-    crowd = Annotations.from_dense(
-        np.array([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]]), num_classes=3
-    )
+    crowd = Annotations.from_dense([[0, 0], [0, 1], [1, -1], [1, 1], [0, -1]], num_classes=3)
     p = np.array([[0.9, 0.1, 0], [0.8, 0.2, 0], [0.5, 0.5, 0], [0.1, 0.9, 0], [0.6, 0.4, 0]])
     # Somebody said 0 of instances 0, 1 and 4: 0 and 1 are the surest (once each); 1 of 1, 2 and 3:
     # 3 and 2. Nobody said 2.
@@ -69,13 +67,11 @@ def test_corrections_against_finite_differences():
     x = rng.normal(size=(6, 2)).astype(np.float32)
     dense = rng.integers(-1, 2, size=(6, 3))
     dense[:, 0] = rng.integers(2, size=6)
+    inputs = keras.Input((2,))
     members = [
-        keras.Sequential(
-            [keras.Input((2,)), keras.layers.Dense(2, activation="softmax", use_bias=False)]
-        )
+        keras.Sequential([keras.layers.Dense(2, activation="softmax", use_bias=False)])
         for _ in range(2)
     ]
-    inputs = keras.Input((2,))
     network = keras.Model(inputs, [member(inputs) for member in members])
     head = CoupledHead(3)
     head.build([(None, 2), (None, 2)])
@@ -98,11 +94,8 @@ def test_corrections_against_finite_differences():
                 added = np.zeros((2, 2, 2))
                 added[place] = step
                 weights = np.asarray(member.get_weights()[0], np.float64)
-                values.append(
-                    meta_loss(
-                        *(weights, matrices, added, groups[index], x, dense, meta[index], 0.7)
-                    )
-                )
+                passed = (weights, matrices, added, groups[index], x, dense, meta[index], 0.7)
+                values.append(meta_loss(*passed))
             slope[place] = (values[0] - values[1]) / 2e-5
         # Downhill, the largest entry half of the largest of the matrices'; alike in a group.
         expected = -slope * 0.5 * matrices.max() / np.abs(slope).max()

@@ -76,9 +76,7 @@ def test_user_bases(crowd):
     assert (model.predict(features) == truth).mean() > 0.9
     np.testing.assert_allclose(model.predict_proba(features).sum(axis=1), 1.0, atol=1e-5)
     for old, new in zip(before, logits.get_weights(), strict=True):
-        np.testing.assert_array_equal(
-            old, new, err_msg="the user's model is copied, not trained itself"
-        )
+        assert np.array_equal(old, new), "the user's model is copied, not trained itself"
     maker = CrowdLayer(
         lambda shape, classes: keras.Sequential(
             [keras.Input(shape), keras.layers.Dense(classes, activation="softmax")]
@@ -124,9 +122,8 @@ def test_every_fit_starts_anew_whatever_layers_a_base_has(crowd):
     once = model.fit(features, annotations).predict_proba(features)
     with model.reused():
         for _ in range(2):
-            np.testing.assert_allclose(
-                model.fit(features, annotations).predict_proba(features), once, atol=1e-6
-            )
+            again = model.fit(features, annotations).predict_proba(features)
+            np.testing.assert_allclose(again, once, atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [2, 4])
@@ -145,9 +142,8 @@ def test_wrong_width_is_one_error(crowd, width):
     ):
         CrowdLayer(other).fit(features, annotations)
     with pytest.raises(DataError, match="expected a last layer with softmax"):
-        CrowdLayer(
-            keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])
-        ).fit(features, annotations)
+        base = keras.Sequential([keras.Input((5,)), keras.layers.Dense(3, activation="sigmoid")])
+        CrowdLayer(base).fit(features, annotations)
 
 
 def test_bad_arguments(crowd):

@@ -44,9 +44,8 @@ def test_learns_in_both_phases(fitted, crowd):
 
 def test_prediction_is_the_weighted_average(fitted, crowd):
     features, _, _ = crowd
-    expected = np.einsum(
-        "nrc,r->nc", fitted.predict_annotators(features), fitted.annotator_weights_
-    )
+    answers = fitted.predict_annotators(features)
+    expected = np.einsum("nrc,r->nc", answers, fitted.annotator_weights_)
     np.testing.assert_allclose(fitted.predict_proba(features), expected, atol=1e-5)
 
 
@@ -66,13 +65,8 @@ def test_second_loss_by_hand(crowd):
 
     from neucrowd_tf.methods.doctor_net import AnnotatorAverage, DoctorWeights
 
-    inputs = keras.Input((2,))
-    answers = keras.Model(
-        inputs,
-        keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], axis=1), output_shape=(2, 2))(
-            inputs
-        ),
-    )
+    stack = keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], 1), output_shape=(2, 2))
+    answers = keras.Sequential([keras.Input((2,)), stack])
     average = AnnotatorAverage()
     average.build((None, 2, 2))
     model = DoctorWeights(answers, average, np.array([[0.9, 0.1]], np.float32), 2)

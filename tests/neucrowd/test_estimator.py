@@ -13,21 +13,17 @@ from neucrowd_tf.neucrowd import NeuCrowd
 
 TINY: dict[str, Any] = {
     "epochs": 2,
-    "steps_per_epoch": 3,
+    "steps_per_epoch": 2,
     "batch_size": 16,
     "encoder": {"hidden_units": (8, 4)},
 }
 
 
-def crowd(
-    num_classes: int = 2, size: int = 90, seed: int = 0
-) -> tuple[np.ndarray, Annotations, np.ndarray]:
-    x, y = make_blobs(size, 6, centers=num_classes, cluster_std=2.0, random_state=seed)
-    rng = np.random.default_rng(seed)
-    labels = np.where(
-        rng.uniform(size=(size, 5)) < 0.85, y[:, None], rng.integers(0, num_classes, (size, 5))
-    )
-    return x.astype(np.float32), Annotations.from_dense(labels, num_classes=num_classes), y
+def crowd() -> tuple[np.ndarray, Annotations, np.ndarray]:
+    x, y = make_blobs(90, 6, centers=2, cluster_std=2.0, random_state=0)
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.uniform(size=(90, 5)) < 0.85, y[:, None], rng.integers(0, 2, (90, 5)))
+    return x.astype(np.float32), Annotations.from_dense(labels), y
 
 
 def fitted(options: dict[str, Any]) -> NeuCrowd:

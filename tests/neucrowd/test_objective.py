@@ -13,6 +13,7 @@ from neucrowd_tf.neucrowd import NeuCrowd
 from neucrowd_tf.neucrowd.assurance import label_assurance
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
+from tests.crowds import blobs
 
 
 def new(
@@ -21,10 +22,7 @@ def new(
     """A model that has not been trained, one batch of its tuplets with their classes, and the
     labels it was made with.
     """
-    rng = np.random.default_rng(0)
-    truth = np.arange(60) % classes
-    x = (rng.normal(size=(60, 5)) + 2 * np.eye(classes, 5)[truth]).astype(np.float32)
-    dense = np.where(rng.random((60, 5)) < 0.7, truth[:, None], rng.integers(classes, size=(60, 5)))
+    x, dense, _ = blobs(60, classes, apart=2.0, right=0.7)
     sizes: dict[str, Any] = {
         "n": 4,
         "batch_size": 12,

@@ -4,8 +4,7 @@
     python -m tests.reproduction.suite_driver [[OUT, MOMENT], ...]
 
 The argument is JSON; a line of JSON for each process has its exit code, how many metrics.json there
-are then, and whether it made runs. TensorFlow stays out, for time: no TensorBoard logs, and no
-calibration error, which is TensorFlow Probability's.
+are then, and whether it made runs. TensorFlow stays out, for time.
 """
 
 from __future__ import annotations
@@ -17,13 +16,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import metrics, registry
-from neucrowd_tf.harness import process
+from neucrowd_tf import registry
 from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.training.run import Run
 from reproduction import figures, run
 from reproduction.suite import Case, Suite
-from tests.harness.conftest import Mean, tiny_dataset
+from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 
 def _die(*_: Any) -> Any:
@@ -45,11 +42,7 @@ def prepare() -> None:
     registry.register_dataset("tiny", summary="for tests", simulated=True)(tiny_dataset)
     registry.register_method("mean", summary="for tests")(Counted)
     registry.register_method("shifted", summary="for tests", defaults={"shift": 0.9})(Counted)
-    process.start = lambda options: None
-    process.forget_networks = lambda: None
-    metrics.expected_calibration_error = lambda *_, **__: 0.0
-    for name in ("scalars", "flush"):
-        setattr(Run, name, lambda *_: None)
+    leave_out_tensorflow()
 
 
 def make(out: str, moment: str) -> int:

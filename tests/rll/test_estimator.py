@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +15,9 @@ from neucrowd_tf.rll import RLL
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import ReleasedRLL
-from tests.crowds import blobs
+from tests.crowds import QUICK_EMBEDDING, blobs
 
-QUICK: dict[str, Any] = {
-    "epochs": 2,
-    "steps_per_epoch": 5,
-    "batch_size": 32,
-    "encoder": {"hidden_units": (16, 4), "l2": 0.0},
-    "learning_rate": 1e-2,
-    "Cs": (1.0,),
-}
+QUICK = {**QUICK_EMBEDDING, "batch_size": 32}
 
 
 def crowd_data(classes: int) -> tuple[np.ndarray, Annotations, np.ndarray]:
@@ -71,12 +63,8 @@ def test_objective_is_equation_3() -> None:
         anchor = embedded[members[0]]
         scores = []
         for member in members[1:]:
-            cosine = (
-                anchor
-                @ embedded[member]
-                / np.linalg.norm(anchor)
-                / np.linalg.norm(embedded[member])
-            )
+            other = embedded[member]
+            cosine = anchor @ other / np.linalg.norm(anchor) / np.linalg.norm(other)
             scores.append(np.exp(10.0 * confidence[member] * cosine))
         assert float(losses[row]) == pytest.approx(-np.log(scores[0] / sum(scores)), rel=1e-4)
 
