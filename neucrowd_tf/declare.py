@@ -58,9 +58,8 @@ class Constraint:
 
     def __or__(self, other: Constraint) -> Constraint:
         """Returns the constraint that either of the two holds."""
-        return Constraint(
-            f"{self.expected} or {other.expected}", lambda x: self.holds(x) or other.holds(x)
-        )
+        expected = f"{self.expected} or {other.expected}"
+        return Constraint(expected, lambda x: self.holds(x) or other.holds(x))
 
     def check(self, name: str, value: Any) -> None:
         """Raises UsageError, which begins with the argument's name, unless the constraint holds."""
@@ -126,9 +125,7 @@ def one_of(*choices: str) -> Constraint:
     """Returns the constraint of a few names."""
     *first, last = map(repr, choices)
     spelt = f"{', '.join(first)} or {last}" if first else last
-    return Constraint(
-        spelt, lambda value: isinstance(value, str) and value in choices, choices=choices
-    )
+    return Constraint(spelt, lambda value: isinstance(value, str) and value in choices, choices)
 
 
 def many(item: Constraint, entries: str, least: int = 1) -> Constraint:
@@ -226,11 +223,7 @@ def _declaration(kind: type, field: dataclasses.Field[Any]) -> Declaration:
     if metadata and rule is None:
         rule = _implied(kinds)
     if rule is not None and types.NoneType in members and not rule.holds(None):
-        rule = dataclasses.replace(
-            rule,
-            expected=f"None or {rule.expected}",
-            holds=lambda value, holds=rule.holds: value is None or holds(value),  # type: ignore[misc]
-        )
+        rule = dataclasses.replace(none | rule, choices=rule.choices)
     return Declaration(
         name=field.name,
         kinds=kinds,

@@ -74,15 +74,10 @@ def export_saved_model(
         # Keras 3.8 exports the lookup tables of its own layers alone.
         archive.variables.extend(vectors.tables)
         signature = tf.TensorSpec((None,), tf.string, name="texts")
-    archive.add_endpoint(
-        "serving_default",
-        serve if vectors is None else lambda items: serve(vectors(items)),
-        input_signature=[signature],
-    )
-    names = {
-        "classes": estimator.classes_.tolist(),
-        "features": None if feature_names is None else list(feature_names),
-    }
+    endpoint = serve if vectors is None else lambda items: serve(vectors(items))
+    archive.add_endpoint("serving_default", endpoint, input_signature=[signature])
+    columns = None if feature_names is None else list(feature_names)
+    names = {"classes": estimator.classes_.tolist(), "features": columns}
     if scale_of(estimator) == "ordinal":
         names["scale"] = "ordinal"
     if vectors is None and (encoder := getattr(estimator, "encoder_", None)) is not None:
@@ -94,7 +89,6 @@ def export_saved_model(
             full = os.strerror(errno.ENOSPC)
             if not isinstance(error, tf.errors.ResourceExhaustedError) and full not in str(error):
                 raise
-            text = f"{full}; free some and start again"
-            raise OSError(errno.ENOSPC, text, str(target)) from None
+            raise OSError(errno.ENOSPC, f"{full}; free some and start again", str(target)) from None
         write_json(temporary / NAMES, names)
     return target

@@ -25,6 +25,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nested import nest, nested_names
 from neucrowd_tf.registration import Registered
 from neucrowd_tf.registration import register_method as register_method
+from neucrowd_tf.variants import frozen
 
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 Kind = Literal["method", "dataset", "suite"]
@@ -160,16 +161,8 @@ class Entry:
 def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     """Returns the entries of a package's index by kind and name."""
     path = importlib.resources.files(package).joinpath(INDEX)
-    index: dict[Kind, dict[str, Entry]] = {}
-    for kind, contents in json.loads(path.read_text(encoding="utf-8")).items():
-        index[kind] = {}
-        for content in contents:
-            values: dict[str, Any] = {
-                name: tuple(value) if isinstance(value, list) else value
-                for name, value in content.items()
-            }
-            index[kind][values["name"]] = Entry(**values)
-    return index
+    index = frozen(json.loads(path.read_text(encoding="utf-8")))
+    return {kind: {each["name"]: Entry(**each) for each in index[kind]} for kind in index}
 
 
 _DATASETS: dict[str, Dataset] = {}
@@ -212,12 +205,8 @@ def register_index(package: str) -> None:
 
 
 def _table(kind: Kind) -> dict[str, Any]:
-    tables: dict[str, Any] = {
-        "method": registration.METHODS,
-        "dataset": _DATASETS,
-        "suite": _SUITES,
-    }
-    return dict(tables[kind])
+    tables: dict[str, Any] = {"dataset": _DATASETS, "suite": _SUITES}
+    return dict(tables.get(kind, registration.METHODS))
 
 
 def registered(kind: Kind) -> dict[str, Any]:
@@ -275,14 +264,12 @@ def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
 
 def method(name: str, argument: str = "--method") -> Method:
     """Returns the method of that name; UsageError suggests the closest names."""
-    result: Method = _look_up("method", name, argument)
-    return result
+    return _look_up("method", name, argument)
 
 
 def dataset(name: str) -> Dataset:
     """Returns the dataset of that name; UsageError suggests the closest names."""
-    result: Dataset = _look_up("dataset", name)
-    return result
+    return _look_up("dataset", name)
 
 
 def methods() -> list[Method]:

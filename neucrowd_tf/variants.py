@@ -30,11 +30,11 @@ def register_variants(
 
 def settings_in(path: Path) -> dict[str, Any]:
     """Returns the settings of a TOML file, lists as tuples."""
-    return dict(_frozen(tomllib.loads(path.read_text(encoding="utf-8"))))
+    return dict(frozen(tomllib.loads(path.read_text(encoding="utf-8"))))
 
 
-def _frozen(value: Any) -> Any:
-    """Returns a value of TOML with its lists as tuples."""
+def frozen(value: Any) -> Any:
+    """Returns a value of TOML or JSON with its lists as tuples."""
     if isinstance(value, dict):
-        return {name: _frozen(entry) for name, entry in value.items()}
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+        return {name: frozen(entry) for name, entry in value.items()}
+    return tuple(map(frozen, value)) if isinstance(value, list) else value

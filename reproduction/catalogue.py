@@ -94,10 +94,9 @@ def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
 
 def _words(text: str, names: Mapping[str, str]) -> tuple[str, ...]:
     """Returns the words of a text, with those that stand for others."""
-    names_or_groups = text.split()
     return tuple(
         full
-        for word in names_or_groups
+        for word in text.split()
         for full in (_words(names[word[1:]], names) if word.startswith("$") else (word,))
     )
 
@@ -115,8 +114,7 @@ def _printed(rows: Mapping[str, str] | str) -> Table:
 def _function(path: str) -> Analysis:
     """Returns `module.function` of this package."""
     module, name = path.split(".")
-    function: Analysis = getattr(importlib.import_module(f"reproduction.{module}"), name)
-    return function
+    return getattr(importlib.import_module(f"reproduction.{module}"), name)
 
 
 SUITES = tuple(

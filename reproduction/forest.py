@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from neucrowd_tf.io.files.atomic import atomic_path
 from reproduction.claims import Claim
@@ -23,30 +22,24 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    rows = [x for x in claims if x.headline and x.controls and x.ours is not None]
+    shown = (x for x in claims if x.headline and x.controls)
+    rows = [(x, x.ours) for x in shown if x.ours is not None]
     figure = Figure(figsize=(7, 1 + 0.36 * len(rows)), layout="constrained")
     axis = figure.add_subplot()
-    for y, claim in enumerate(reversed(rows)):
-        _draw_row(axis, y, claim)
+    for y, (claim, ours) in enumerate(reversed(rows)):
+        colour = COLOURS.get(claim.verdict.partition(",")[0], "tab:gray")
+        if ours.low is not None and ours.high is not None:
+            axis.plot([ours.low, ours.high], [y, y], color=colour, linewidth=4)
+        axis.plot(ours.mean, y, "|", color="black", markersize=9)
+        if ours.published is not None:
+            axis.plot(ours.published, y, "D", color="black", markersize=4, fillstyle="none")
     axis.axvline(0, color="0.5", linewidth=0.8)
-    axis.set_yticks(range(len(rows)), [_name(x) for x in reversed(rows)], fontsize=8)
+    axis.set_yticks(range(len(rows)), [_name(x) for x, _ in reversed(rows)], fontsize=8)
     axis.set_xlim(*LIMITS)
     axis.set_xlabel("gain in accuracy")
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
     return True
-
-
-def _draw_row(axis: Any, y: int, claim: Claim) -> None:
-    ours = claim.ours
-    colour = COLOURS.get(claim.verdict.partition(",")[0], "tab:gray")
-    if ours is None:
-        return
-    if ours.low is not None and ours.high is not None:
-        axis.plot([ours.low, ours.high], [y, y], color=colour, linewidth=4)
-    axis.plot(ours.mean, y, "|", color="black", markersize=9)
-    if ours.published is not None:
-        axis.plot(ours.published, y, "D", color="black", markersize=4, fillstyle="none")
 
 
 def _name(claim: Claim) -> str:

@@ -135,8 +135,7 @@ def write_rows(
     command = f"python run_experiment.py --suite={suite.name} --data_dir=DATA --output_dir=OUT"
     heading = [f"## {suite.title}", "", f"`{command}`", "", suite.note, ""]
     write_text(path, to_csv(columns, rows))
-    text = "\n".join([*heading, *markdown_table(columns, rows), ""])
-    write_text(path.with_suffix(".md"), text)
+    write_text(path.with_suffix(".md"), "\n".join([*heading, *markdown_table(columns, rows), ""]))
     return [path, path.with_suffix(".md")]
 
 

@@ -69,8 +69,7 @@ def _datasets() -> dict[str, dict[str, dict[str, float]]]:
     papers: dict[str, dict[str, dict[str, float]]] = {}
     for (paper, statistics), dataset, cells in _lines("printed_datasets.txt"):
         numbers = [float(cell) if "." in cell else int(cell) for cell in cells]
-        row = dict(zip(statistics.split(), numbers, strict=True))
-        papers.setdefault(paper, {})[dataset] = row
+        papers.setdefault(paper, {})[dataset] = dict(zip(statistics.split(), numbers, strict=True))
     return papers
 
 

@@ -206,9 +206,8 @@ class NetworkClassifier(CrowdEstimator):
             self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
             if attempt:
                 self._start_again(network)
-            history = self._train(
-                network, data, run.stage(f"restart-{attempt}") if attempt else run
-            )
+            stage = run.stage(f"restart-{attempt}") if attempt else run
+            history = self._train(network, data, stage)
             if not self._fails(data, last=attempt == restarts):
                 break
         self.history_, self.n_iter_ = history.logs, history.epochs
@@ -236,13 +235,10 @@ class NetworkClassifier(CrowdEstimator):
         return network
 
     def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
-        model.compile(
-            optimizer=make_optimizer(
-                self.optimizer, learning_rate, always=learning_rate is not self.learning_rate
-            ),
-            steps_per_execution=run.steps_per_call(steps),
-            jit_compile=False,
-        )
+        other = learning_rate is not self.learning_rate
+        optimizer = make_optimizer(self.optimizer, learning_rate, always=other)
+        steps = run.steps_per_call(steps)
+        model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
 
     def _start(self, network: Any, data: TrainingData, seed: int) -> None:
         """Gives the network fresh weights, this data's constants and its targets.
@@ -253,8 +249,7 @@ class NetworkClassifier(CrowdEstimator):
         # Rounds of self-training fit the same features, which nobody can write to meanwhile.
         same = network.standardised and network.features is data.features
         if not same or data.features.flags.writeable:
-            rows = rows_at_once(self.feature_shape_)
-            network.set_features(data.features, self.standardise, rows)
+            network.set_features(data.features, self.standardise, rows_at_once(self.feature_shape_))
         network.model.set_draw_seed(seed)
         self._set_targets(network, data)
         # Last, as a subclass's targets may draw weights too.

@@ -255,9 +255,8 @@ class CrowdLayerBase(NetworkClassifier):
             sums += np.einsum("bt,brc->rtc", probabilities, answers, optimize=True)
             mass += probabilities.sum(axis=0)
         means = sums / np.maximum(mass, 1e-12)[None, :, None]
-        return np.asarray(
-            means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12), dtype=np.float32
-        )
+        shares = means / np.maximum(means.sum(axis=2, keepdims=True), 1e-12)
+        return np.asarray(shares, dtype=np.float32)
 
     # ----------------------------------------------------------------- use
 

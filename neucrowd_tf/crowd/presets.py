@@ -40,11 +40,8 @@ def _by_dataset(changes: Mapping[str, Preset]) -> dict[str, dict[str, Any]]:
     presets |= dict.fromkeys(("cifar10n", "cifar100n", "cifar10h"), kinds["images"])
     tail = {**kinds["images"], **kinds["long_tail"]}
     presets |= dict.fromkeys(("cifar10n_lt", "cifar10h_lt"), tail)
-    for family, count, kind in (
-        ("labelme", 8, "heavy"),
-        ("digits", 10, "heavy"),
-        ("cifar10n", 10, "images"),
-    ):
+    families = {"labelme": (8, "heavy"), "digits": (10, "heavy"), "cifar10n": (10, "images")}
+    for family, (count, kind) in families.items():
         presets |= {f"{family}_ovr_{code}": kinds[kind] for code in range(count)}
     return presets
 

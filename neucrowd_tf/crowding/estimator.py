@@ -251,10 +251,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
         )
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.collapsed_ = stop(history.logs)
-        if start is None:
-            better = not self.collapsed_
-        else:
-            better = history.best_value > start["accuracy"]
+        better = not self.collapsed_ if start is None else history.best_value > start["accuracy"]
         if better:
             self.best_epoch_ = history.best_epoch
         else:
@@ -300,9 +297,8 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             game = self._game_class()(self, network.base, averaged, *sizes, precompute)
             return game, standardise, model
 
-        game, standardise, self.model_ = self._caches["game"].get(
-            (*self._spec(), precompute), build
-        )
+        spec = (*self._spec(), precompute)
+        game, standardise, self.model_ = self._caches["game"].get(spec, build)
         write_variables(standardise.variables, read_variables(network.standardise.variables))
         hparams = type(self)(**self.get_params(deep=False))
         features = in_blocks(network.standardise, data.features)

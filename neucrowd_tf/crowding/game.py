@@ -178,11 +178,8 @@ class Game(Turns):
 
     def train_step(self, data: Any) -> dict[str, Any]:
         """Makes an epoch of the present stage; the data is its number."""
-        stages = {
-            "generator": self.pretrain_generator,
-            "discriminator": self.pretrain_discriminator,
-        }
-        return stages.get(self.stage, self.play_epoch)(tf.constant(data, tf.int32))
+        make = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
+        return make(tf.constant(data, tf.int32))
 
     # ----------------------------------------------------------------- before the game
 

@@ -211,8 +211,7 @@ class Turns(keras.Model):
             by_entropy=self.hparams.selection == "entropy",
         )
         rows, *others = crowd.with_generated(instances, annotators, labels)
-        pairs = Pairs._make([rows, *others, tf.gather(latent, rows)])
-        return pairs, tf.reduce_mean(entropies)
+        return Pairs._make([rows, *others, tf.gather(latent, rows)]), tf.reduce_mean(entropies)
 
     @compiled(inputs_spec, pairs_spec, seeds, count)
     def discriminative_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:

@@ -208,8 +208,7 @@ class DASC(CrowdEstimator):
         taken[observed.instances, observed.annotators] = True
         if hasattr(model, "annotations_expected"):
             model.annotations_expected = observed.num_annotations + self.quota * rounds
-        networks = self._networks
-        with model.reused(networks) if hasattr(model, "reused") else contextlib.nullcontext():
+        with model.reused(self._networks) if hasattr(model, "reused") else contextlib.nullcontext():
             for number in range(rounds + 1):
                 model = seeded(model, self.seed + ROUND_SEEDS * number)
                 stage = run.stage(f"round-{number}")

@@ -114,16 +114,13 @@ class Candidates:
 
 
 def _most_confident(
-    entropies: NDArray[np.float32],
-    members: NDArray[np.int64],
-    number: int,
-    rng: np.random.Generator,
+    candidates: Candidates, members: NDArray[np.int64], number: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Returns the `number` members of least entropy, equal ones (often exactly 0) by lot."""
     if number <= 0:
         return members[:0]
     shuffled = rng.permutation(members)
-    return shuffled[np.argsort(entropies[shuffled], kind="stable")[:number]]
+    return shuffled[np.argsort(candidates.entropies[shuffled], kind="stable")[:number]]
 
 
 def by_class(
@@ -131,9 +128,7 @@ def by_class(
 ) -> NDArray[np.int64]:
     """Returns positions of the `numbers[c]` most confident candidates of each class."""
     chosen = [
-        _most_confident(
-            candidates.entropies, np.flatnonzero(candidates.labels == code), int(number), rng
-        )
+        _most_confident(candidates, np.flatnonzero(candidates.labels == code), int(number), rng)
         for code, number in enumerate(numbers)
     ]
     return np.sort(np.concatenate(chosen))
@@ -162,9 +157,7 @@ def select_confidence(
     candidates: Candidates, total: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """Returns the M most confident, whatever their class."""
-    return np.sort(
-        _most_confident(candidates.entropies, np.arange(len(candidates.cells)), total, rng)
-    )
+    return np.sort(_most_confident(candidates, np.arange(len(candidates.cells)), total, rng))
 
 
 def select_random(

@@ -33,12 +33,8 @@ def load_cancer(data_dir: Path | None = None, seed: int = 0) -> CrowdDataset:
     names = np.array(["benign", "malignant"], dtype=object)
     truth = (bunch.target == list(bunch.target_names).index("malignant")).astype(np.int64)
     rates, (low, high) = CANCER["rates"], CANCER["skill"]
-    annotators = np.concatenate(
-        [
-            simulation.class_skill_annotators(len(rates) - 1, 2, seed, low=low, high=high),
-            simulation.spammers(1, 2, seed, kind="uniform"),
-        ]
-    )
+    skilled = simulation.class_skill_annotators(len(rates) - 1, 2, seed, low=low, high=high)
+    annotators = np.concatenate([skilled, simulation.spammers(1, 2, seed, kind="uniform")])
     crowd = simulation.simulate(truth, annotators, seed, rates=rates, class_names=names)
     card = Card(**CANCER["card"], notes=_SETTINGS["notes"])
     parts = stratified_parts(truth, SHARES, seed)
@@ -52,15 +48,13 @@ def load_digit_images(data_dir: Path | None = None, seed: int = 0) -> CrowdDatas
     """Loads scikit-learn's digits with a crowd drawn from the seed; `data_dir` is not used."""
     bunch = load_digits()
     truth = bunch.target.astype(np.int64)
-    annotators = np.concatenate(
-        [
-            simulation.confusion_annotators(9, 10, seed, accuracy=0.75),
-            simulation.spammers(1, 10, seed, kind="uniform"),
-            simulation.spammers(1, 10, seed, kind="constant"),
-            simulation.adversaries(1, 10, seed),
-        ]
-    )
-    crowd = simulation.simulate(truth, annotators, seed, rates=DIGITS["rates"])
+    annotators = [
+        simulation.confusion_annotators(9, 10, seed, accuracy=0.75),
+        simulation.spammers(1, 10, seed, kind="uniform"),
+        simulation.spammers(1, 10, seed, kind="constant"),
+        simulation.adversaries(1, 10, seed),
+    ]
+    crowd = simulation.simulate(truth, np.concatenate(annotators), seed, rates=DIGITS["rates"])
     card = Card(**DIGITS["card"], notes=_SETTINGS["notes"])
     parts = stratified_parts(truth, SHARES, seed)
     return with_simulated_crowd("digits", bunch.data, truth, crowd, parts, seed=seed, card=card)

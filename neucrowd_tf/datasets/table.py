@@ -61,9 +61,8 @@ def load(data_dir: Path | None = None, seed: int = 0, **options: Any) -> CrowdDa
     source, labels_file = Path(getattr(files, files.kind)), Path(str(files.annotations))
     table = _read(files, source, tables)
     items = table.items.tolist()
-    crowd = read_annotations(
-        labels_file, tables, items=items, unmatched=files.unmatched
-    ).annotations
+    reading = read_annotations(labels_file, tables, items=items, unmatched=files.unmatched)
+    crowd = reading.annotations
     _check_two_classes(crowd, labels_file)
     true = None
     if files.truth is not None:
@@ -148,9 +147,8 @@ def _drawn_rows(
     if truth is not None:
         bare = np.flatnonzero((truth >= 0) & ~crowd.annotated)
         others = np.flatnonzero((truth >= 0) & crowd.annotated)
-        drawn = others[
-            stratified_sample(truth[others], min(max(size - len(bare), 0), len(others)), seed)
-        ]
+        left = min(max(size - len(bare), 0), len(others))
+        drawn = others[stratified_sample(truth[others], left, seed)]
         chosen = np.sort(np.concatenate([bare, drawn]))
         return chosen, truth[chosen]
     votes = majority_labels(crowd.vote_counts(), "random", seed)

@@ -40,10 +40,9 @@ class CurveRecorder:
 
     def after(self, stage: str, epoch: int) -> None:
         """Adds a row for an epoch of a stage, if there is a model to score."""
-        shown = (
-            self.estimator.watched(stage) if hasattr(self.estimator, "watched") else self.estimator
-        )
-        if shown is None or getattr(shown, "model_", None) is None:
+        model = self.estimator
+        shown = model.watched(stage) if hasattr(model, "watched") else model
+        if getattr(shown, "model_", None) is None:
             return
         parts = (
             (self.dataset.features, self.dataset.truth),

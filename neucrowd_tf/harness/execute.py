@@ -319,8 +319,7 @@ class _Execution:
         write_text(folder / run_files.ANNOTATORS, annotators_csv(inference, predicted, estimator))
         if isinstance(getattr(estimator, "history_", None), dict):
             write_json(folder / run_files.HISTORY, estimator.history_)
-        evaluation = evaluate(dataset, estimator, training, key.seed)
-        write_json(folder / run_files.EVALUATION, evaluation)
+        write_json(folder / run_files.EVALUATION, evaluate(dataset, estimator, training, key.seed))
         metrics = key.record() | scored
         if dataset.truth is not None and (rows := dataset.truth >= 0).any():
             right = training.argmax(axis=1)[rows] == dataset.truth[rows]

@@ -133,8 +133,7 @@ class Cluster:
 
     def submit(self, function: Callable[[Any], Any], task: Any) -> Future[Any]:
         """Sends a task; if a worker dies, another one gets it."""
-        sent: Future[Any] = self._executor.submit(_make_there, self._place, function, task)
-        return sent
+        return self._executor.submit(_make_there, self._place, function, task)
 
     def close(self) -> None:
         """Leaves the scheduler, whose workers drop the tasks of this command."""

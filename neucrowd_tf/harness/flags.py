@@ -162,11 +162,9 @@ def _problems(o: Options) -> Iterator[str]:
     changed = [name for name in DEFAULTS if getattr(o, name) != DEFAULTS[name]]
     tables = [name for name in changed if name in TABLES]
     if o.suite:
-        yield from (
-            f"--{name}: not with --suite, which sets it. Leave it out."
-            for name in changed
-            if name in SET_BY_SUITE
-        )
+        for name in changed:
+            if name in SET_BY_SUITE:
+                yield f"--{name}: not with --suite, which sets it. Leave it out."
     else:
         yield from (
             f"--{name} is missing: name at least one; --list shows them. --dataset=table is for"

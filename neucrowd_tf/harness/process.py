@@ -100,8 +100,7 @@ def _tf_config() -> tuple[int, bool]:
             ' {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}},'
             f" not {text or 'empty'}"
         ) from None
-    first = index == 0 and (kind == "chief" or "chief" not in cluster)
-    return count, first
+    return count, index == 0 and (kind == "chief" or "chief" not in cluster)
 
 
 def check_workers(error: Exception) -> None:

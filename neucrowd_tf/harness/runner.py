@@ -40,9 +40,8 @@ def works(options: Options, progress: bool | None = None, label: str = "") -> li
         UsageError: an unknown method, dataset or hyper-parameter.
     """
     for name in options.dataset:
-        plugins.check_dataset_options(
-            registry.entry("dataset", name), dataset_options(options, name)
-        )
+        entry = registry.entry("dataset", name)
+        plugins.check_dataset_options(entry, dataset_options(options, name))
     for name in options.baseline:
         registry.entry("method", name, "--baseline")
     hparams = plugins.hyper_parameters(options.method, options.hparam)
@@ -82,8 +81,7 @@ def load(work: Work) -> CrowdDataset:
 
 
 def _read(options: Options, name: str, seed: int) -> CrowdDataset:
-    arguments = dataset_options(options, name)
-    whole = registry.dataset(name).load(options.data_dir, seed, **arguments)
+    whole = registry.dataset(name).load(options.data_dir, seed, **dataset_options(options, name))
     if options.keep_annotations is None:
         return whole
     fewer = remove_annotations(
@@ -103,8 +101,7 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
         DataError: the output folder's results.csv or summary.csv is another file.
     """
     check_tables(options.output_dir)
-    finished: list[Work] = []
-    to_run: list[Work] = []
+    finished, to_run = list[Work](), list[Work]()
     for work in works:
         work.check()
         (finished if work.complete() else to_run).append(work)

@@ -80,10 +80,8 @@ class Search:
         pair = self.dataset.validation_pair() if self.by == "validation" else None
         if pair is not None:
             estimator = self.fit(setting, features, annotations, pair)
-            return score(
-                encode_labels(pair[1], self.dataset.class_names),
-                np.asarray(estimator.predict_proba(pair[0])),
-            )
+            codes = encode_labels(pair[1], self.dataset.class_names)
+            return score(codes, np.asarray(estimator.predict_proba(pair[0])))
         rows = np.flatnonzero(annotations.annotated)
         consensus = majority_labels(annotations.vote_counts(), "random", self.seed)[rows]
         counts = np.bincount(consensus)
@@ -123,7 +121,6 @@ class Search:
                 rows.append([str(number), "", "", f"failed: {one_line(error)}", parameters])
             write_text(path, to_csv(HEADER, rows))
         if best is None:
-            raise problem or UnsupportedDataError(
-                f"--tune: none of {len(rows)} settings could be scored"
-            )
+            reason = f"--tune: none of {len(rows)} settings could be scored"
+            raise problem or UnsupportedDataError(reason)
         return best[1]

@@ -158,8 +158,7 @@ class Work:
     def check_settings(self) -> None:
         """Raises UsageError if the run in the folder has other settings; names the first."""
         now = jsonable(self.settings())
-        path = self.folder / CONFIG
-        before = dict(Config.read(path).settings)
+        before = dict(Config.read(self.folder / CONFIG).settings)
         digests = before.get("digests") or {}
         for name, digest in now.get("digests", {}).items():
             if digests.get(name, digest) != digest:

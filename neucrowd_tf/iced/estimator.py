@@ -346,12 +346,11 @@ def score_rounds(model: ICED, truth: ArrayLike) -> pd.DataFrame:
         counts = model.synthetic_history_[index - 1] if index else np.zeros(0)
         members = [codes[candidates == code] == code for code in np.flatnonzero(counts)]
         purities = [member.mean() for member in members if len(member)]
+        by_class = [right[codes == code].mean() for code in np.unique(codes)]
         record: dict[str, Any] = {
             "round": index,
             "label_accuracy": right.mean(),
-            "balanced_label_accuracy": np.mean(
-                [right[codes == code].mean() for code in np.unique(codes)]
-            ),
+            "balanced_label_accuracy": np.mean(by_class),
             "candidate_purity": np.mean(purities) if purities else np.nan,
         }
         for code, name in enumerate(model.classes_.tolist()):

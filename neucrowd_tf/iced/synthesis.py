@@ -25,10 +25,8 @@ _CELLS_AT_ONCE = 1 << 22
 _SMALL = 1 << 28
 
 
-@functools.cache
-def _controller() -> ThreadpoolController:
-    """Looking through the loaded libraries takes milliseconds, so it is done once."""
-    return ThreadpoolController()
+# Looking through the loaded libraries takes milliseconds, so it is done once.
+_controller = functools.cache(ThreadpoolController)
 
 
 def nearest(
@@ -53,8 +51,7 @@ def nearest(
     limited: Any = _controller().limit(limits=1) if work <= _SMALL else contextlib.nullcontext()
     search = NearestNeighbors(n_neighbors=min(k, size - (queries is None)))
     with limited:
-        rows: NDArray[np.int64] = search.fit(points).kneighbors(queries, return_distance=False)
-    return rows
+        return search.fit(points).kneighbors(queries, return_distance=False)
 
 
 def choose_candidates(

@@ -98,7 +98,9 @@ class Head:
                 self.columns = column_names(next(csv.reader([line], delimiter=sign)))
             return
         line, _, further_lines = text.partition("\n")
-        first = _parsed(line)
+        first = None
+        with contextlib.suppress(ValueError, RecursionError):  # the line is no whole JSON
+            first = json.loads(line)
         lines = ending(self.path) in LINES or (first is not None and further_lines.strip())
         self.kind = "lines" if text[0] == "{" and lines else "json"
         if self.kind == "json":
@@ -178,14 +180,6 @@ class Head:
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError) as bad:
             problem = f"the archive cannot be read ({bad})"
             raise unreadable(self.path, problem, "Pack it again") from None
-
-
-def _parsed(line: str) -> Any:
-    """Returns a line of JSON, None if it is not whole."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def records_of(value: Any, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

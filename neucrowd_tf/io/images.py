@@ -51,8 +51,7 @@ def read_images(folder: Path, size: int | None = None) -> tuple[NDArray[Any], ND
 def image_files(folder: Path) -> list[Path]:
     """Returns the images of a folder in the order of their names."""
     if not folder.is_dir():
-        advice = "Name a folder with --images"
-        raise unreadable(folder, "there is no such folder", advice)
+        raise unreadable(folder, "there is no such folder", "Name a folder with --images")
     files = of_kinds(folder, IMAGES)
     if not files:
         raise broken(folder, f"it has no images ({', '.join(IMAGES)})")

@@ -159,8 +159,7 @@ def _instances(
         return coded.items.codes, typed_names(names)
     if rows:
         if len(rows) != len(items):
-            problem = f"{len(rows):,} rows without ids for {len(items):,} items"
-            raise broken(coded.path, problem)
+            raise broken(coded.path, f"{len(rows):,} rows without ids for {len(items):,} items")
         places = np.array([int(item) for item in names], dtype=np.int64)
     elif coded.pairs is not None:
         raise UsageError("--multi_label: training uses one question per item. Remove it.")

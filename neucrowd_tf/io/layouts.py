@@ -138,8 +138,7 @@ def _one_hot(table: Table, roles: Roles, options: TableOptions) -> list[str | li
         chosen = [name for name, is_one in zip(names, cells, strict=True) if is_one]
         if len(chosen) != 1 and options.multi_label is None:
             listed = ", ".join(roles.label)
-            place = table.place(row)
-            raise error("one_hot", table.path, place, count=len(chosen), columns=listed)
+            raise error("one_hot", table.path, table.place(row), count=len(chosen), columns=listed)
         labels.append(chosen[0] if options.multi_label is None else chosen)
     return labels
 

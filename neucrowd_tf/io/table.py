@@ -201,9 +201,8 @@ class _Parts:
             lines = [lines[at] for at in filled]
             block = [(block[at] + pad)[:width] for at in filled]
         cells = [list(column) for column in zip(*block, strict=True)] or [[] for _ in self.columns]
-        self.filled = max(
-            self.filled, next((at for at in range(width, 0, -1) if any(cells[at - 1])), 0)
-        )
+        last = next((at for at in range(width, 0, -1) if any(cells[at - 1])), 0)
+        self.filled = max(self.filled, last)
         if self.shortest is not None and self.shortest[0] < self.filled:
             self.wrong = self.wrong or self._wrong_length(*self.shortest)
         return Table(self.path, self.columns, cells, lines, self.named, self.wrong)
@@ -222,8 +221,7 @@ class _Parts:
 
 def _height(row: list[str]) -> int:
     """Returns how many lines of the file a row takes."""
-    ends = sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in row)
-    return 1 + ends
+    return 1 + sum(cell.count("\n") + cell.count("\r") - cell.count("\r\n") for cell in row)
 
 
 def check_header_again(table: Table) -> None:

@@ -116,9 +116,7 @@ def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[s
 
 def _sign_of(name: str | tuple[str, ...]) -> str:
     """Returns the value of --multi_label for a cell, "" if it has one label."""
-    if isinstance(name, tuple):
-        return "list"
-    if name[:1] == "[" and name.rstrip()[-1:] == "]":
+    if isinstance(name, tuple) or (name[:1] == "[" and name.rstrip()[-1:] == "]"):
         return "list"
     return "newline" if "\n" in name.strip() else "'|'" if "|" in name else ""
 

@@ -137,10 +137,5 @@ class AnnoReg(CrowdLayerBase):
     ] = 2.0
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:
-        return ConfusionHead(
-            num_annotators,
-            self.normalisation,
-            self.trace_weight,
-            self.initial,
-            name="annotator_confusion",
-        )
+        arguments = self.normalisation, self.trace_weight, self.initial
+        return ConfusionHead(num_annotators, *arguments, name="annotator_confusion")

@@ -44,8 +44,7 @@ class CrowdConnection(AnnotatorHead):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         classes = int(input_shape[-1])  # type: ignore[arg-type]
-        start = stacked_identity(classes, self.initial)
-        self.annotator_weight("matrix", (classes, classes), start)
+        self.annotator_weight("matrix", (classes, classes), stacked_identity(classes, self.initial))
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         """Returns the logits of all annotators or of cells.

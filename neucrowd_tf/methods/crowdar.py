@@ -86,8 +86,7 @@ class ReliabilityHead(AnnotatorHead):
         return ops.sigmoid(self.score(above))[:, 0]
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
-        p = ops.cast(inputs[0], "float32")
-        return product(p, of_annotators(self.matrix, cells), cells)
+        return product(ops.cast(inputs[0], "float32"), of_annotators(self.matrix, cells), cells)
 
 
 class ReliabilityModel(AnnotationModel):

@@ -62,8 +62,7 @@ class DoctorHeads(AnnotatorHead):
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         width = int(input_shape[-1])  # type: ignore[arg-type]
-        shape = (width, self.num_classes)
-        self.annotator_weight("kernel", shape, HeadsUniform(self.seed))
+        self.annotator_weight("kernel", (width, self.num_classes), HeadsUniform(self.seed))
         self.annotator_weight("bias", (self.num_classes,), "zeros")
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:

@@ -32,8 +32,5 @@ def label_assurance(votes: ArrayLike, rule: str = "agreement") -> NDArray[np.flo
     share = counts.max(axis=1) / np.maximum(total, 1.0)
     if rule == "share":
         return share.astype(np.float32)
-    return (
-        np.where(total > 0, (classes * share - 1.0) / (classes - 1.0), 0.0)
-        .clip(0.0, 1.0)
-        .astype(np.float32)
-    )
+    assurance = np.where(total > 0, (classes * share - 1.0) / (classes - 1.0), 0.0)
+    return assurance.clip(0.0, 1.0).astype(np.float32)

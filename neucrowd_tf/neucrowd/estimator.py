@@ -33,10 +33,7 @@ from neucrowd_tf.variants import register_variants, settings_in
 if TYPE_CHECKING:
     from neucrowd_tf.datasets import CrowdDataset
 
-FIGURES = (
-    *("hardness_correlation", "selected_loss_ratio", "selected_oracle_share"),
-    "anchor_spread",
-)
+FIGURES = ("hardness_correlation", "selected_loss_ratio", "selected_oracle_share", "anchor_spread")
 
 
 @estimator
@@ -95,8 +92,7 @@ class NeuCrowd(TupletEstimator):
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
         del data
-        batch = self.batch_size
-        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(batch)}
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""

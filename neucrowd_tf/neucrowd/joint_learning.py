@@ -49,9 +49,8 @@ class NeuCrowdModel(TupletModel):
         self.sampler, self.anchor = sampler, anchor
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
-        self.trackers = [
-            keras.metrics.Mean(name=name) for name in ("sampler_loss", "predicted_hardness")
-        ]
+        names = ("sampler_loss", "predicted_hardness")
+        self.trackers = [keras.metrics.Mean(name=name) for name in names]
 
     @property
     def metrics(self) -> list[keras.metrics.Metric]:
@@ -107,8 +106,7 @@ class NeuCrowdModel(TupletModel):
         if self.pool_factor == 1:
             return tuplets, classes
         scores = self.harder * self.hardness(sampler, tuplets, training=False)
-        keep = tuplets.shape[0] // self.pool_factor
-        rows = keep_hardest(scores, keep, step >= self.warmup_steps)
+        rows = keep_hardest(scores, tuplets.shape[0] // self.pool_factor, step >= self.warmup_steps)
         return tf.gather(tuplets, rows), tf.gather(classes, rows)
 
     def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:

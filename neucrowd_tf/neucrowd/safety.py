@@ -48,11 +48,8 @@ def safe_examples(
     References:
         NeuCrowd, definition 3.
     """
-    neighbours = (
-        NearestNeighbors(n_neighbors=k)
-        .fit(embeddings)
-        .kneighbors(embeddings if with_itself else None, return_distance=False)
-    )
+    search = NearestNeighbors(n_neighbors=k).fit(embeddings)
+    neighbours = search.kneighbors(embeddings if with_itself else None, return_distance=False)
     same = labels[neighbours] == labels[:, None]
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)

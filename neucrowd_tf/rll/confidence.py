@@ -34,9 +34,8 @@ def mle_confidence(votes: ArrayLike, labels: NDArray[np.integer[Any]]) -> NDArra
     # share of votes for the label that the example is trained with. Why: A sure negative example
     # would weigh nothing in (3), and a doubtful one more. Effect: For positive examples nothing.
     votes_for, total = _votes_for(votes, labels)
-    return np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0).astype(
-        np.float32
-    )
+    share = np.divide(votes_for, total, out=np.zeros_like(votes_for), where=total > 0)
+    return share.astype(np.float32)
 
 
 def class_prior(labels: NDArray[np.integer[Any]], num_classes: int) -> NDArray[np.float64]:

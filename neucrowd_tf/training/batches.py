@@ -28,8 +28,7 @@ def pipelines(draw: Callable[[tf.Tensor], tf.Tensor]) -> Callable[[int], tf.data
 
     def make(first_step: int) -> tf.data.Dataset:
         steps = step_numbers(first_step)
-        mapped = steps.map(plain, num_parallel_calls=1, deterministic=True)
-        return mapped.prefetch(tf.data.AUTOTUNE)
+        return steps.map(plain, num_parallel_calls=1, deterministic=True).prefetch(tf.data.AUTOTUNE)
 
     return make
 

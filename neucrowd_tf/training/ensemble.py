@@ -51,8 +51,7 @@ class MeanOfFits(CrowdEstimator):
                 self.members_.append(
                     member.fit(data.features, data.annotations, data.named_validation, run=stage)
                 )
-        members: list[Any] = self.members_
-        matrices: Any = [getattr(member, "confusion_matrices_", None) for member in members]
+        matrices: Any = [getattr(member, "confusion_matrices_", None) for member in self.members_]
         complete = all(each is not None for each in matrices)
         self.confusion_matrices_ = np.mean(matrices, axis=0) if complete else None
 
@@ -66,8 +65,7 @@ class MeanOfFits(CrowdEstimator):
             AttributeError: a member does not predict annotators.
         """
         x = self._check_fitted(features)
-        answers = [member.predict_annotators(x) for member in self.members_]
-        return np.mean(answers, axis=0)
+        return np.mean([member.predict_annotators(x) for member in self.members_], axis=0)
 
     def _inference_model(self) -> Any:
         import keras

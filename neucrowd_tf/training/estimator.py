@@ -144,10 +144,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         if run.strategy is None:
             return run
         if run.strategy.num_replicas_in_sync > 1:
-            name = type(self).__name__
-            warnings.warn(
-                f"{name}: trains on one device, the strategy's others stay idle", stacklevel=3
-            )
+            problem = "trains on one device, the strategy's others stay idle"
+            warnings.warn(f"{type(self).__name__}: {problem}", stacklevel=3)
         checkpoints = run.checkpoints if run.first_worker else None
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 

@@ -161,11 +161,7 @@ def _folds(
 
 
 def _weights(
-    z: NDArray[Any],
-    codes: NDArray[Any],
-    weight: NDArray[Any],
-    num_classes: int,
-    Cs: Sequence[float],
+    z: Any, codes: NDArray[Any], weight: NDArray[Any], num_classes: int, Cs: Sequence[float]
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Yields kernel `[d, C]` and bias `[C]` for each strength.
 

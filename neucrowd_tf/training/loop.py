@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import gc
 import itertools
 import math
@@ -167,12 +166,19 @@ def train(
             stopped = stop_when and history.epochs and stop_when(history.logs)
             return bool(stopped) or history.waited(patience)
 
+        def is_best(values: Mapping[str, float]) -> bool:
+            """Makes the latest epoch the best one if its figures are better; whether they are."""
+            held_out = f"val_{monitor}"
+            value = values[held_out if held_out in values else str(monitor)]
+            tie = values[f"val_{tie_break}"] if tie_break else 0.0
+            sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+            return history.offer(sign * value, tie, min_delta)
+
         first, model.stop_training = history.epochs, ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
             first, values = model._initial_epoch or first, dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
-            judge = functools.partial(_is_best, history, monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
                 run.raise_if_stopped()
                 model.reset_metrics()
@@ -182,7 +188,7 @@ def train(
                 with averaged(model):
                     values = _figures(model, {**logs, **extra}, evaluate, run)
                     checkpoint.record(epoch, values)
-                    if judge(values) if monitor is not None else averaging(model):
+                    if is_best(values) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
                 loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
@@ -196,21 +202,6 @@ def train(
         _check_finite(model)
     checkpoint.finish()
     return history
-
-
-def _is_best(
-    history: History,
-    monitor: str,
-    tie_break: str | None,
-    min_delta: float,
-    values: Mapping[str, float],
-) -> bool:
-    """Makes the latest epoch the best one if its figures are better; returns whether they are."""
-    held_out = f"val_{monitor}"
-    value = values[held_out if held_out in values else monitor]
-    tie = values[f"val_{tie_break}"] if tie_break else 0.0
-    sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-    return history.offer(sign * value, tie, min_delta)
 
 
 def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
@@ -355,8 +346,7 @@ class _Checkpoint:
             self.history.logs.setdefault(name, []).append(value)
         rates = {}
         if hasattr(self.model.optimizer, "learning_rate"):  # a `MultiOptimizer` has several
-            rate = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
-            rates["learning_rate"] = rate
+            rates["learning_rate"] = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
         self.run.scalars(epoch, {**values, **rates})
 
     def save_if_due(self) -> None:

@@ -161,9 +161,8 @@ def _application(
         raise DataError(f"{argument_name}: {name}: {str(error).splitlines()[0]}") from None
     if num_classes is None:
         return model
-    return keras.Model(
-        model.input, keras.layers.Dense(num_classes, activation="softmax")(model.output)
-    )
+    outputs = keras.layers.Dense(num_classes, activation="softmax")(model.output)
+    return keras.Model(model.input, outputs)
 
 
 def configuration(argument_name: str, value: Any, kinds: Kinds) -> Any:
@@ -259,8 +258,7 @@ def check_network(model: Any) -> None:
     """
     for name, kinds in model.nested.items():
         configuration(name, getattr(model, name), kinds)
-    changed = model.learning_rate != type(model).learning_rate
-    if not isinstance(model.optimizer, str) and changed:
+    if not isinstance(model.optimizer, str) and model.learning_rate != type(model).learning_rate:
         raise UsageError(
             "learning_rate: has no effect, because the optimizer has its own learning rate. Set"
             " the rate there, or pass the optimizer by name."

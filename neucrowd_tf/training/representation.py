@@ -197,10 +197,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
 
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
-            figures = validation_figures(
-                head.predict_proba(model.embed(data.validation)), data.validation_labels
-            )
-            return {**figures, **watch()}
+            guess = head.predict_proba(model.embed(data.validation))
+            return {**validation_figures(guess, data.validation_labels), **watch()}
 
         steps = self._steps(data)
         history = train(

@@ -105,8 +105,7 @@ class Run:
     @property
     def verbose(self) -> int:
         """Keras' verbosity: 1 with a bar, 0 without."""
-        bars = sys.stderr.isatty() if self.progress is None else self.progress
-        return int(bars)
+        return int(sys.stderr.isatty() if self.progress is None else self.progress)
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which variables are made."""

@@ -136,9 +136,7 @@ def _initializers(layer: Any) -> dict[int, Any]:
 
 
 def _generators(layer: Any) -> list[keras.random.SeedGenerator]:
-    return [
-        value for value in vars(layer).values() if isinstance(value, keras.random.SeedGenerator)
-    ]
+    return [x for x in vars(layer).values() if isinstance(x, keras.random.SeedGenerator)]
 
 
 def reinitialise(model: keras.Model, seed: int) -> list[Any]:
@@ -155,13 +153,10 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     """
     draw = np.random.default_rng([seed, 0x1417])
     layers = [model, *model._flatten_layers(include_self=False)]
-    done: set[int] = set()
+    done, lists = set[int](), ("_trainable_variables", "_non_trainable_variables")
     for layer in layers:
         makers = _initializers(layer)
-        lists = (
-            getattr(layer, f"_{kind}_variables", ()) for kind in ("trainable", "non_trainable")
-        )
-        for variable in itertools.chain(*lists):
+        for variable in itertools.chain(*(getattr(layer, name, ()) for name in lists)):
             maker = makers.get(id(variable))
             if maker is None or id(variable) in done:
                 continue
@@ -169,9 +164,8 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
             config = maker.get_config()
             if "seed" in config:
                 config = {**config, "seed": int(draw.integers(2**31 - 1))}
-            variable.assign(
-                type(maker).from_config(config)(tuple(variable.shape), dtype=variable.dtype)
-            )
+            fresh = type(maker).from_config(config)
+            variable.assign(fresh(tuple(variable.shape), dtype=variable.dtype))
         for generator in _generators(layer):
             state = np.array([int(draw.integers(2**31 - 1)), 0], dtype=np.uint32)
             generator.state.assign(state.astype(generator.state.dtype))
@@ -203,9 +197,8 @@ def note_starts(model: keras.Model) -> None:
 
 def reset_optimizer(optimizer: Any) -> None:
     """Gives an optimizer the state and the learning rate that `note_starts` found."""
-    for variable, start in zip(
-        getattr(optimizer, "variables", ()), vars(optimizer).get("_starts", ()), strict=False
-    ):
+    variables, starts = getattr(optimizer, "variables", ()), vars(optimizer).get("_starts", ())
+    for variable, start in zip(variables, starts, strict=False):
         variable.assign(start.value if isinstance(start, keras.Variable) else start)
 
 

@@ -192,8 +192,7 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         if not hasattr(self, "components_"):
             raise NotFittedError("this TextFeatures is not fitted yet: call fit first")
-        checked = check_texts(texts).tolist()
-        weighted = self._weights(checked)
+        weighted = self._weights(check_texts(texts).tolist())
         if self.components_ is None:
             return weighted.copy()
         return np.asarray(weighted @ self.components_, dtype=np.float32)

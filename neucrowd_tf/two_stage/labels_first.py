@@ -112,23 +112,18 @@ class TwoStageClassifier(LabelsFirst, LinearClassifier):
 
 _SPACE: dict[str, tuple[Any, ...]] = {"labels": ("hard", "soft")}
 _EITHER = {**_SPACE, "aggregator": ("ds", "ds_one_coin")}
-for _name, _aggregator, _first, _space in (
-    ("mv_lr", "mv", "majority vote", _SPACE),
-    ("ds_lr", "ds", "Dawid and Skene's EM", _EITHER),
-    (
-        "ds_onecoin_lr",
-        "ds_one_coin",
-        "Dawid and Skene's EM with one accuracy per annotator",
-        _SPACE,
-    ),
-    ("glad_lr", "glad", "GLAD", _SPACE),
+for _name, _aggregator, _first in (
+    ("mv_lr", "mv", "majority vote"),
+    ("ds_lr", "ds", "Dawid and Skene's EM"),
+    ("ds_onecoin_lr", "ds_one_coin", "Dawid and Skene's EM with one accuracy per annotator"),
+    ("glad_lr", "glad", "GLAD"),
 ):
     register_method(
         _name,
         summary=f"{_first}, then logistic regression",
         defaults={"aggregator": _aggregator},
         requires_identities=_aggregator != "mv",
-        space=_space,
+        space=_EITHER if _aggregator == "ds" else _SPACE,
     )(TwoStageClassifier)
 
 

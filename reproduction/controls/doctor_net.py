@@ -34,11 +34,9 @@ class ControlledDoctorNet(WeightedDoctorNet):
     ] = "training"
 
     def _weights_model(self, *arguments: Any) -> Any:
-        return (
-            RawWeights(*arguments)
-            if self.weight_softmax == "after"
-            else super()._weights_model(*arguments)
-        )
+        if self.weight_softmax == "after":
+            return RawWeights(*arguments)
+        return super()._weights_model(*arguments)
 
     def _set_targets(self, network: Any, data: TrainingData) -> None:
         super()._set_targets(network, data)

@@ -102,8 +102,7 @@ def open_bytes(
                 members = visible(names) or tuple(name for name in names if name[-1] != "/")
                 if len(members) != 1:
                     problem = f"the archive has {len(members)} files"
-                    advice = "Unpack it and name one of them"
-                    raise unreadable(path, problem, advice)
+                    raise unreadable(path, problem, "Unpack it and name one of them")
                 member = opened.enter_context(archive.open(members[0]))
                 stream = io.BufferedReader(_Limited(member, path))  # type: ignore[arg-type]
             yield stream

@@ -69,8 +69,7 @@ class Answers:
             item: the field of the items' ids, for the printed line.
             annotator: the field of the annotators' ids.
         """
-        self.head = head
-        self.name = name
+        self.head, self.name = head, name
         self.item, self.annotator = item, annotator
         self.left_out: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()

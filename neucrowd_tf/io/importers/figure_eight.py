@@ -36,8 +36,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads the judgments; those of test questions count, and a line says how many they are."""
     if UNIT in head.columns:
         return _read_csv(head, options)
-    answers = Answers(head, NAME, options, item="id", annotator="worker_id")
-    return answers.read(head.records(), _add)
+    return Answers(head, NAME, options, item="id", annotator="worker_id").read(head.records(), _add)
 
 
 def _add(answers: Answers, place: str, unit: dict[str, Any]) -> None:

@@ -41,8 +41,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 
 def _add_row(answers: Answers, place: str, cells: dict[str, str]) -> None:
-    tasks = json.loads(cells[ANNOTATIONS])
-    _add(place, cells[ITEM], cells[ANNOTATOR], tasks, answers)
+    _add(place, cells[ITEM], cells[ANNOTATOR], json.loads(cells[ANNOTATIONS]), answers)
 
 
 def _add(place: str, item: str, annotator: str, tasks: Any, answers: Answers) -> None:
