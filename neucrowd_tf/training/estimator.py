@@ -301,7 +301,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 
     def predict(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M]` labels (class names)."""
-        return self.classes_[self._decide(self.predict_proba(features))]
+        codes = self._decide(self.predict_proba(features))
+        return self.classes_[codes]
 
     def _decide(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
         """Returns `[M]` class codes."""
