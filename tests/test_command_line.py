@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf.cli.command_line import check_outputs, named_models, run, say, write_outputs
+from neucrowd_tf.aggregation.families import named_models
+from neucrowd_tf.cli.command_line import check_outputs, run, say, write_outputs
 from neucrowd_tf.cli.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
 

@@ -9,7 +9,7 @@ source, or fail on the same items: what they say together counts for what it is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -153,6 +153,25 @@ def named_families(crowd: Annotations, patterns: Collection[str]) -> list[NDArra
         taken |= members
         families.append(members)
     return families
+
+
+def named_models(patterns: Iterable[object], annotators: Iterable[object]) -> tuple[str, ...]:
+    """Returns the annotators with these names, or patterns such as gpt-*.
+
+    Raises:
+        UsageError: a name or pattern that no annotator has.
+    """
+    everyone, models = list(map(str, annotators)), dict[str, None]()
+    for pattern in map(str, patterns):
+        exact = pattern in everyone
+        found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
+        if not found:
+            raise UsageError(
+                f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
+                " a comma."
+            )
+        models |= dict.fromkeys(found)
+    return tuple(models)
 
 
 def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:

@@ -24,7 +24,7 @@ def agreement_matrix(shard: Shard) -> tuple[Array, Array]:
     labels = shard.one_hot.tocsc()
     agree = np.zeros_like(common)
     for c in range(size):
-        one = labels[:, c::size]
+        one = labels[:, c::size].astype(bool).astype(np.float64)  # repeated labels count once
         agree += np.asarray((one.T @ one).todense())
     np.fill_diagonal(common, 0.0)
     share = np.divide(agree, common, out=np.zeros_like(agree), where=common > 0)

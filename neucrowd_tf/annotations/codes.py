@@ -16,6 +16,7 @@ from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
 
 MISSING = -1
 MOST_VOTES = 1_000_000
+MOST_CODE = np.iinfo(np.int32).max
 Duplicates = Literal["error", "first", "last", "all"]
 Names: TypeAlias = Sequence[Hashable] | NDArray[Any]
 
@@ -38,6 +39,10 @@ def coded_triples(*columns: ArrayLike) -> list[NDArray[np.int32]]:
             "expected instances, annotators and labels of one length, received"
             f" {[*map(len, arrays)]}"
         )
+    for array, title in zip(arrays, ("instances", "annotators", "labels"), strict=True):
+        if array.size and int(array.max()) > MOST_CODE:
+            row = int(array.argmax())
+            raise RowError(row, f"{title}: code {array[row]} is too large. Number them from 0.")
     return [array.astype(np.int32, copy=False) for array in arrays]
 
 
@@ -54,6 +59,18 @@ def size_of(codes: NDArray[np.int32], size: int | None, names: Names | None, tit
         problem = f"expected a code from 0 to {size - 1}, received {codes[row]}"
         raise RowError(row, f"{title}: {problem}")
     return size
+
+
+def numbered(index: Any) -> bool:
+    """Whether a pandas index numbers the rows, as one that nobody set does."""
+    start, step = getattr(index, "start", None), getattr(index, "step", None)
+    return start == 0 and step == 1
+
+
+def axis_names(table: Any, axis: str) -> Names | None:
+    """Returns the names of a frame's rows ("index") or "columns"; None without any."""
+    names = getattr(as_frame(table), axis, None)
+    return None if names is None or numbered(names) else names
 
 
 def names_for(names: Names | None, size: int, title: str) -> NDArray[Any]:
@@ -259,6 +276,8 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
     Raises:
         DataError: not two-dimensional, not whole numbers, or a label below -1.
     """
+    if isinstance(matrix, np.ma.MaskedArray) and matrix.dtype.kind in "bu":
+        matrix = matrix.astype(np.float64)  # which can hold a missing one
     array = np.asarray(unmasked(matrix, MISSING))
     if array.ndim != 2 or array.dtype.kind not in "iubf":
         hint = ""
@@ -273,6 +292,11 @@ def dense_codes(matrix: ArrayLike) -> NDArray[np.int64]:
         )
     expected = "a label from 0 or -1 for a missing one (from_wide_frame reads NaN)"
     _check_cells(array, MISSING, "annotator", expected)
+    if (array > MOST_CODE).any():
+        raise DataError(
+            f"dense annotations: {array.max()} is no code of a class. Use"
+            " Annotations.from_wide_frame for names."
+        )
     return np.asarray(array, dtype=np.int64)
 
 
@@ -282,7 +306,7 @@ def vote_matrix(counts: ArrayLike) -> NDArray[Any]:
     Raises:
         DataError: not two-dimensional, negative, or fractional.
     """
-    votes = np.asarray(counts)
+    votes = np.asarray(unmasked(counts, 0))
     if votes.ndim != 2 or votes.dtype.kind not in "iuf":
         raise DataError(
             f"votes: expected whole numbers of shape [instances, classes], received {votes.dtype}"

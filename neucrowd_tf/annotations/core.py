@@ -19,6 +19,7 @@ from neucrowd_tf.annotations.codes import (
     Duplicates,
     Names,
     as_frame,
+    axis_names,
     classes_in_order,
     coded_triples,
     dense_codes,
@@ -32,7 +33,7 @@ from neucrowd_tf.annotations.codes import (
 )
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.names import as_name_array, spelt
+from neucrowd_tf.names import as_name_array, roles_of, spelt
 
 
 class Annotations(AnnotationViews):
@@ -148,11 +149,16 @@ class Annotations(AnnotationViews):
     ) -> Annotations:
         """Returns annotations from an `[N, R]` integer array with -1 for missing labels.
 
+        A frame's index and columns are the names of instances and annotators.
+
         Raises:
             DataError: not two-dimensional, not whole numbers, or a label below -1.
         """
         array = dense_codes(matrix)
         rows, columns = np.nonzero(array >= 0)
+        instance_names = axis_names(matrix, "index") if instance_names is None else instance_names
+        if annotator_names is None:
+            annotator_names = axis_names(matrix, "columns")
         if num_classes is None and class_names is None:
             num_classes = int(array.max(initial=-1)) + 1
         return cls(
@@ -171,10 +177,14 @@ class Annotations(AnnotationViews):
     ) -> Annotations:
         """Returns annotations from `[N, C]` vote counts of unknown annotators (the hotel data).
 
+        A frame's index and columns are the names of instances and classes.
+
         Raises:
             DataError: negative or fractional counts.
         """
         votes = vote_matrix(counts)
+        instance_names = axis_names(counts, "index") if instance_names is None else instance_names
+        class_names = axis_names(counts, "columns") if class_names is None else class_names
         empty = np.zeros(0, dtype=np.int32)
         crowd = cls(
             *(empty, empty, empty),
@@ -261,6 +271,11 @@ class Annotations(AnnotationViews):
             DataError: a repeated name of a row or a column, or an unknown label.
         """
         frame = _frame(frame)
+        ids = roles_of(frame.columns)["task"]
+        if len(ids) == 1 and frame[ids[0]].is_unique:
+            raise DataError(
+                f"wide frame: column {ids[0]!r} names the instances: frame.set_index({ids[0]!r})"
+            )
         for axis, side in ((frame.index, "row"), (frame.columns, "column")):
             if not axis.is_unique:
                 raise DataError(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.codes import as_frame, factorize, matched, unmasked
+from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
@@ -30,12 +30,6 @@ Names = NDArray[Any] | None
 
 
 # --------------------------------------------------------------------------- names
-
-
-def numbered(index: Any) -> bool:
-    """Whether a pandas index numbers the rows, as one that nobody set does."""
-    start, step = getattr(index, "start", None), getattr(index, "step", None)
-    return start == 0 and step == 1
 
 
 def split_names(
@@ -101,9 +95,12 @@ def arrange_columns(frame: Any, columns: Names, subject: str) -> Any:
     Raises:
         DataError: columns that training did not have, or that are missing.
     """
-    if columns is None or as_frame(frame) is None or numbered(frame.columns):
+    if as_frame(frame) is None:
         return frame
-    wanted, present = columns.tolist(), frame.columns.tolist()
+    present = frame.columns.tolist()
+    wanted = [*range(len(present))] if columns is None else columns.tolist()
+    if (columns is None or numbered(frame.columns)) and {*wanted} != {*present}:
+        return frame  # one of them has no names
     if wanted == present:
         return frame
     missing = [name for name in wanted if name not in present]
@@ -377,7 +374,8 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
     frame = None if crowd is annotations else as_frame(annotations)
     if rows is None:
         long = frame is not None and all(roles_of(frame.columns).values())
-        if frame is not None and (long or (crowd.named and tasks.tolist() != [*range(size)])):
+        moved = crowd.named and tasks.tolist() != [*range(size)]
+        if long or (moved and (frame is not None or {*tasks.tolist()} == {*range(size)})):
             warnings.warn(
                 "the rows of the features have no names, those of the annotations have: "
                 + ("task k is row k" if long else "row i is instance i")

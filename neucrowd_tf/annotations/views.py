@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from neucrowd_tf.annotations.codes import MISSING
-from neucrowd_tf.errors import IdentitiesError
+from neucrowd_tf.errors import DataError, IdentitiesError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,10 +119,19 @@ class AnnotationViews:
         return pointers, np.argsort(self._instances, kind="stable")
 
     def to_sparse(self) -> sparse.csr_matrix:
-        """Returns `[N, R]` CSR with label + 1 where there is a label (0 is "no label")."""
-        return sparse.csr_matrix(
-            (self.labels + 1, (self.instances, self.annotators)), shape=self.shape
-        )
+        """Returns `[N, R]` CSR with label + 1 where there is a label (0 is "no label").
+
+        Raises:
+            DataError: an annotator labelled an instance twice (`duplicates="all"`).
+        """
+        cells = (self.instances, self.annotators)
+        matrix = sparse.csr_matrix((self.labels + 1, cells), shape=self.shape)
+        if matrix.nnz < len(self.labels):
+            raise DataError(
+                "annotations: several labels of an instance by one annotator, and a matrix has one"
+                ' cell for them. Use duplicates="first" or "last".'
+            )
+        return matrix
 
     def one_hot(self, dtype: Any = np.float64) -> sparse.csr_matrix:
         """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label."""
@@ -135,10 +143,8 @@ class AnnotationViews:
         )
 
     def to_dense(self, dtype: Any = np.int64) -> NDArray[Any]:
-        """Returns `[N, R]` labels, -1 if missing."""
-        matrix = np.full(self.shape, MISSING, dtype=dtype)
-        matrix[self.instances, self.annotators] = self.labels
-        return matrix
+        """Returns `[N, R]` labels, -1 if missing; of several of one annotator see `to_sparse`."""
+        return np.asarray(self.to_sparse().toarray(), dtype=dtype) - 1
 
     def to_frame(self) -> pd.DataFrame:
         """Returns a row per label with the original ids: task, worker, label."""

@@ -20,6 +20,7 @@ from neucrowd_tf.aggregation.families import (
     effective_votes,
     fit_with_families,
     named_families,
+    named_models,
     related,
 )
 from neucrowd_tf.annotations.votes import Ties
@@ -185,17 +186,18 @@ def infer(
         method: a name of `neucrowd_tf.aggregation.catalogue`.
         gold: see `neucrowd_tf.aggregation.base.gold_codes`.
         seed: of the method.
-        models: names of annotators that are models. Unless they err independently they count as
-            one source, see `neucrowd_tf.aggregation.families`.
+        models: names of annotators that are models, or patterns of names. Unless they err
+            independently they count as one source, see `neucrowd_tf.aggregation.families`.
         ties: the method's rule for ties; None is its default.
         families: patterns of the names of annotators who count as one source, one per family; see
             `neucrowd_tf.aggregation.families.named_families`.
     """
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
+    models = named_models(models, crowd.annotator_names)
     if models or families:
         crowd.require_identities("models and families")
-        named = np.isin(crowd.annotator_names.astype(str), list(models))
+        named = np.isin(crowd.annotator_names.astype(str), models)
         once = dependent_families(crowd, named, named_families(crowd, families))
 
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:

@@ -10,7 +10,6 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
@@ -110,25 +109,6 @@ def check_outputs(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path 
                 raise UsageError(
                     f"{name}={path}: would overwrite {flag}={inputs[flag]}. Choose another place."
                 )
-
-
-def named_models(patterns: Iterable[str], annotators: Iterable[object]) -> tuple[str, ...]:
-    """Returns the annotators whose names `--model_annotator` has, or patterns such as gpt-*.
-
-    Raises:
-        UsageError: a name or pattern that no annotator has.
-    """
-    everyone, models = list(map(str, annotators)), dict[str, None]()
-    for pattern in patterns:
-        exact = pattern in everyone
-        found = [x for x in everyone if x == pattern or (not exact and fnmatchcase(x, pattern))]
-        if not found:
-            raise UsageError(
-                f"--model_annotator: no annotator is named {pattern!r}. Quote a name that contains"
-                " a comma."
-            )
-        models |= dict.fromkeys(found)
-    return tuple(models)
 
 
 @contextlib.contextmanager

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.aggregation.engine.local import Engine, Local
+from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, named_models, write_outputs
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
 from neucrowd_tf.commands.flags import Aggregate
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.cli.command_line import check_outputs, named_models, write_outputs
+from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.commands.flags import Gold
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.errors import DataError

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.families import Sources
+from neucrowd_tf.aggregation.families import Sources, named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import METHOD, UNLIKE, Inference, infer, shown
-from neucrowd_tf.cli.command_line import check_outputs, named_models, write_outputs
+from neucrowd_tf.cli.command_line import check_outputs, write_outputs
 from neucrowd_tf.cli.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.commands.flags import Relabel
 from neucrowd_tf.commands.reading import read_labels

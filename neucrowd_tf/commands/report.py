@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from neucrowd_tf.aggregation.base import gold_codes
-from neucrowd_tf.aggregation.families import Sources
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, named_models, say, write_outputs
+from neucrowd_tf.aggregation.families import Sources, named_models
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
 from neucrowd_tf.commands.flags import Report
 from neucrowd_tf.commands.reading import read_labels
 from neucrowd_tf.evaluation.agreement import agreement_csvs, people_only

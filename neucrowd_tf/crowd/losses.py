@@ -97,6 +97,8 @@ class AnnotationLoss(keras.losses.Loss):
         logits = tf.convert_to_tensor(y_pred)
         if labels.shape.rank == logits.shape.rank:  # Keras gives codes [B] a column
             labels = tf.squeeze(labels, -1)
+        beyond = "AnnotationLoss: a label is no code below the number of classes; -1 is missing."
+        tf.debugging.assert_less(labels, tf.shape(logits)[-1], message=beyond)
         weights = tf.cast(labels >= 0, tf.float32)
         if sample_weight is not None:
             factor = tf.cast(sample_weight, tf.float32)

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf import registry
-from neucrowd_tf.aggregation.families import Sources, named_families
+from neucrowd_tf.aggregation.families import Sources, named_families, named_models
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
-from neucrowd_tf.cli.command_line import named_models
 from neucrowd_tf.cli.predictions import predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder

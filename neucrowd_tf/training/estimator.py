@@ -22,6 +22,7 @@ from neucrowd_tf.annotations import Annotations, align_annotations, encode_label
 from neucrowd_tf.annotations.tables import (
     align_labels,
     arrange_columns,
+    as_annotations,
     as_single,
     check_features,
     check_search,
@@ -34,6 +35,7 @@ from neucrowd_tf.annotations.tables import (
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
+from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving import Persistent
 from neucrowd_tf.training.features import in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
@@ -126,7 +128,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        data = self._check(features, annotations, validation)
+        earlier = self.__dict__.copy()
+        try:
+            data = self._check(features, annotations, validation)
+        except BaseException:  # a fitted model stays as it is
+            self.__dict__ = earlier
+            raise
         run = run if self.distributed else self._on_one_device(run)
         if run.checkpoints is not None and not run.owner:  # the outermost fit's
             owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
@@ -202,6 +209,11 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         self.n_features_in_ = int(x.shape[-1]) if x.ndim > 1 else 1
         if validation is None:
             return TrainingData(x, crowd, None, rows)
+        if not isinstance(validation, (tuple, list)) or not 2 <= len(validation) <= 3:
+            raise UsageError(
+                f"validation: expected (features, labels) and perhaps the labels' kind, received"
+                f" {type(validation).__name__}. Labels are class names, one per row."
+            )
         validation_features, labels, *kind = validation
         if kind not in ([], ["truth"], ["votes"]):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
@@ -319,18 +331,26 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
         Labels with an index are matched with the features by name.
         """
-        columns = getattr(self, "feature_names_in_", None)
+        columns, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
+        column = np.ndim(labels) == 2 and np.shape(labels)[1] == 1  # type: ignore[arg-type]
+        if column and not isinstance(labels, Annotations):
+            labels = labels.iloc[:, 0] if hasattr(labels, "iloc") else np.ravel(labels)
         if isinstance(labels, Annotations) or np.ndim(labels) == 2:  # type: ignore[arg-type]
-            features, crowd = align_annotations(features, labels, len(self.classes_), columns)
+            if is_dataset(features):
+                crowd = as_annotations(labels, len(classes))
+            else:
+                features, crowd = align_annotations(features, labels, len(classes), columns)
             crowd = crowd.observed()
-            if set(crowd.class_names.tolist()) <= set(self.classes_.tolist()):
-                crowd = crowd.align(class_names=self.classes_)
-            codes, labelled = crowd.vote_counts().argmax(axis=1), crowd.annotated
-            sample_weight = np.where(labelled, 1.0 if sample_weight is None else sample_weight, 0.0)
+            others = [name for name in crowd.class_names.tolist() if name not in classes]
+            if crowd.class_names.tolist() != [*range(len(classes))] or not others:  # not codes
+                crowd = crowd.align(class_names=as_name_array([*classes, *others]))
+            codes, weights = crowd.vote_counts().argmax(axis=1), crowd.annotated.astype(float)
+            sample_weight = weights if sample_weight is None else weights * sample_weight
         else:
             features, names = split_names(features, "features", columns)
             labels = align_labels(labels, features, names)
             codes = encode_labels(labels, self.classes_)  # type: ignore[arg-type]
+            sample_weight = align_labels(sample_weight, features, names, "sample_weight")
         guess = self._decide(self.predict_proba(features))
         return float(accuracy_score(codes, guess, sample_weight=sample_weight))
 

@@ -72,6 +72,9 @@ class Run:
                 "Run(encoder=): an encoder changes the result. Write TextClassifier(encoder,"
                 " estimator=...), or Auto(encoder=encoder)."
             )
+        for name in ("checkpoints", "tensorboard"):
+            if (folder := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(folder))
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
