@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
 from itertools import islice, product
+from pathlib import Path
 from typing import Any
 
 from neucrowd_tf import registry
 from neucrowd_tf.annotations.simulation import remove_annotations
+from neucrowd_tf.cli.run_files import FINISHED, Config, read_config
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.evaluation.cross_validation import fold_dataset
@@ -90,6 +92,12 @@ def _read(options: Options, name: str, seed: int) -> CrowdDataset:
     return whole.replace(annotations=fewer)
 
 
+def finished_runs(output_dir: Path, dataset: str) -> list[tuple[Path, Config]]:
+    """Returns the folders and configurations of a dataset's finished runs."""
+    ended = sorted((output_dir / dataset).glob(f"*/seed-*/{FINISHED}"))
+    return [(path.parent, read_config(path.parent)) for path in ended]
+
+
 def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work]]:
     """Sorts runs into finished ones and ones to make.
 
@@ -102,8 +110,10 @@ def plan(options: Options, works: Iterable[Work]) -> tuple[list[Work], list[Work
     """
     check_tables(options.output_dir)
     finished, to_run = list[Work](), list[Work]()
+    others = functools.cache(functools.partial(finished_runs, options.output_dir))
     for work in works:
         work.check()
+        work.check_beside(others(work.key.dataset))
         (finished if work.complete() else to_run).append(work)
     return finished, to_run
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ SETTINGS = (
     *("keep_annotations", "keep_one", "tune", "threads", "device", "mixed_precision"),
     *("distribute", "evaluation"),
 )
+# What runs of one method may differ in.
+PER_RUN = ("data_seed", "digests", "workers", "threads", "device", "mixed_precision", "distribute")
 OTHER_FOLDER = "Choose another --output_dir, or remove this folder."
 THREAD_COUNTS = ("tensorflow_intra_op", "tensorflow_inter_op", "blas", "openmp")
 
@@ -175,6 +177,26 @@ class Work:
                 raise UsageError(
                     f"{self.folder}: the run began with {name}: {before.get(name)}, now it is"
                     f" {now.get(name)}. {OTHER_FOLDER}"
+                )
+
+    def check_beside(self, others: Iterable[tuple[Path, Config]]) -> None:
+        """Raises UsageError if summary.csv could not compare this run with another finished one.
+
+        Runs of one method may differ in their seed alone, and runs of one table in their method.
+        """
+        now = jsonable(self.settings())
+        files = now.get("digests", {})
+        for folder, config in others:
+            before, theirs = dict(config.settings), config.settings.get("digests") or {}
+            names = {*files, *theirs} - {"encoder", "gold"}
+            differ = [name for name in sorted(names) if files.get(name) != theirs.get(name)]
+            if folder.parent == self.folder.parent and folder != self.folder:
+                names = {*before, *now} - {*files, *theirs, *PER_RUN}
+                differ += [x for x in sorted(names) if (before.get(x) or 0) != (now.get(x) or 0)]
+            if differ:
+                raise UsageError(
+                    f"--output_dir: {folder} has a run with other {differ[0]}, and summary.csv"
+                    " would put both together. Choose another folder, or remove that one."
                 )
 
     def prepare(self) -> None:
