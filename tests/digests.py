@@ -29,7 +29,8 @@ Digest = Mapping[str, Any]
 def digest(run: Path) -> Digest:
     """Returns what is stored of a finished run's predictions.csv."""
     text = (run / "predictions.csv").read_text(encoding="utf-8")
-    text = text.replace("task,true_label,", "task,label,", 1)  # the stored hashes have that header
+    for title in ("true_label", "likely_label"):  # the stored hashes have another header
+        text = text.replace(f"task,{title},", "task,label,", 1)
     header, *rows = csv.reader(text.splitlines())
     classes = [name.removeprefix("p_") for name in header[3:]]
     return {

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
 
-HEADER = ["task", "true_label", "predicted"]
-OLD = ["task", "label", "predicted"]  # of 0.1, which is still read
+TRUE, LIKELY = "true_label", "likely_label"  # the latter is the crowd's
+HEADERS = [["task", name, "predicted"] for name in (TRUE, LIKELY, "label")]  # the last is of 0.1
 ROUNDED = 0.02  # what probabilities in bfloat16 are off one together
 
 
@@ -40,6 +40,7 @@ def predictions_csv(
     predicted: NDArray[np.int64],
     probabilities: NDArray[Any],
     class_names: NDArray[Any],
+    column: str = TRUE,
 ) -> str:
     """Returns `task,true_label,predicted,p_<class>...`, in the dataset's order.
 
@@ -49,6 +50,7 @@ def predictions_csv(
         predicted: `[M]` class codes.
         probabilities: `[M, C]`.
         class_names: `[C]`.
+        column: the labels' name: `TRUE`, or `LIKELY` if the crowd's most probable classes stand in.
     """
     names = [text_cell(name) for name in class_names.tolist()]
     columns = (tasks, labels, predicted, probabilities)
@@ -57,7 +59,7 @@ def predictions_csv(
         for task, label, best, row in zip(*(column.tolist() for column in columns), strict=True)
     )
     shares = (f"p_{name}" for name in class_names.tolist())
-    return to_csv([*HEADER, *shares], rows)
+    return to_csv(["task", column, "predicted", *shares], rows)
 
 
 def read_predictions(path: Path) -> PredictionTable:
@@ -71,7 +73,7 @@ def read_predictions(path: Path) -> PredictionTable:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows with a cell too many
             table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
         header = table.columns.tolist()
-        if header[:3] not in (HEADER, OLD) or not all(name.startswith("p_") for name in header[3:]):
+        if header[:3] not in HEADERS or not all(name.startswith("p_") for name in header[3:]):
             raise ValueError(f"its columns are {', '.join(header)}"[:80])
         names = [name.removeprefix("p_") for name in table.columns[3:]]
         # A class that begins like a formula has an apostrophe in front of it in the cells, not in

@@ -19,7 +19,7 @@ from neucrowd_tf.annotations.tables import is_text
 from neucrowd_tf.annotations.votes import Scale, scale_of
 from neucrowd_tf.choice.data import gold_codes
 from neucrowd_tf.cli import run_files
-from neucrowd_tf.cli.predictions import predictions_csv
+from neucrowd_tf.cli.predictions import LIKELY, TRUE, predictions_csv
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.encoders import make_encoder
 from neucrowd_tf.errors import (
@@ -302,7 +302,8 @@ class _Execution:
         gold, sources, scale = self._gold(), self.sources, scale_of(estimator)
         labels, scored = score_test(dataset, probabilities, estimator, gold, sources)
         test, predicted = dataset.test.names, estimator._decide(probabilities)
-        text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names)
+        column = TRUE if scored["test_labels"] == "truth" else LIKELY
+        text = predictions_csv(test, labels, predicted, probabilities, dataset.class_names, column)
         write_text(folder / run_files.PREDICTIONS, text)
         training = np.asarray(estimator.predict_proba(dataset.features))
         if key.dataset != "table":

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.cli.predictions import predictions_csv
+from neucrowd_tf.cli.predictions import LIKELY, predictions_csv
 from neucrowd_tf.evaluation.annotators import annotators_csv
 from neucrowd_tf.evaluation.consensus import inferred
 
@@ -25,6 +25,8 @@ def test_predictions() -> None:
         "'-b,no,no,0.75,0.25\n"
         "-3,,no,0.5,0.5\n"
     )  # fmt: skip
+    text = predictions_csv(tasks, np.array([1, 0, -1]), proba.argmax(1), proba, names, LIKELY)
+    assert text.startswith("task,likely_label,predicted,")
 
 
 def test_nine_digits_give_float32_back() -> None:
