@@ -15,6 +15,7 @@ from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.tables.writing import name_of
+from neucrowd_tf.io.values import binned
 from neucrowd_tf.names import roles_of
 
 
@@ -53,6 +54,8 @@ def read_true_labels(
     names = [name_of(name, exact) for name in ids]
     other = "the labels or features"
     labels = [name_of(cell, codes) for cell in table[column]]
+    if options.bins:
+        labels = [x if x in codes else binned(x, classes) for x in labels]
     labelled = [at for at, x in enumerate(labels) if x in codes or not is_missing(x, options)]
     rows = [names[row] for row in labelled]
     indices = matched(

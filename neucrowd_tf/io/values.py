@@ -223,6 +223,16 @@ def bin_names(path: Path, names: Sequence[str], bins: Sequence[float]) -> list[s
     return [f"{edges[at]:g} to {edges[at + 1]:g}" for at in place.tolist()]
 
 
+def binned(text: str, classes: Sequence[str]) -> str:
+    """Returns the class of `bin_names` that has a rating, or the text if none has it."""
+    value = numbers_of([text])
+    for name in classes if value else ():
+        low, high = numbers_of(name.split(" to ")) or [np.inf, np.inf]
+        if value and (low <= value[0] < high or (value[0] == high and name == classes[-1])):
+            return name
+    return text
+
+
 def class_order(names: Sequence[str]) -> list[str]:
     """Returns class names sorted: as numbers if all are, otherwise as text."""
     if plain_integers(names):

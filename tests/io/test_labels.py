@@ -18,6 +18,7 @@ from neucrowd_tf.io.features import read_features
 from neucrowd_tf.io.items import match_items
 from neucrowd_tf.io.labels import Reading, read_annotations, read_columns
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.values import binned
 
 LONG = "task,worker,label\nt1,ann,yes\nt1,bob,no\nt2,ann,no\nt2,bob,no\n"
 WIDE = "item,mode,max,min\n1,a,b,a\n2,b,b,\n3,a,a,b\n"
@@ -323,3 +324,12 @@ def test_a_script_with_flags_of_its_own_is_not_proposed(
     path.write_text(text, encoding="utf-8")
     shown = cli("aggregate", [f"--annotations={path}", "--method=glad"], 2).err
     assert f"neucrowd aggregate --annotations={path} --method=glad --" in shown
+
+
+def test_true_ratings_lie_in_bins() -> None:
+    bins = ["0 to 33.3333", "33.3333 to 66.6667", "66.6667 to 100"]
+    places = {"0": 0, "33.2": 0, "33.4": 1, "66": 1, "67.0": 2, "100": 2}
+    assert {text: bins.index(binned(text, bins)) for text in places} == places
+    assert [binned(text, bins) for text in ("101", "-1", "good", bins[0])] == [
+        *("101", "-1", "good", bins[0])
+    ]
