@@ -263,6 +263,8 @@ def gold_estimates(
         str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
         for code, name in enumerate(crowd.class_names.tolist())
     }
+    total = sum(share.value for share in shares.values())  # near 1: each is estimated by itself
+    shares = {name: Estimate(*(min(x / total, 1.0) for x in one)) for name, one in shares.items()}
     return prediction_powered_share(correct, *(right[at] for at in parts)), shares
 
 
