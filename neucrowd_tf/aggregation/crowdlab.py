@@ -18,6 +18,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.codes import axis_names
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare import estimator, fitted
@@ -69,7 +70,8 @@ class Crowdlab(Aggregator):
                 missing.
             gold_labels: see `gold_codes`; they replace what is inferred.
             probabilities: `[N, C]` a classifier's, for instances that it was not trained on (of a
-                cross-validation, say), in the order of the annotations' instances and classes.
+                cross-validation, say), in the order of the annotations' instances and classes, or a
+                frame with their names.
 
         Raises:
             IdentitiesError: vote counts only.
@@ -77,6 +79,10 @@ class Crowdlab(Aggregator):
             UsageError: an argument out of range.
         """
         crowd, gold = self._start(annotations, gold_labels)
+        for axis, names in (("index", crowd.instance_names), ("columns", crowd.class_names)):
+            theirs = axis_names(probabilities, axis)
+            if theirs is not None and {*theirs} == {*names.tolist()}:
+                probabilities = probabilities.reindex(**{axis: names})  # type: ignore[union-attr]
         model = _probabilities(probabilities, (crowd.num_instances, crowd.num_classes))
         shard = Shard(crowd.one_hot(), crowd.num_classes)
         votes = crowd.vote_counts().astype(np.float64)

@@ -215,6 +215,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
                 f" {type(validation).__name__}. Labels are class names, one per row."
             )
         validation_features, labels, *kind = validation
+        if isinstance(labels, Annotations):
+            raise UsageError('validation: expected a label per row. Pass np.asarray(it), "votes".')
         if kind not in ([], ["truth"], ["votes"]):
             raise UsageError(f'validation: expected the kind "truth" or "votes", received {kind}')
         pair = self._check_validation(validation_features, labels)

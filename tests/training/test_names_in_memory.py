@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.aggregation import Mmsr
+from neucrowd_tf.aggregation import Crowdlab, Mmsr
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import DataError, UsageError
@@ -59,6 +59,11 @@ def test_names_of_rows_and_columns_are_kept() -> None:
         Annotations.from_votes(pd.DataFrame(votes, index=NAMES, columns=[0, 1])),
     ):
         assert fitted(frame, crowd).score(frame, truth) > 0.9
+    crowd = Annotations.from_dense(LABELS, instance_names=NAMES, class_names=["n", "y"])
+    probas = pd.DataFrame(expected, index=NAMES, columns=["n", "y"])
+    first = Crowdlab().fit(crowd, probabilities=expected).probas_
+    turned_probas = probas.loc[frame.index, ["y", "n"]]
+    np.testing.assert_array_equal(Crowdlab().fit(crowd, probabilities=turned_probas).probas_, first)
     long = Annotations.from_dense(LABELS).to_frame().sample(frac=1, random_state=0)
     with pytest.warns(UserWarning, match="row i is instance i"):
         fitted(X, Annotations.from_frame(long))
@@ -96,7 +101,7 @@ def test_repeated_labels_and_unknown_models_are_no_silent_change() -> None:
 def test_a_refused_fit_leaves_the_model_as_it_was() -> None:
     model = fitted(X, LABELS)
     before = model.predict(X)
-    for validation in ((X, ["zz"] * N), 0.2, (X,)):
+    for validation in ((X, ["zz"] * N), 0.2, (X,), (X, Annotations.from_dense(LABELS))):
         with pytest.raises((DataError, UsageError), match="validation"):
             model.fit(X, Annotations.from_dense(1 - LABELS), validation)
         np.testing.assert_array_equal(model.predict(X), before)
