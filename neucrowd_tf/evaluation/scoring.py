@@ -18,6 +18,7 @@ from neucrowd_tf.evaluation.without_truth import (
     GOLD_MEANING,
     LEAST_GOLD,
     MEANING,
+    NO_TRUTH,
     score_without_truth,
 )
 from neucrowd_tf.metrics import classification_metrics
@@ -80,6 +81,9 @@ def score_test(
     labels[rows] = posterior.argmax(axis=1)
     checked = 0 if gold is None else int((gold[places] >= 0).sum())
     meaning = MEANING if checked < LEAST_GOLD else GOLD_MEANING.format(checked)
+    if checked:
+        few = f"Of these items {checked} have gold labels; {LEAST_GOLD} would measure the accuracy."
+        meaning = meaning.replace(NO_TRUTH, few)
     scores = {"test": {"size": len(rows), **metrics, **soft}, "test_labels": BASIS}
     return labels, scores | {"test_meaning": meaning}
 

@@ -24,8 +24,9 @@ from neucrowd_tf.evaluation.consensus import certainty_without_gold
 from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
 
 BASIS = "expected by the crowd"
+NO_TRUTH = "No true labels are available."
 MEANING = (
-    "No true labels are available. Accuracy, log loss, Brier score and calibration error are"
+    f"{NO_TRUTH} Accuracy, log loss, Brier score and calibration error are"
     " expected values: the calibrated probabilities of the crowd's consensus are combined with the"
     " predictions. The other figures compare predictions with the crowd's most probable classes."
     " The accuracy's 80% interval allows for mistakes that annotators share, which cannot be seen"
