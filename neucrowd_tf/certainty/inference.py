@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.gold_items import like_other_items
@@ -182,7 +183,7 @@ def infer(
     are right where they differ.
 
     Args:
-        crowd: the annotations.
+        crowd: the annotations, in any form that `fit` takes.
         method: a name of `neucrowd_tf.aggregation.catalogue`.
         gold: see `neucrowd_tf.aggregation.base.gold_codes`.
         seed: of the method.
@@ -192,6 +193,7 @@ def infer(
         families: patterns of the names of annotators who count as one source, one per family; see
             `neucrowd_tf.aggregation.families.named_families`.
     """
+    crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
     models = named_models(models, crowd.annotator_names)

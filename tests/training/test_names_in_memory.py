@@ -96,6 +96,7 @@ def test_repeated_labels_and_unknown_models_are_no_silent_change() -> None:
     with pytest.raises(UsageError, match="no annotator is named 'gpt'"):
         infer(crowd, models=["gpt"])
     assert infer(crowd, models=np.arange(3, 5)).people is not None
+    np.testing.assert_array_equal(infer(LABELS).labels, infer(crowd).labels)
 
 
 def test_a_refused_fit_leaves_the_model_as_it_was() -> None:
