@@ -24,6 +24,7 @@ from neucrowd_tf.io.values import (
     check_several,
     classes_of,
     nothing_said,
+    numbers_of,
     split_cell,
     without_point,
 )
@@ -117,6 +118,11 @@ class CodedLabels:
             if nameless and (empty := np.isin(side.codes, nameless) & used).any():
                 self.notes.append(f"{int(empty.sum()):,} labels without {word} are left out.")
                 used &= ~empty
+            numbers = numbers_of(side.names)
+            if numbers is not None and (twice := len(numbers) - len({*numbers})):
+                self.notes.append(
+                    f"{twice:,} more {word}s are numbers written in two ways (7, 7.0)."
+                )
         if not used.any():
             raise error("no_labels", self.path, problem="; all are missing" if len(used) else "")
         if not used.all():

@@ -333,3 +333,10 @@ def test_true_ratings_lie_in_bins() -> None:
     assert [binned(text, bins) for text in ("101", "-1", "good", bins[0])] == [
         *("101", "-1", "good", bins[0])
     ]
+
+
+def test_numbers_written_in_two_ways_are_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("task,annotator,label\n7,a,x\n7.0,b,x\n8,a,y\n08,b,y\n")
+    lines = read_annotations(path, report=lambda line: None).lines
+    assert "2 more items are numbers written in two ways (7, 7.0)." in lines[1]
