@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -30,7 +30,6 @@ STEPS, MOST_ITER, TOLERANCE, LEAST = 4, 60, 1e-4, 1e-9
 FOLDS = 3
 MEMBERS = ("median", "latent score", "consensus")
 SURE = 3.0  # standard errors
-Kind: TypeAlias = type[Aggregator]
 FEW = 100.0  # unbiased labels of usual spread, added to each annotator's
 
 
@@ -164,8 +163,7 @@ class OrdinalConsensus(Aggregator):
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         self.distances_ = {}
         self.chosen_ = self.only or self._choose(crowd)
-        nominal = Consensus if self.chosen_ == "consensus" else ShrunkDawidSkene
-        self.probas_ = self._posteriors(crowd, gold, nominal, [self.chosen_])[self.chosen_]
+        self.probas_ = self._posteriors(crowd, gold, [self.chosen_])[self.chosen_]
         self.priors_ = normalise_counts(self.probas_[self.annotated_].sum(axis=0))
         self.probas_[~self.annotated_] = self.priors_
         self.labels_ = self.decide(self.probas_)
@@ -183,7 +181,7 @@ class OrdinalConsensus(Aggregator):
             rest, left = crowd.select(folds != fold), crowd.select(folds == fold)
             if not rest.num_annotations or not left.num_annotations:
                 continue
-            fits = self._posteriors(rest, None, ShrunkDawidSkene, MEMBERS[1:])
+            fits = self._posteriors(rest, None, MEMBERS[1:])
             fits["median"] = normalise_counts(rest.vote_counts())
             for member, name in enumerate(MEMBERS):
                 labels = medians(fits[name])[left.instances]
@@ -199,11 +197,7 @@ class OrdinalConsensus(Aggregator):
         return min(choice, key=self.distances_.__getitem__)
 
     def _posteriors(
-        self,
-        crowd: Annotations,
-        gold: Codes | None,
-        nominal: type[Aggregator],
-        names: Sequence[str],
+        self, crowd: Annotations, gold: Codes | None, names: Sequence[str]
     ) -> dict[str, Array]:
         """Returns the posteriors `[N, C]` of methods by their names.
 
@@ -216,7 +210,9 @@ class OrdinalConsensus(Aggregator):
         if {"latent score", "median"} & {*names}:
             fits["latent score"] = latent_score(crowd, gold)
         if {"consensus", "median"} & {*names}:
-            fits["consensus"] = nominal(seed=self.seed).fit(crowd, gold).probas_
+            # One method stands for the consensus where it is not what was chosen.
+            kind = Consensus if [*names] == ["consensus"] else ShrunkDawidSkene
+            fits["consensus"] = kind(seed=self.seed).fit(crowd, gold).probas_
         if "median" in names:
             more = np.mean(list(fits.values()), axis=0) * crowd.annotated[:, None]
             fits["median"] = apply_gold(normalise_counts(crowd.vote_counts() + more), gold)

@@ -214,11 +214,11 @@ def infer(
         left_out = -1
     else:
         left_out = crowd.num_annotations - plain.num_annotations
-        votes, posteriors = effective_votes(plain, once), decided(fitted(plain))
+        votes, posteriors = effective_votes(plain, once), posteriors_of(fitted(plain))
         agreement = gold_agreement(posteriors, votes, codes)
         estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
         calibration = calibration.fitted(posteriors, votes, codes)
-    certainty = calibration.apply(decided(model), effective_votes(crowd, once), codes)
+    certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
     people = None
@@ -232,7 +232,7 @@ def infer(
     return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out, people)
 
 
-def decided(model: Aggregator) -> NDArray[np.float64]:
+def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
     """Returns a model's posteriors `[N, C]` with ties decided in favour of its labels."""
     probas, rows = model.probas_.copy(), np.arange(len(model.probas_))
     tied = rows[probas.argmax(axis=1) != model.labels_]

@@ -204,17 +204,15 @@ class Auto(CrowdEstimator):
         fit = pooling.calibrate(held_out, ranked, weights, evidence)
         self.held_out_probas_ = np.full_like(predicted[BASELINE], np.nan)
         self.held_out_probas_[scored] = fit.probabilities
-        sizes = {name: len(models) for name, models in members.items()}
         self.estimator_ = _average(members, weights, fit)
+        rows = np.flatnonzero(scored)
         judgement = judged_predictions(
-            *(crowd, np.flatnonzero(scored), fit, held_out[BASELINE], codes),
-            balanced=balanced,
-            scale=self.scale,
+            crowd, rows, fit, held_out[BASELINE], codes, balanced=balanced, scale=self.scale
         )
         self.recommendation_ = recommend(
             held_out, ranked, weights, fit, evidence, judgement, reasons, self.target
         )
-        self._describe(sizes, num_annotators, judgement)
+        self._describe(members, num_annotators, judgement)
         self.consensus_ = self.consensus_[:size]
         self.held_out_probas_ = self.held_out_probas_[:size]
 
@@ -233,9 +231,11 @@ class Auto(CrowdEstimator):
         reasons |= {name: outcomes[name].reason for name in fits if name not in members}
         return members
 
-    def _describe(self, fits: dict[str, int], num_annotators: int, judgement: Judgement) -> None:
+    def _describe(
+        self, members: Mapping[str, list[Any]], num_annotators: int, judgement: Judgement
+    ) -> None:
         """Adds to the recommendation how members were fitted, and takes over their results."""
-        self.recommendation_["fits"] = fits
+        self.recommendation_["fits"] = {name: len(models) for name, models in members.items()}
         if self.representations_:
             chosen = "the encoder's vectors" if hasattr(self, "encoder_") else "TF-IDF"
             self.recommendation_["representations"] = self.representations_

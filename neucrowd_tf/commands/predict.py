@@ -175,9 +175,10 @@ def run(flags: Predict) -> list[str]:
     labels = [text_cell(name) for name in classes]
     header = ["task", "predicted", *(f"p_{name}" for name in classes)]
     probas = scorer.probabilities(rows)
+    predicted = decided(probas, scorer.scale)
     cells = (
         [text_cell(task), labels[best], *(f"{p:.9g}" for p in row.tolist())]
-        for task, best, row in zip(tasks, decided(probas, scorer.scale), probas, strict=True)
+        for task, best, row in zip(tasks.tolist(), predicted.tolist(), probas, strict=True)
     )
     write_outputs({output: to_csv(header, cells)})
     if output == STDOUT:

@@ -88,6 +88,16 @@ class History:
         self.best_epoch, self.best_value, self.best_tie = self.epochs - 1, value, tie
         return True
 
+    def judge(
+        self, values: Mapping[str, float], monitor: str, tie_break: str | None, min_delta: float
+    ) -> bool:
+        """Offers the latest epoch by the figures that `train` names; returns whether it is best."""
+        held_out = f"val_{monitor}"
+        value = values[held_out if held_out in values else monitor]
+        tie = values[f"val_{tie_break}"] if tie_break else 0.0
+        sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
+        return self.offer(sign * value, tie, min_delta)
+
     def waited(self, patience: int | None) -> bool:
         """Returns whether so many epochs have passed without a better one."""
         if patience is None or self.best_epoch is None:
@@ -166,19 +176,12 @@ def train(
             stopped = stop_when and history.epochs and stop_when(history.logs)
             return bool(stopped) or history.waited(patience)
 
-        def is_best(values: Mapping[str, float]) -> bool:
-            """Makes the latest epoch the best one if its figures are better; whether they are."""
-            held_out = f"val_{monitor}"
-            value = values[held_out if held_out in values else str(monitor)]
-            tie = values[f"val_{tie_break}"] if tie_break else 0.0
-            sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-            return history.offer(sign * value, tie, min_delta)
-
         first, model.stop_training = history.epochs, ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
             first, values = model._initial_epoch or first, dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
+            chosen = (monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
                 run.raise_if_stopped()
                 model.reset_metrics()
@@ -188,7 +191,7 @@ def train(
                 with averaged(model):
                     values = _figures(model, {**logs, **extra}, evaluate, run)
                     checkpoint.record(epoch, values)
-                    if is_best(values) if monitor is not None else averaging(model):
+                    if history.judge(values, *chosen) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
                 loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
