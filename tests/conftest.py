@@ -75,12 +75,12 @@ def inferred_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fit = inference.fit_with_families
 
-    def remembered(make: Any, crowd: Any, once: Any, gold: Any) -> Any:
+    def remembered(make: Any, crowd: Any, once: Any, gold: Any = None, *alone: Any) -> Any:
         fits = INFERRED.setdefault(
             repr((make(), once, None if gold is None else gold.tolist())), []
         )
         if not (models := [model for other, model in fits if other == crowd]):
-            models = [fit(make, crowd, once, gold)]
+            models = [fit(make, crowd, once, gold, *alone)]
             fits.append((crowd, *models))
         return models[0]
 

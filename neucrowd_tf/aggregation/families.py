@@ -8,6 +8,7 @@ source, or fail on the same items: what they say together counts for what it is 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -311,6 +312,7 @@ def fit_with_families(
     crowd: Annotations,
     families: Sequence[Family],
     gold: Codes | None = None,
+    alone: Aggregator | None = None,
 ) -> Aggregator:
     """Returns a fitted aggregator in which each family counts once.
 
@@ -324,6 +326,7 @@ def fit_with_families(
         families: from `dependent_families`; without any, or with one of all annotators, the method
             alone. Of several that have all annotators, each is one annotator to the method.
         gold: `[N]` class codes, -1 if unknown, or None.
+        alone: the method, fitted to those in no family and gold labels already.
     """
     inside = np.any([one.members for one in families], axis=0) if families else np.zeros(1, bool)
     people = crowd.select(~inside[crowd.annotators]) if families else crowd
@@ -335,7 +338,7 @@ def fit_with_families(
         result = method().fit(Annotations.from_dense(labels, num_classes=crowd.num_classes), gold)
         probas = result.probas_
     else:
-        result = method().fit(people, gold)
+        result = method().fit(people, gold) if alone is None else copy.copy(alone)
         excess = max(excess_agreement(crowd, one.members)[0] for one in families)
         doubt = CAUTION * (np.nan_to_num(excess, nan=1.0) - 0.1)
         caution = float(np.clip(doubt, 0.0, MOST_CAUTION))

@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,18 +196,22 @@ def infer(
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
+    people = fitted_alone = None
     models = named_models(models, crowd.annotator_names)
     if models or families:
         crowd.require_identities("models and families")
         named = np.isin(crowd.annotator_names.astype(str), models)
         once = dependent_families(crowd, named, named_families(crowd, families))
+    if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
+        people = infer(alone, method, gold, seed, ties=ties)
+        fitted_alone = None if families else people.model
 
-    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, gold)
+    def fitted(crowd: Annotations, *known: Any) -> Aggregator:
+        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, *known)
 
     calibration, left_out = Calibration.learned(method), 0
     agreement = estimates = None
-    model = fitted(crowd, codes)
+    model = fitted(crowd, codes, fitted_alone)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
     elif (plain := like_other_items(crowd, codes)) is None:
@@ -221,12 +225,10 @@ def infer(
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
-    people = None
-    if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
-        people = infer(alone, method, gold, seed, ties=ties)
-        if skills and people.skills:
-            skills = skills.containing(annotator_skills(alone, certainty), people.skills, ~named)
-    if method not in (METHOD, "majority_vote", *ORDERED):
+    if skills and people and people.skills:
+        own = annotator_skills(people.crowd, certainty)
+        skills = skills.containing(own, people.skills, ~named)
+    if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     gold_figures = (codes, agreement, estimates)
     return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out, people)
