@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import UsageError, printable
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import CodedLabels
 from neucrowd_tf.io.columns import LabelColumns
@@ -51,8 +51,8 @@ class Reading:
 
 
 def report_on_stderr(line: str) -> None:
-    """Prints a line on stderr."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    """Prints a line on stderr, without characters that hide or rearrange others."""
+    print(printable(line), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def read_annotations(
