@@ -231,7 +231,7 @@ def test_the_systems_links_are_never_replaced(
     (tmp_path / "link.csv").symlink_to(system / "stdout")
     (tmp_path / "folder").symlink_to(system)
     monkeypatch.setattr("neucrowd_tf.io.files.atomic.SYSTEM", (system,))
-    with pytest.raises(OSError, match="this is the system's. To print, use -") as caught:
+    with pytest.raises(OSError, match=r"this is the system's\. To print, use -") as caught:
         write_text(system / name if name == "stdout" else tmp_path / name, "x")
     assert caught.value.filename.endswith(name)
     assert (system / "stdout").is_symlink() and (tmp_path / "out.csv").read_text() == "old"
