@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
+from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
@@ -85,10 +86,19 @@ class CodedLabels:
             self._leave_out_missing()
             self.sizes = len(self.labels.codes), len(self.items.names)
             self.people = int((self.annotators.counts() > 0).sum())
+            self._check_repeats()
             self._split()
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
+
+    def _check_repeats(self) -> None:
+        """Raises DataError if many labels would be dropped that a column tells apart."""
+        if self.options.duplicates is None:
+            keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+            counts = repeats(keys)
+            if are_many(*counts):
+                self.columns.ask_about_repeats(keys, self.rows, counts)
 
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
@@ -192,7 +202,7 @@ class CodedLabels:
 
     def without_duplicates(self) -> NDArray[np.bool_]:
         """Returns which labels count if an annotator labelled an item several times."""
-        rule = self.options.duplicates
+        rule = self.options.duplicates or "last"
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)

@@ -40,6 +40,9 @@ class LabelColumns:
         coded: whether -1 is a missing label, as in a matrix without a header.
         rows: the numbers of the rows if items have no ids.
         wrong: the error of a row of a wrong length, which is raised after those of the values.
+        ask_about_repeats: raises an error if many pairs of item and annotator have several labels
+            and the file's columns tell them apart. Takes the pair's code and the place in the file
+            of each label, and how many pairs repeat and how many there are.
     """
 
     items: Column
@@ -60,3 +63,4 @@ class LabelColumns:
     coded: bool = False
     rows: Sequence[str] = ()
     wrong: DataError | None = None
+    ask_about_repeats: Callable[[Any, Any, tuple[int, int]], None] = lambda *_: None

@@ -80,6 +80,27 @@ class Table:
         cells = [self.cells[self.columns.index(name)] for name in names]
         return dataclasses.replace(self, columns=names, cells=cells)
 
+    def rows(self, rows: Sequence[int]) -> Table:
+        """Returns the table with these rows."""
+        cells: list[Column] = []
+        for column in self.cells:
+            if isinstance(column, tuple):
+                cells.append((column[0], column[1][rows]))
+            else:
+                cells.append([column[row] for row in rows])
+        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        return dataclasses.replace(self, cells=cells, lines=lines)
+
+    def start(self, rows: int) -> Table:
+        """Returns the first rows."""
+        return self if len(self) <= rows else self.rows(range(rows))
+
+    def without_header(self) -> Table:
+        """Returns the table with the header as the first row, and columns numbered from 1."""
+        cells = [[name, *self[name]] for name in self.columns]
+        names = tuple(str(number) for number in range(1, len(cells) + 1))
+        return Table(self.path, names, cells, header=False)
+
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"

@@ -24,7 +24,8 @@ from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import class_line, read_annotations
-from neucrowd_tf.io.roles import Roles, decide
+from neucrowd_tf.io.layouts import settle
+from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
 
@@ -134,8 +135,8 @@ def _roles(file: Path, options: TableOptions) -> Roles | None:
         head = Head(file, options)
         if head.kind != "table" or (options.header == "first" and find(head) is not None):
             return None
-    roles = decide(head_of(file, options), options)
-    return roles if roles.layout == "long" and roles.task else None
+    roles = settle(head_of(file, options), options)
+    return roles if roles is not None and roles.layout == "long" and roles.task else None
 
 
 def _in_memory(file: Path, options: TableOptions) -> Source:

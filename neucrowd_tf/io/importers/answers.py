@@ -185,12 +185,12 @@ class Answers:
             f" {len(rows):,} answers)"
             for name, rows in self._answers.items()
         ]
+        listed = ", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN)
         raise checks.error(
             "several_questions",
             self.head.path,
-            tool=self.name,
-            questions=", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN),
-            command=f"--question={shlex.quote((few or list(self._answers))[0])}",
+            problem=f"{self.name} with several questions: {listed}",
+            advice=f"Choose one: --question={shlex.quote((few or list(self._answers))[0])}.",
         )
 
     def _has_classes(self, question: str) -> bool:
