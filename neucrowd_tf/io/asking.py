@@ -35,6 +35,7 @@ class Asked(Rejection):
         open_roles: Sequence[str] = (),
         flags: Proposal | None = None,
         advice: Sequence[str] = (),
+        otherwise: Sequence[str] = (),
     ) -> None:
         """Asks.
 
@@ -47,10 +48,11 @@ class Asked(Rejection):
             open_roles: see the class.
             flags: those of roles that the user has given.
             advice: further lines.
+            otherwise: lines that are printed if no proposal can be read.
         """
         self.path, self.words, self.flags = path, words, dict(flags or {})
         self.proposals, self.alternatives = proposals, dict(alternatives or {})
-        self.open_roles, self.advice = open_roles, advice
+        self.open_roles, self.advice, self.otherwise = open_roles, advice, otherwise
         super().__init__(check, str(error(check, path, advice="", **words)))
 
     def answered(self, complete: Callable[[Proposal], Proposal | None]) -> Rejection:
@@ -60,7 +62,7 @@ class Asked(Rejection):
             complete: returns a proposal with what it still lacks, or None if it cannot be read.
         """
         whole = list(filter(None, map(complete, self.proposals)))
-        lines = [f"  {self._command(whole[0])}"] if whole else []
+        lines = [f"  {self._command(whole[0])}"] if whole else [*self.otherwise]
         if not whole and self.open_roles:
             capitals = {role: WORDS[role].upper() for role in self.open_roles}
             template = self._command({f"{role}_column": word for role, word in capitals.items()})

@@ -53,14 +53,14 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     try:
         columns = _columns_of(table, options)
     except Asked as asked:
-        raise asked.answered(functools.partial(_completed, table, options)) from None
+        raise asked.answered(functools.partial(completed, table, options)) from None
     ask = columns.ask_about_repeats
 
     def answered(*repeats: Any) -> None:
         try:
             ask(*repeats)
         except Asked as asked:
-            raise asked.answered(functools.partial(_completed, table, options)) from None
+            raise asked.answered(functools.partial(completed, table, options)) from None
 
     return dataclasses.replace(columns, ask_about_repeats=answered)
 
@@ -83,7 +83,7 @@ def settle(table: Table, options: TableOptions) -> Roles | None:
     return decide(table, options) if len(whole) == len(table) else None
 
 
-def _completed(
+def completed(
     table: Table, options: TableOptions, proposal: Proposal, depth: int = MOST_QUESTIONS
 ) -> Proposal | None:
     """Returns a proposal with what it still lacks, or None if it does not read the table.
@@ -99,7 +99,7 @@ def _completed(
         CodedLabels(_columns_of(read, tried), tried, table.path)
     except Asked as asked:
         for further in asked.proposals if depth else ():
-            whole = _completed(table, options, {**proposal, **further}, depth - 1)
+            whole = completed(table, options, {**proposal, **further}, depth - 1)
             if whole is not None:
                 return whole
         return proposal if asked.check == "which_label" else None

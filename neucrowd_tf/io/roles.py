@@ -217,7 +217,9 @@ class _Decision:
                 taken["task"] = ids
         label = taken["label"]
         if taken["task"] and self.free and not self.flags["label"]:
-            columns = self.free + label
+            size = len(table)
+            ids = {c for c in self.free if is_id(c) and len(table.distinct(c)) == size}
+            columns = [column for column in self.free if column not in ids] + label
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
             if label and answers and self._is_judged(label[0]):
                 label = taken["label"] = []

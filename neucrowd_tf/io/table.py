@@ -29,6 +29,7 @@ HEAD = 10_000  # rows from which roles of columns are decided if a file is read 
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
+CLASS_LABEL = "ClassLabel"  # the type of Hugging Face's labels that are codes of names
 JOINT = ","  # between the cells of several columns that are joined
 Column = list[str] | tuple[list[str], Any]
 
@@ -404,6 +405,58 @@ def open_parquet(path: Path) -> Any:
             return file.read(use_threads=False)
         except OSError as bad:
             raise broken(path, f"the Parquet file is damaged ({bad})") from None
+
+
+def first_record(path: Path) -> dict[str, Any] | None:
+    """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
+    with _parquet(path) as file:
+        schema = file.schema_arrow
+        nested = any(field.type.num_fields for field in schema)
+        if not nested and not _features(schema):
+            return None
+        batch = next(file.iter_batches(1), None)
+    return {} if batch is None else _named(batch.to_pylist()[0], _features(schema))
+
+
+def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place and each row of a Parquet file as JSON would have it."""
+    table = open_parquet(path)
+    features = _features(table.schema)
+    row = 0
+    for batch in table.to_batches(BLOCK):
+        for record in batch.to_pylist():
+            row += 1
+            yield f"row {row}", _named(record, features)
+
+
+def _features(schema: Any) -> dict[str, Any]:
+    """Returns Hugging Face's features, {} if none of them has names of classes."""
+    text = (schema.metadata or {}).get(b"huggingface", b"{}").decode()
+    features = json.loads(text).get("info", {}).get("features", {}) if CLASS_LABEL in text else {}
+    return features if isinstance(features, dict) else {}
+
+
+def _named(value: Any, feature: Any) -> Any:
+    """Returns a value with the names of its classes; -1 is a missing one."""
+    if isinstance(feature, list):
+        feature = {"feature": feature[0]}
+    if not isinstance(feature, dict):
+        return value
+    if feature.get("_type") == CLASS_LABEL and isinstance(value, int):
+        return feature["names"][value] if 0 <= value < len(feature["names"]) else None
+    within = feature.get("feature")
+    if isinstance(value, list):
+        return [_named(entry, within) for entry in value]
+    if isinstance(value, dict):
+        within = within if isinstance(within, dict) else feature
+        return {key: _named(entry, _listed(within.get(key), entry)) for key, entry in value.items()}
+    return value
+
+
+def _listed(feature: Any, value: Any) -> Any:
+    """Returns the feature of a list: in a list of objects Hugging Face names that of an entry."""
+    plain = isinstance(feature, dict) and "feature" not in feature
+    return {"feature": feature} if isinstance(value, list) and plain else feature
 
 
 def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:

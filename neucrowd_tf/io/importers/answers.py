@@ -106,7 +106,7 @@ class Answers:
     def fail(self, place: str, problem: str | None = None) -> DataError:
         """Returns the error of a record that has another form than the tool's."""
         problem = problem or f"this has another form than {self.name} writes"
-        advice = "Export the file again"
+        advice = "Export the file again."
         return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
     def add(
