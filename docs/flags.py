@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
-from neucrowd_tf.commands.flags import FLAGS
-from neucrowd_tf.flags import help_text
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.commands.flags import FLAGS
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.flag_parsing import help_text
 
 PAGE = Path(__file__).parent / "reference" / "flags.md"
 FLAGFILE = "\n  --flagfile:"

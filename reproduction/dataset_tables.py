@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from data import cards
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
+from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
 from reproduction.panels import write_rows

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from neucrowd_tf import flags
-from neucrowd_tf.commands.flags import FLAGS, call
-from neucrowd_tf.declare import declared
+from neucrowd_tf.cli.commands.flags import FLAGS, call
+from neucrowd_tf.cli.runs.options import NAMES, Options, parse
+from neucrowd_tf.declare import flag_parsing as flags
+from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.flags import NAMES, Options, parse
 from neucrowd_tf.io.schema import TableOptions
 
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]

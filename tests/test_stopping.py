@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import stopping
+from neucrowd_tf import signals as stopping
 from neucrowd_tf.cli import command_line
 from tests.processes import python
 
@@ -107,7 +107,7 @@ def test_dask_is_stopped_with_its_workers(labels: Path, repository: Path) -> Non
 
 HALF = """
 import os, signal, sys, time
-from neucrowd_tf import stopping
+from neucrowd_tf import signals as stopping
 from neucrowd_tf.cli.command_line import run
 from neucrowd_tf.io.files.atomic import atomic_path
 stopping.end_at_signals()

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
+from neucrowd_tf.declare.flag_parsing import HelpRequest
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
 

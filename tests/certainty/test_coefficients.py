@@ -10,9 +10,9 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.annotations.statistics import Scale, agreement_coefficients, agreement_weights
-from neucrowd_tf.certainty.coefficients import agreement_intervals
+from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement import agreement_csvs, pairs
+from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
 
 # Krippendorff (2011): four annotators, twelve items; also Gwet's example of four raters.
 KRIPPENDORFF = """

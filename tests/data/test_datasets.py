@@ -12,8 +12,8 @@ import pytest
 
 import data  # noqa: F401  (registers the datasets)
 from data import cards, gsad
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, statistics
-from neucrowd_tf.evaluation.agreement import pairs
+from neucrowd_tf.evaluation.agreement_tables import pairs
 
 
 def test_a_pair_by_hand() -> None:

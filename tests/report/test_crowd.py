@@ -10,8 +10,8 @@ import pytest
 from neucrowd_tf.aggregation.families import Sources
 from neucrowd_tf.annotations import Annotations, statistics
 from neucrowd_tf.certainty.inference import shown as interval
-from neucrowd_tf.evaluation.consensus import inferred
-from neucrowd_tf.report.crowd import _items, crowd_sections
+from neucrowd_tf.evaluation.cached_consensus import inferred
+from neucrowd_tf.evaluation.report.crowd import _items, crowd_sections
 
 
 def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:

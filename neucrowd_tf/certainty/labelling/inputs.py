@@ -1,0 +1,99 @@
+"""What a plan of labelling is made from besides labels: probabilities, annotators and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.names import roles_of
+from neucrowd_tf.io.checks import broken, error
+from neucrowd_tf.io.column_names import named_columns
+from neucrowd_tf.io.items import item_ids, matched, only_column, read_beside
+from neucrowd_tf.io.labels import report_on_stderr
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tables.writing import name_of
+
+ROUNDED = 0.006  # of a probability with two digits
+
+
+def read_probabilities(
+    path: Path,
+    annotations: Annotations,
+    options: TableOptions | None = None,
+    *,
+    report: Callable[[str], None] = report_on_stderr,
+) -> NDArray[np.float64]:
+    """Reads a model's probabilities: an item and `p_<class>` for each class, as predictions.csv.
+
+    Returns:
+        `[N, C]` in the annotations' order, rows summing to one; an item that the file does not
+        have gets the mean.
+
+    Raises:
+        DataError: a missing column, numbers that are not probabilities, an item twice, or none of
+            the annotations' items.
+    """
+    table, options = read_beside(path, options or TableOptions())
+    names = [f"p_{name}" for name in annotations.class_names.tolist()]
+    columns = named_columns(path, table.columns, names, "classes")
+    ids = [str(name) for name in annotations.instance_names.tolist()]
+    exact = set(ids)
+    rows = [name_of(item, exact) for item in item_ids(table, options)]
+    indices = matched(path, rows, ids, table.place, drop=True, other="the labels")
+    numbers = np.array([list(map(_number, table[column])) for column in columns]).T
+    total = numbers.sum(axis=1)
+    sound = (numbers >= 0).all(axis=1) & (abs(total - 1) <= ROUNDED * len(columns))
+    if not sound.all():
+        row = int(np.flatnonzero(~sound)[0])
+        value = ", ".join(table[column][row] for column in columns)
+        advice = "Write probabilities from 0 that sum to 1"
+        named = {"column": ", ".join(columns), "value": value, "advice": advice}
+        raise error("bad_feature", path, table.place(row), **named)
+    values = np.full((len(ids), len(columns)), np.nan)
+    values[indices[indices >= 0]] = (numbers / total[:, None])[indices >= 0]
+    bare = int(np.isnan(values[:, 0]).sum())
+    if bare:
+        report(f"{path.name}: {bare:,} items are missing. They get the mean probabilities.")
+    return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
+
+
+def _number(cell: str) -> float:
+    """Returns a cell as a number, NaN for any other text."""
+    try:
+        return float(cell)
+    except ValueError:
+        return float("nan")
+
+
+def read_costs(
+    path: Path, annotators: Sequence[str], options: TableOptions | None = None
+) -> NDArray[np.float64]:
+    """Reads what a label of each annotator costs: a column of annotators, and `cost`.
+
+    Returns:
+        `[R]` in the order of `annotators`; NaN for those that the file does not have.
+
+    Raises:
+        DataError: a missing column, an annotator twice, or a cost that is not a positive number.
+    """
+    table, _ = read_beside(path, options or TableOptions())
+    named = roles_of(table.columns)["worker"]
+    column = only_column(table, named, "worker", "annotator")
+    price = named_columns(path, table.columns, ["cost"], "cost")[0]
+    places = {name: code for code, name in enumerate(annotators)}
+    costs = np.full(len(places), np.nan)
+    for row, (cell, text) in enumerate(zip(table[column], table[price], strict=True)):
+        place = places.get(name_of(cell, places))
+        cost = _number(text)
+        if not 0 < cost < np.inf:
+            words = {"column": price, "value": text, "advice": "Write a number above 0"}
+            raise error("bad_feature", path, table.place(row), **words)
+        if place is not None and not np.isnan(costs[place]):
+            raise broken(path, f"annotator {cell!r} occurs twice", table.place(row))
+        if place is not None:
+            costs[place] = cost
+    return costs
