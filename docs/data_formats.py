@@ -6,10 +6,10 @@ import re
 import textwrap
 from pathlib import Path
 
-from neucrowd_tf.annotations.names import ALIASES
 from neucrowd_tf.io.checks import catalogue
 from neucrowd_tf.io.column_names import SECOND
 from neucrowd_tf.io.roles import WORDS
+from neucrowd_tf.names import ALIASES
 
 HERE = Path(__file__).parent
 ENDS = ("id", "ids", "no")  # shown as *

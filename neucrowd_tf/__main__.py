@@ -9,13 +9,13 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.signals import end_at_signals
+from neucrowd_tf.cli.signals import end_at_signals
 
 if __name__ == "__main__":
     end_at_signals()  # also while the rest loads
 
 from neucrowd_tf.cli.command_line import PROBLEM, run, say
-from neucrowd_tf.cli.commands.flags import call
+from neucrowd_tf.cli.commands import call
 
 RUN = "run"
 # What each command does.

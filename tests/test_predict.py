@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.cli.commands.flags import call
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
 

@@ -22,7 +22,7 @@ from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_o
 from neucrowd_tf.certainty.labelling.gain import expected_gain, expected_information
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
-from neucrowd_tf.cli.commands.flags import call
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import label_studio
 

@@ -2,8 +2,8 @@
 
 from neucrowd_tf.annotations.codes import MISSING, Duplicates, encode_labels, factorize
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.annotations.names import as_name_array, spelt
 from neucrowd_tf.annotations.tables import align_annotations, as_annotations
+from neucrowd_tf.names import as_name_array, spelt
 
 __all__ = [
     "MISSING",

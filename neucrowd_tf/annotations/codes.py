@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.annotations.names import as_name_array, normal, roles_of, spelt
 from neucrowd_tf.errors import DataError, RowError
+from neucrowd_tf.names import as_name_array, normal, roles_of, spelt
 
 MISSING = -1
 MOST_VOTES = 1_000_000

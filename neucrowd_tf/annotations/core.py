@@ -31,9 +31,9 @@ from neucrowd_tf.annotations.codes import (
     size_of,
     vote_matrix,
 )
-from neucrowd_tf.annotations.names import as_name_array, roles_of, spelt
 from neucrowd_tf.annotations.views import AnnotationViews
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.names import as_name_array, roles_of, spelt
 
 
 class Annotations(AnnotationViews):
@@ -215,7 +215,7 @@ class Annotations(AnnotationViews):
         Args:
             frame: `[A]` rows: a DataFrame, or what has `to_pandas` (a Hugging Face dataset).
             task: the column of instances, if it has none of the aliases of
-                :mod:`neucrowd_tf.annotations.names`.
+                :mod:`neucrowd_tf.names`.
             worker: likewise of annotators.
             label: likewise of classes.
             duplicates: see `from_arrays`.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.annotations.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 
 SHAPES = (
     "one column each for task, worker and label (Annotations.from_frame(frame, task=...,"

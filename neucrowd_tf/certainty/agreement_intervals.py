@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from neucrowd_tf.annotations.statistics import COEFFICIENTS, Scale, agreement_coefficients
+from neucrowd_tf.annotations.agreement import COEFFICIENTS, Scale, agreement_coefficients
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.errors import DataError
 
@@ -29,7 +29,7 @@ def agreement_intervals(
 
     Args:
         votes: `[N, C]` vote counts.
-        scale, values: see `neucrowd_tf.annotations.statistics.agreement_weights`.
+        scale, values: see `neucrowd_tf.annotations.agreement.agreement_weights`.
         seed: of the resamples.
 
     Raises:

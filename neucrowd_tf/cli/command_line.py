@@ -23,6 +23,9 @@ PROBLEM = 2
 STDOUT = Path("-")
 
 
+SCALE = "`ordinal`: classes are ordered, and labels near the truth count as nearly right."
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LabelFlags(TableOptions):
     """Labels that a command reads.

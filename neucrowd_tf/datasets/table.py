@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations, spelt
-from neucrowd_tf.annotations.names import typed_names
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.files import TableFiles
@@ -24,6 +23,7 @@ from neucrowd_tf.io.gold import read_true_labels
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import FLAGS, TableOptions
+from neucrowd_tf.names import typed_names
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."

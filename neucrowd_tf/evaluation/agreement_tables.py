@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
 from neucrowd_tf.io.tables.writing import cell, to_csv
 from neucrowd_tf.io.values import numbers_of
@@ -63,7 +63,7 @@ def pairs(annotations: Annotations, least: int = MANY_SHARED) -> list[Pair]:
     first, second = np.nonzero(np.triu(shared >= least, 1))
     total = shared[first, second]
     observed = same[first, second] / total
-    kappa = statistics.chance_corrected(observed, chance[first, second] / total**2)
+    kappa = agreement.chance_corrected(observed, chance[first, second] / total**2)
     columns_of = (chosen[first], chosen[second], total.astype(int), observed, kappa)
     result = [Pair(*row) for row in zip(*(c.tolist() for c in columns_of), strict=True)]
     return sorted(result, key=lambda pair: (np.nan_to_num(pair.kappa, nan=2.0), -pair.shared))
@@ -77,7 +77,7 @@ def people_only(annotations: Annotations, models: Collection[str]) -> Annotation
     return annotations.select(of_people[annotations.annotators])
 
 
-def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal") -> dict[str, str]:
+def agreement_csvs(annotations: Annotations, scale: agreement.Scale = "nominal") -> dict[str, str]:
     """Returns the agreement of a crowd as CSV files by name.
 
     `coefficients.csv` has the coefficients with 80% intervals, `classes.csv` those of each class
@@ -93,17 +93,17 @@ def agreement_csvs(annotations: Annotations, scale: statistics.Scale = "nominal"
     """
     votes, names = annotations.vote_counts(), titles(scale)
     measured = agreement_intervals(votes, scale, numbers_of(annotations.class_names.tolist()))
-    by_class, items = statistics.class_agreement(votes), statistics.item_agreement(votes)
+    by_class, items = agreement.class_agreement(votes), agreement.item_agreement(votes)
     coefficients = [(title, scale, *map(float, measured[name])) for name, title in names.items()]
     sizes = zip(annotations.class_names.tolist(), votes.sum(axis=0).tolist(), strict=True)
     classes = [
-        (*size, *(row[name] for name in statistics.COEFFICIENTS))
+        (*size, *(row[name] for name in agreement.COEFFICIENTS))
         for size, row in zip(sizes, by_class, strict=True)
     ]
     columns = (annotations.instance_names.tolist(), votes.sum(axis=1).tolist(), items)
     tables: dict[str, tuple[tuple[str, ...], Iterable[Sequence[Any]]]] = {
         "coefficients.csv": (("coefficient", "scale", "value", "low", "high"), coefficients),
-        "classes.csv": (("class", "num_labels", *statistics.COEFFICIENTS), classes),
+        "classes.csv": (("class", "num_labels", *agreement.COEFFICIENTS), classes),
         "items.csv": (("task", "num_labels", "percent"), zip(*columns, strict=True)),
     }
     if annotations.has_identities:

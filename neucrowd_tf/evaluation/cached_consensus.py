@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources, named_families
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.statistics import Scale
+from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.io.files.arrays import array_digest

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import duplicates
-from neucrowd_tf.annotations.names import encode
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
 from neucrowd_tf.io.columns import LabelColumns
@@ -29,6 +28,7 @@ from neucrowd_tf.io.values import (
     split_cell,
     without_point,
 )
+from neucrowd_tf.names import encode
 
 
 class Coded(NamedTuple):

@@ -8,10 +8,10 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from neucrowd_tf.annotations.names import ROLES, SECOND_ITEM, folded, roles_of
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.names import ROLES, SECOND_ITEM, folded, roles_of
 
 SHOWN = 12
 # What a label's cell may be if there is none.

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.names import as_name_array, roles_of
 from neucrowd_tf.annotations.tables import rescaling
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error
@@ -30,6 +29,7 @@ from neucrowd_tf.io.table import (
     read_table,
     separator_of,
 )
+from neucrowd_tf.names import as_name_array, roles_of
 
 TEXTS = ("text", "sentence", "content", "comment", "document")
 INDEX = "__index_level_"  # the index of a frame without a name, in Parquet

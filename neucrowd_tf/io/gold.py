@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.names import roles_of
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import few, flagged_columns, is_gold, is_missing, is_second
 from neucrowd_tf.io.items import item_columns, matched, only_column, read_beside
@@ -17,6 +16,7 @@ from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.tables.writing import name_of
 from neucrowd_tf.io.values import binned
+from neucrowd_tf.names import roles_of
 
 
 def read_true_labels(

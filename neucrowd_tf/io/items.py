@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.names import ROLES, folded, roles_of
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import flagged_columns, is_second
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, head_of, read_table
+from neucrowd_tf.names import ROLES, folded, roles_of
 
 
 def options_beside(path: Path, options: TableOptions) -> TableOptions:

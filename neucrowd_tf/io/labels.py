@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.names import typed_names
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import CodedLabels
@@ -25,6 +24,7 @@ from neucrowd_tf.io.layouts import columns_of, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import check_ids, classes_of
+from neucrowd_tf.names import typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 

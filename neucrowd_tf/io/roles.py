@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from neucrowd_tf.annotations.names import ROLES, folded, plain_integers, roles_of
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import (
@@ -43,6 +42,7 @@ from neucrowd_tf.io.column_values import (
 )
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
+from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
 WORDS = {"task": "item", "worker": "annotator", "label": "label"}
 VOTES = "votes_"

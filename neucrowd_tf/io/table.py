@@ -17,11 +17,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from neucrowd_tf.annotations.names import encode
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.files.reading import GZIP, UTF16, ZIP, check_regular, ending, open_text
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import encode
 
 SIGNS = ("\t", ",", ";", "|")
 PARQUET = (".parquet", ".pq")

@@ -19,7 +19,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 
 from neucrowd_tf.annotations import Annotations, align_annotations, encode_labels
-from neucrowd_tf.annotations.names import as_name_array
 from neucrowd_tf.annotations.tables import (
     align_labels,
     arrange_columns,
@@ -36,6 +35,7 @@ from neucrowd_tf.annotations.tables import (
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
+from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of

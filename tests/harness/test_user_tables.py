@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.cli.commands.flags import call
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.cli.runs import process, run_command
 from neucrowd_tf.errors import UsageError
 

@@ -31,7 +31,6 @@ from neucrowd_tf.aggregation.engine.source import (
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Duplicates
 from neucrowd_tf.annotations.codes import duplicates
-from neucrowd_tf.annotations.names import typed_names
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.files.arrays import ARRAY_HEADERS
@@ -39,6 +38,7 @@ from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.table import PARQUET
+from neucrowd_tf.names import typed_names
 
 # Annotations of a shard: small enough that a few are in memory at once, large enough that adding
 # up the sums of all shards takes little beside making them.

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.names import roles_of
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import named_columns
 from neucrowd_tf.io.items import item_ids, matched, only_column, read_beside
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.tables.writing import name_of
+from neucrowd_tf.names import roles_of
 
 ROUNDED = 0.006  # of a probability with two digits
 

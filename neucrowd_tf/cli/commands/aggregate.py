@@ -19,8 +19,9 @@ from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
-from neucrowd_tf.cli.commands.flags import Aggregate
+from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
 from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.signals import RESUME, hinted
 from neucrowd_tf.errors import (
     DataError,
     IdentitiesError,
@@ -34,7 +35,6 @@ from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import report_on_stderr
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
-from neucrowd_tf.signals import RESUME, hinted
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations

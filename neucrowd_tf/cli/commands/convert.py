@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
-from neucrowd_tf.cli.commands.flags import Convert
+from neucrowd_tf.cli.commands.convert_flags import Convert
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.tables.writing import to_csv

@@ -7,7 +7,7 @@ import numpy as np
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
-from neucrowd_tf.cli.commands.flags import Gold
+from neucrowd_tf.cli.commands.gold_flags import Gold
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.tables.writing import columns_csv

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
-from neucrowd_tf.cli.commands.flags import Merge
+from neucrowd_tf.cli.commands.merge_flags import Merge
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.names import as_name_array
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
-from neucrowd_tf.cli.commands.flags import Predict
+from neucrowd_tf.cli.commands.predict_flags import Predict
 from neucrowd_tf.cli.quiet import import_tensorflow
 from neucrowd_tf.encoders import SentenceEncoder
 from neucrowd_tf.errors import DataError, UsageError
@@ -21,6 +20,7 @@ from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.run_files import ExportedNames
 from neucrowd_tf.io.tables.writing import text_cell, to_csv
+from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.saved_model import NAMES
 
 BATCH = 1024

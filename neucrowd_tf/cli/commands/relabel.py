@@ -17,8 +17,8 @@ from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_o
 from neucrowd_tf.certainty.labelling.inputs import read_costs, read_probabilities
 from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
 from neucrowd_tf.cli.command_line import check_outputs, write_outputs
-from neucrowd_tf.cli.commands.flags import Relabel
 from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.relabel_flags import Relabel
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
 from neucrowd_tf.io.schema import TableOptions

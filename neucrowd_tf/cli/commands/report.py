@@ -5,8 +5,8 @@ from __future__ import annotations
 from neucrowd_tf.aggregation.base import gold_codes
 from neucrowd_tf.aggregation.families import Sources, named_models
 from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
-from neucrowd_tf.cli.commands.flags import Report
 from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.report_flags import Report
 from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, people_only
 from neucrowd_tf.evaluation.report.build import build_report
 from neucrowd_tf.io.features import read_features

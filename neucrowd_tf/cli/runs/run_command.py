@@ -16,7 +16,7 @@ from neucrowd_tf.cli.runs.options import Options, parse
 from neucrowd_tf.cli.runs.executors import ready
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.roles import RUNNING
-from neucrowd_tf.signals import RESUME, end_at_signals, hinted
+from neucrowd_tf.cli.signals import RESUME, end_at_signals, hinted
 
 if TYPE_CHECKING:  # `--list` imports nothing that runs need
     from neucrowd_tf.cli.runs.execute import Outcome

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from neucrowd_tf import __version__
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.statistics import Scale
+from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.report.crowd import crowd_sections

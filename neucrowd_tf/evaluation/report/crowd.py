@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.aggregation.families import PEOPLE, Sources
-from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.certainty import skills as verdicts
 from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
@@ -46,7 +46,7 @@ def crowd_sections(
     annotations: Annotations,
     sources: Sources = PEOPLE,
     gold: NDArray[np.int64] | None = None,
-    scale: statistics.Scale = "nominal",
+    scale: agreement.Scale = "nominal",
     texts: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Returns the template's values for a crowd.
@@ -83,7 +83,7 @@ def crowd_sections(
 
 
 def _agreement(
-    annotations: Annotations, models: Sequence[str], scale: statistics.Scale, inference: Inference
+    annotations: Annotations, models: Sequence[str], scale: agreement.Scale, inference: Inference
 ) -> dict[str, Any]:
     """Returns the agreement of people, also by pairs, and how models compare with them."""
     numbers = numbers_of(annotations.class_names.tolist())
@@ -92,7 +92,7 @@ def _agreement(
     crowd = people_only(annotations, models)
     counts = crowd.vote_counts()
     overlap = int((counts.sum(axis=1) > 1).sum())
-    measured = dict.fromkeys(statistics.COEFFICIENTS, NOTHING)
+    measured = dict.fromkeys(agreement.COEFFICIENTS, NOTHING)
     if overlap:
         measured = agreement_intervals(counts, scale, numbers)
     compared: list[Pair] = []
@@ -110,7 +110,7 @@ def _agreement(
         checked = judges(annotations, models, probas, inference.gold)
         checked = checked if any(one.items for one in checked) else []
     by_class = zip(
-        classes, counts.sum(axis=0).tolist(), statistics.class_agreement(counts), strict=True
+        classes, counts.sum(axis=0).tolist(), agreement.class_agreement(counts), strict=True
     )
     return {
         "overlap": overlap,
@@ -120,7 +120,7 @@ def _agreement(
         "scale": scale,
         "order": " < ".join(classes) if scale != "nominal" else "",
         "by_class": list(by_class)[:MOST_CLASSES] if len(classes) > 1 else [],
-        "unanimous": int((statistics.item_agreement(counts) == 1).sum()),
+        "unanimous": int((agreement.item_agreement(counts) == 1).sum()),
         "numbers": scale == "nominal" and annotations.num_classes > 2 and numbers is not None,
         "least": [(names[p.first], names[p.second], *p[2:]) for p in compared[:MOST_PAIRS]],
         "pairs": len(compared),

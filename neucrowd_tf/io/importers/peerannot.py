@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from neucrowd_tf.annotations.names import roles_of
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.names import roles_of
 
 NAME = "answers.json"
 

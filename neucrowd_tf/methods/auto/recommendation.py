@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.annotations.statistics import Scale, imbalance_ratio
+from neucrowd_tf.annotations.agreement import Scale
+from neucrowd_tf.annotations.statistics import imbalance_ratio
 from neucrowd_tf.annotations.votes import decided
 from neucrowd_tf.certainty import Estimate
 from neucrowd_tf.certainty.inference import shown

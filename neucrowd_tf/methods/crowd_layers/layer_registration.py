@@ -18,7 +18,7 @@ from neucrowd_tf.methods.crowd_layers.common.presets import (
 
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
-_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_SETTINGS = settings_in(Path(__file__).with_name("names.toml"))
 IMBALANCED: dict[str, str] = _SETTINGS["imbalanced"]
 SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = _SETTINGS["selections"]
 

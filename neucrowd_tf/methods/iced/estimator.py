@@ -540,7 +540,7 @@ def class_mix(
     return cells
 
 
-_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 register_variants(
     _SETTINGS["variants"], ICED, presets=_SETTINGS["presets"], space=_SETTINGS["space"]
 )

@@ -175,6 +175,6 @@ class NeuCrowd(TupletEstimator):
         return NeuCrowdModel
 
 
-_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
 register_variants(_SETTINGS["variants"], NeuCrowd, presets=EQUAL_PRESETS, space=SPACE)

@@ -129,7 +129,7 @@ class RLL(TupletEstimator):
 # Parts the draw of annotations from whatever else the seed draws.
 _ANNOTATORS = 0xD
 
-_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 register_variants(
     _SETTINGS["variants"], RLL, presets=EQUAL_PRESETS, space={**ENCODER_SPACE, **_SETTINGS["space"]}
 )

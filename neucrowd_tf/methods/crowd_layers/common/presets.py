@@ -57,7 +57,8 @@ STRONGER = {
     name: {**base, "annotator_learning_rate": None} for name, base in CLASSIFIER_STRONGER.items()
 }
 SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
-_QUOTAS: dict[str, dict[str, int]] = _SETTINGS["quotas"]
+_DASC = Path(__file__).parents[2] / "dasc" / "presets.toml"
+_QUOTAS: dict[str, dict[str, int]] = settings_in(_DASC)["quotas"]
 
 
 def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
