@@ -22,8 +22,10 @@ from neucrowd_tf.io.values import (
     check_ids,
     check_names,
     check_not_names,
+    check_ranking,
     check_several,
     classes_of,
+    has_no_class,
     nothing_said,
     numbers_of,
     split_cell,
@@ -112,10 +114,16 @@ class CodedLabels:
         """Leaves out labels that are missing, or without item or annotator, and counts them."""
         options, columns, labels = self.options, self.columns, self.labels
         coded = columns.coded and options.missing is None
+        several = options.multi_label is not None and columns.rows_are_answers
+        without_class = [several and has_no_class(name) for name in labels.names]
         missing = [
-            isinstance(name, str) and (is_missing(name, options) or (coded and name == "-1"))
+            isinstance(name, str)
+            and not (several and has_no_class(name))
+            and (is_missing(name, options) or (coded and name == "-1"))
             for name in labels.names
         ]
+        if none := int(np.array(without_class, dtype=bool)[labels.codes].sum()):
+            self.notes.append(f"{none:,} answers have no class: they are a no to each class.")
         texts = [text for text, absent in zip(labels.names, missing, strict=True) if absent]
         used = ~np.array(missing, dtype=bool)[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
@@ -157,7 +165,9 @@ class CodedLabels:
         options, place, names = self.options, self.place(self.labels), self.labels.names
         # In JSON a text is one label.
         single = [self.columns.structured and isinstance(name, str) for name in names]
+        chosen = [name for name in names if isinstance(name, tuple)]
         if options.multi_label is None:
+            check_ranking(self.path, self.columns.layout, chosen)
             cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
             self.notes += check_several(self.path, cells, place)
             if not options.exact_names:
@@ -167,13 +177,16 @@ class CodedLabels:
                 self.labels = self.labels.renamed(binned)
             return
         parted = [
-            [name] if alone else split_cell(self.path, name, options.multi_label, place(at))
+            [name]
+            if alone and name
+            else split_cell(self.path, name, options.multi_label, place(at))
             for at, (alone, name) in enumerate(zip(single, names, strict=True))
         ]
+        check_ranking(self.path, self.columns.layout, [cell for cell in parted if cell])
         used = list(dict.fromkeys(label for cell in parted for label in cell))
         check_names(self.path, "label", used, lambda at: "", options)
         classes = classes_of(self.path, used, options, lambda at: "")
-        chosen = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
+        ones = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
         width = len(classes)
         self.pairs = tuple((item, name) for item in self.items.names for name in classes)
         self.items = Coded(
@@ -182,7 +195,7 @@ class CodedLabels:
         )
         repeated = np.repeat(np.arange(len(self.rows)), width)
         self.annotators, self.rows = self.annotators.at(repeated, every=True), self.rows[repeated]
-        self.labels = Coded(["no", "yes"], chosen[self.labels.codes].ravel())
+        self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
         self.options = dataclasses.replace(options, classes=("no", "yes"))
         listed = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
         self.notes.append(f"Each of {len(classes)} classes is a yes/no question: {listed}.")

@@ -37,6 +37,8 @@ class LabelColumns:
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
             its number of votes; `annotators` is empty.
         structured: whether a text is one label, as in JSON: rules for cells do not hold.
+        rows_are_answers: whether each label is a row or a submission of its own: with several
+            labels in a cell, one without a class is a no to each class, not a missing label.
         coded: whether -1 is a missing label, as in a matrix without a header.
         rows: the numbers of the rows if items have no ids.
         wrong: the error of a row of a wrong length, which is raised after those of the values.
@@ -60,6 +62,7 @@ class LabelColumns:
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None
     structured: bool = False
+    rows_are_answers: bool = False
     coded: bool = False
     rows: Sequence[str] = ()
     wrong: DataError | None = None

@@ -147,6 +147,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     return dataclasses.replace(
         columns,
         ask_about_repeats=ask,
+        rows_are_answers=roles.layout in ("long", "one_hot"),
         layout=LAYOUTS[roles.layout],
         roles=role_columns,
         reason=roles.reason,
@@ -244,7 +245,7 @@ def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
 def _class_of(column: str, columns: Sequence[str]) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
-    cut = max(start.rfind(sign) for sign in "._ ") + 1
+    cut = max(start.rfind(sign) for sign in "._ :") + 1
     return column[cut:] if len(columns) > 1 else column
 
 

@@ -218,8 +218,8 @@ class _Decision:
         label = taken["label"]
         if taken["task"] and self.free and not self.flags["label"]:
             size = len(table)
-            ids = {c for c in self.free if is_id(c) and len(table.distinct(c)) == size}
-            columns = [column for column in self.free if column not in ids] + label
+            numbers = [c for c in self.free if is_id(c) and len(table.distinct(c)) == size]
+            columns = [column for column in self.free if column not in numbers] + label
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
             if label and answers and self._is_judged(label[0]):
                 label = taken["label"] = []
