@@ -16,6 +16,7 @@ from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import (
     UTF16,
+    check_readable,
     check_regular,
     ending,
     open_bytes,
@@ -87,6 +88,8 @@ class Head:
                 self.names = visible(archive.namelist())
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
+        if any(name.startswith("xl/") for name in self.names):
+            raise unreadable(self.path, "this is a spreadsheet", "Save it as CSV")
         if len(self.names) > 1:
             self.kind = "zip"
             self._look_at_members()
@@ -100,6 +103,7 @@ class Head:
     def _look_at_text(self) -> None:
         with open_bytes(self.path) as stream:
             start = stream.read(SAMPLE)
+        check_readable(self.path, start)
         encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
         text = start.decode(encoding, "replace").lstrip()
         if text[:1] not in ("{", "[") or self.options.header == "none":

@@ -19,7 +19,15 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.files.reading import GZIP, UTF16, ZIP, check_regular, ending, open_text
+from neucrowd_tf.io.files.reading import (
+    LONGEST_SIGN,
+    UNPACK,
+    UTF16,
+    ZIP,
+    check_regular,
+    ending,
+    open_text,
+)
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import encode
 
@@ -29,6 +37,7 @@ HEAD = 10_000  # rows from which roles of columns are decided if a file is read 
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
+MOST_COMMENTS = 1000  # lines before a header
 CLASS_LABEL = "ClassLabel"  # the type of Hugging Face's labels that are codes of names
 JOINT = ","  # between the cells of several columns that are joined
 Column = list[str] | tuple[list[str], Any]
@@ -164,10 +173,14 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
+        lines = [first] if first else []
+        while lines and lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
+            lines.append(stream.readline(LONGEST_LINE))
+        _check_comments(path, lines, options)
         self.path = path
         self.separator = separator_of(path, first, options)
         self.reader = csv.reader(
-            itertools.chain([first] if first else [], stream),
+            itertools.chain(lines, stream),
             delimiter=self.separator,
             strict=True,
             skipinitialspace=self.separator == " ",
@@ -239,6 +252,21 @@ class _Parts:
         sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
         details = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
         return error("row_length", self.path, f"line {line}", **details)
+
+
+def _check_comments(path: Path, lines: Sequence[str], options: TableOptions) -> None:
+    """Raises DataError if the lines before the header begin with #.
+
+    A header that begins with # has as many cells as the line that follows.
+    """
+    if len(lines) < 2 or lines[-1].startswith("#") or not lines[-1].strip():
+        return
+    sign = separator_of(path, lines[-1], options)
+    if lines[-1].count(sign) == lines[-2].count(sign) > 0:
+        lines = lines[:-1]
+    if (count := len(lines) - 1) > 0:
+        place = "line 1" if count == 1 else f"lines 1 to {count}"
+        raise broken(path, "these are comments, which begin with #; remove them", place)
 
 
 def _height(row: list[str]) -> int:
@@ -359,8 +387,8 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
 def is_plain(path: Path) -> bool:
     """Whether a file is neither packed nor UTF-16, and has no quotation mark or blank line."""
     with path.open("rb") as stream:
-        block = stream.read(4)
-        if block.startswith((GZIP, ZIP, *UTF16)):
+        block = stream.read(LONGEST_SIGN)
+        if block.startswith((*UNPACK, ZIP, *UTF16)):
             return False
         while block:
             if b'"' in block or b"\r" in block or b"\n\n" in block or b"\0" in block:
