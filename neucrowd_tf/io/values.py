@@ -27,6 +27,7 @@ _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
 # cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
@@ -182,6 +183,13 @@ def without_point(names: Sequence[str]) -> list[str]:
     if numbers_of(names) is None:
         return list(names)
     return [re.sub(r"\.0+$", "", name.strip()) for name in names]
+
+
+def decimal_points(names: Sequence[Any]) -> list[Any]:
+    """Returns the names with decimal points, if all of them are numbers with a decimal comma."""
+    if not all(isinstance(name, str) and _COMMA.fullmatch(name.strip()) for name in names):
+        return list(names)
+    return [name.strip().replace(",", ".") for name in names]
 
 
 def check_classes(
