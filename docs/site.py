@@ -159,8 +159,8 @@ def deviations_page() -> str:
     for row in rows:
         lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
     purpose = (
-        "This table lists where the code departs from a paper, or chooses where the paper is silent."
-        " Type a word, such as a paper's name or an equation, to see only the rows that have it."
+        "This table lists where the code departs from a paper, or chooses where the paper is"
+        " silent. Type a word, such as a paper's name, to see only the rows that have it."
     )
     table = "\n".join(["<table>", *lines, "</table>"])
     return (
