@@ -211,3 +211,11 @@ def test_words_and_sentences_are_readable() -> None:
         for name in files()
     }
     assert not any(problems.values()), {name: x for name, x in problems.items() if x}
+
+
+def test_no_page_has_a_placeholder_in_capitals() -> None:
+    for path in [ROOT / "README.md", *DOCS.rglob("*.md")]:
+        text = re.sub(
+            r"^```.*?^```|`[^`\n]+`", "", path.read_text(encoding="utf-8"), flags=re.M | re.S
+        )
+        assert not re.search(r"^[A-Z]{3,}(?:_[A-Z]+)+$", text, re.M), path
