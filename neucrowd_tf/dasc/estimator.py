@@ -325,7 +325,9 @@ class DASC(CrowdEstimator):
             `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
             `concentration` and the number of `exhausted` classes of the selection that the round
             trained on (round 0 has none); `best_round`; `start_accuracy` and
-            `last_round_accuracy`, on the test split; the figures of the last selection again.
+            `last_round_accuracy`, on the test split; `last_round_right`, the bits of the right
+            predictions of labelled test instances in the last round; the figures of the last
+            selection again.
         """
         crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
@@ -333,6 +335,7 @@ class DASC(CrowdEstimator):
         quality = selection_quality(self.selections_, truth[self.rows_], counts)
         labelled = np.flatnonzero(test.labels >= 0)
         accuracies: list[float] = []
+        right = np.zeros(0, dtype=bool)
         if len(labelled):
             for probabilities in self.staged_predict_proba(test.features[labelled]):
                 right = probabilities.argmax(axis=1) == test.labels[labelled]
@@ -352,6 +355,8 @@ class DASC(CrowdEstimator):
         figures["rounds"] = rounds
         if accuracies:
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+            # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
+            figures["last_round_right"] = np.packbits(right).tobytes().hex()
         return figures
 
     def _inference_model(self) -> Any:

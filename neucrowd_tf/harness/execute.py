@@ -331,7 +331,7 @@ class _Execution:
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
-        for name in ("n_iter_", "best_epoch_", "recommendation_"):
+        for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
             if getattr(estimator, name, None) is not None:
                 metrics[name.rstrip("_")] = getattr(estimator, name)
         return metrics

@@ -259,6 +259,8 @@ def describe(outcome: Outcome) -> str:
         # The recommendation has an accuracy of its own, expected from all items.
         if test.get(name) is not None and not (interval and recommended)
     ]
+    if outcome.metrics.get("trained") is False:
+        shown.append("did not train (validation AUC as after one step)")
     line = ", ".join([*shown, f"{seconds:.1f} s"])
     return line if recommended is None else f"{line}\n{recommended['text']}"
 
