@@ -16,12 +16,10 @@ from collections.abc import Sequence
 from scipy import stats
 from scipy.special import expit, logit
 
-from neucrowd_tf.evaluation.intervals import Interval
+from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval
 from reproduction.printed import Figure
 
-# Fewer runs have no verdict. A value's interval says nothing if it is wider than this to either
-# side.
-RUNS, WIDEST = 5, 0.03
+WIDEST = 0.03  # a value's interval says nothing if it is wider than this to either side
 AHEAD, UNDECIDED, BEHIND = "ahead", "undecided", "behind"
 ABOVE, WITHIN, BELOW, TOO_WIDE = "above", "within", "below", "too wide"
 MEASURED, NOT_TRAINED, FEW_RUNS = "measured", "did not train", "too few runs"
@@ -93,7 +91,7 @@ def value_verdict(published: float | None, interval: Interval, runs: int) -> str
     """Returns where our value lies beside a published one."""
     if published is None or math.isnan(interval.estimate):
         return MEASURED
-    if runs < RUNS or math.isnan(interval.low):
+    if runs < LEAST_RUNS or math.isnan(interval.low):
         return FEW_RUNS
     # Equal runs have no width; half of the last published digit is then the tolerance.
     low = min(interval.low, interval.estimate - 5e-4)
@@ -115,7 +113,7 @@ def gain_verdict(
         margin: the loss that the claim allows ("as accurate as").
     """
     del published
-    if runs < RUNS or math.isnan(interval.low):
+    if runs < LEAST_RUNS or math.isnan(interval.low):
         return FEW_RUNS
     if interval.low > -margin:
         return AHEAD
