@@ -52,7 +52,6 @@ PAPERS = {
 }
 # Where our value lies beside a published one, in the order of the summary's columns.
 PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
-NOT_RUN = "not run"
 OWN, RIVALS = "the paper's method", "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
 SETTINGS = {True: "published", False: "ours"}
@@ -97,11 +96,13 @@ def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
         for row in rows:
             if row["published"]:
                 whose = OWN if _is_own(paper, row["method"]) else RIVALS
-                place = row["verdict"] if row["verdict"] in PLACES else NOT_RUN
-                counts.setdefault((PAPERS[paper], whose), Counter())[place] += 1
-    table = [["paper", "values of", *PLACES, NOT_RUN]]
-    for (paper, whose), places in sorted(counts.items()):
-        table.append([paper, whose, *(str(places[place]) for place in (*PLACES, NOT_RUN))])
+                counts.setdefault((PAPERS[paper], whose), Counter())[row["verdict"]] += 1
+    table = [["paper", *(f"{whose}: {', '.join(PLACES)}" for whose in (OWN, RIVALS))]]
+    for paper in PAPERS.values():
+        cells = [counts.get((paper, whose), Counter()) for whose in (OWN, RIVALS)]
+        if any(cell[place] for cell in cells for place in PLACES):
+            shown = (", ".join(str(cell[place]) for place in PLACES) for cell in cells)
+            table.append([paper, *shown])
     return aligned(table, "md", "")
 
 
@@ -144,7 +145,9 @@ def by_settings(rows: Iterable[Claim]) -> list[str]:
                 if (claim.parts.get("settings") != claims.OTHER) == published
             )
             without = words.total() - sum(words[word] for word in WORDS)
-            table.append([paper, name, *(str(words[word]) for word in WORDS), str(without)])
+            if words:
+                counts = (str(words[word]) for word in WORDS)
+                table.append([paper, name, *counts, str(without)])
     return aligned(table, "md", "")
 
 
@@ -217,7 +220,7 @@ def _shown_figure(claim: Claim, part: str) -> str:
     Args:
         claim: measured.
         part: "published", "interval", "verdict", "difference" (ours minus the published value, in
-            points), "leads", or "" for our mean.
+            points), "leads", "over", or "" for our mean.
     """
     ours = claim.ours
     if ours is None:
@@ -235,6 +238,7 @@ def _shown_figure(claim: Claim, part: str) -> str:
         "interval": f"{shown(ours.mean)} [{shown(ours.low)}, {shown(ours.high)}]",
         "verdict": _word(claim),
         "leads": ours.leads,
+        "over": ours.over,
     }
     return texts[part]
 
