@@ -162,13 +162,19 @@ class Claim:
         return parts | ({"settings": self.settings} if parts and self.settings else {})
 
     @property
+    def data_word(self) -> str:
+        """The worst word of labels, features and size; empty if nothing is stated."""
+        words = {self.parts[part] for part in PARTS[:-1]} if self.parts else set()
+        return next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
+
+    @property
     def comparability(self) -> str:
-        """The worst word of the parts, with those that have it; empty if nothing is stated."""
-        apart = [part for part in PARTS if self.parts.get(part, SAME) != SAME]
-        if not apart:
-            return SAME if self.parts else ""
-        word = OTHER if OTHER in self.parts.values() else SIMILAR
-        return f"{word} ({', '.join(part for part in apart if self.parts[part] == word)})"
+        """The worst word of all parts, with those that have it; empty if nothing is stated."""
+        words = set(self.parts.values())
+        worst = next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
+        if worst in ("", SAME):
+            return worst
+        return f"{worst} ({', '.join(part for part in PARTS if self.parts[part] == worst)})"
 
     @property
     def made_by(self) -> str:

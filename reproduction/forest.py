@@ -12,12 +12,12 @@ from reproduction.panels import Figure
 from reproduction.verdicts import AHEAD, BEHIND, UNDECIDED
 
 COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray"}
-GROUPS = {SAME: "the paper's inputs", SIMILAR: "similar inputs", OTHER: "other inputs"}
+GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
 LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
 
 
 def draw(claims: Iterable[Claim], path: Path) -> bool:
-    """Draws the main claims that are gains, grouped by inputs; False without matplotlib.
+    """Draws the main claims that are gains, grouped by data; False without matplotlib.
 
     Args:
         claims: with figures and verdicts.
@@ -28,9 +28,9 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
     rows: list[tuple[str, Claim | None]] = []
     for word, name in GROUPS.items():
-        group = [claim for claim in shown if claim.comparability.partition(" ")[0] == word]
+        group = [claim for claim in shown if claim.data_word == word]
         rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
-    figure = Figure(figsize=(8, 1.6 + 0.3 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(8, 1.3 + 0.23 * len(rows)), layout="constrained")
     axis = figure.add_subplot()
     for y, (_, claim) in enumerate(reversed(rows)):
         if claim is not None and claim.ours is not None:
@@ -39,7 +39,7 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     axis.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=8)
     axis.set_ylim(-0.7, len(rows) - 0.3)
     axis.set_xlim(*LIMITS)
-    axis.set_xlabel("gain over the rival or the variant here, in points, with 95% interval")
+    axis.set_xlabel("gain here, in points, with 95% interval")
     for word, colour in COLOURS.items():
         axis.plot([], [], color=colour, linewidth=4, label=word)
     axis.plot([], [], "D", color="black", markersize=4, fillstyle="none", label="published gain")
@@ -53,14 +53,18 @@ def _draw_row(axis: Any, y: int, ours: Ours, word: str) -> None:
     """Draws the interval, the mean and the published gain of one claim, in points."""
     if ours.low is not None and ours.high is not None:
         ends = [100 * ours.low, 100 * ours.high]
-        axis.plot(ends, [y, y], color=COLOURS.get(word, "tab:gray"), linewidth=4)
+        axis.plot(
+            ends, [y, y], color=COLOURS.get(word, "tab:gray"), linewidth=4, solid_capstyle="butt"
+        )
     axis.plot(100 * ours.mean, y, "|", color="black", markersize=9)
     if ours.published is not None:
         axis.plot(100 * ours.published, y, "D", color="black", markersize=4, fillstyle="none")
 
 
 def _name(claim: Claim) -> str:
-    """Returns a claim in few words."""
-    text = claim.claim.replace(", published settings", "").replace(", published algorithm", "")
+    """Returns a claim in few words, with a mark for published settings."""
+    text = claim.claim
+    for words in (", published settings", ", published algorithm"):
+        text = text.replace(words, " (published)")
     text = f"{claim.paper}: {text}"
-    return text if len(text) <= 62 else text[:59] + "..."
+    return text if len(text) <= 70 else text[:67] + "..."
