@@ -321,6 +321,8 @@ class _Execution:
             write_json(folder / run_files.HISTORY, estimator.history_)
         write_json(folder / run_files.EVALUATION, evaluate(dataset, estimator, training, key.seed))
         metrics = key.record() | scored
+        if self.method.changes:
+            metrics["changes"] = self.method.changes
         if dataset.truth is not None and (rows := dataset.truth >= 0).any():
             right = training.argmax(axis=1)[rows] == dataset.truth[rows]
             metrics[TRAIN_ACCURACY] = float(right.mean())
