@@ -183,8 +183,8 @@ class DASC(CrowdEstimator):
             # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
             # number of rounds, or all cells filled; the last round predicts unless an earlier one
             # was better on validation data by more than a standard error. Why: Guards against the
-            # collapse that self-training can bring, without test labels. Effect: `pick="last"` is
-            # always the last round; `last_estimator_` is kept too.
+            # collapse that self-training can bring, without test labels. Effect:
+            # results/dasc_table2.csv (accuracy beside last_round_accuracy).
             self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
         self.round_accuracy_ = scored.accuracies
         self.history_, self.selections_ = result.history, result.selections

@@ -117,7 +117,7 @@ class NeuCrowd(TupletEstimator):
         # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
         # (`safety_margin`). Why: Embeddings move little within an epoch; no delta is published.
-        # Effect: Cost.
+        # Effect: not measured.
         self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
