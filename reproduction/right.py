@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from neucrowd_tf.cli.predictions import read_predictions
-from neucrowd_tf.cli.run_files import EVALUATION, FINISHED, PREDICTIONS
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.predictions import read_predictions
+from neucrowd_tf.io.run_files import EVALUATION, FINISHED, PREDICTIONS
 from neucrowd_tf.io.tables.writing import to_csv
 from reproduction.collect import FinishedRun, row_runs
 from reproduction.suite import Suite
