@@ -39,7 +39,8 @@ from reproduction.verdicts import (
 TEMPLATE = Path(__file__).with_name("results_page.md")
 # Places in the template and in pages of methods.
 COUNTS, ANSWER = "<!-- counts -->", "<!-- answer -->"
-# A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value.
+# A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
+# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
 _PLACES = re.compile(r"(<!-- (claims|gains|no gains) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
 PAPERS = {
@@ -205,6 +206,9 @@ def page(results: Path) -> str:
     by_name = {claim.name: claim for claim in rows}
 
     def figure(match: re.Match[str]) -> str:
+        if match[1] in PAPERS.values():
+            main = [x for x in rows if x.paper == match[1] and x.headline and x.controls]
+            return f"{sum(_word(x) == match[2] for x in main)} of {len(main)}"
         return _shown_figure(by_name[match[1]], match[2] or "")
 
     text = _FIGURE.sub(figure, TEMPLATE.read_text(encoding="utf-8"))
