@@ -331,10 +331,13 @@ def _gain(
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
         (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
-        # Of one more mean of as many runs as the control has: Welch's interval.
+        if not claim.panel:
+            crossed = _stored_interval(claim, rows, controls, results, "gain_instances")
+        paired = None if claim.panel else _stored_interval(claim, rows, controls, results, "gain")
+        # Without one, of one more mean of as many runs as the control has: Welch's interval.
         pair = deviation, runs, Figure(control_mean, spread, number)
-        interval = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
-        runs = min(runs, number)
+        welch = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
+        interval, runs = paired or welch, min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
         figures = [
@@ -365,7 +368,7 @@ def _crossed(
         pairs.append((ours, row_line, theirs, Row(claim.data, control, metric, 0)))
     table = differences(pairs, list(map(int, gains.index)))
     if table is None:
-        return _stored_interval(claim, rows, controls, gains, results)
+        return _stored_interval(claim, rows, controls, results, "gain_instances")
     scale = (-1.0 if claim.less else 1.0) * (len(rows) if claim.added else 1)
     table = scale * table
     if abs(table.mean() - gains.mean()) * table.shape[1] > MOST_APART:
@@ -374,25 +377,34 @@ def _crossed(
 
 
 def _stored_interval(
-    claim: Claim, rows: list[str], controls: list[str], gains: pd.Series, results: Path
+    claim: Claim, rows: list[str], controls: list[str], results: Path, stem: str
 ) -> Interval | None:
-    """Returns the interval over seeds and instances that the suite's table has, if any.
+    """Returns the gain and the interval that the suite's table has, if any.
 
-    A table has the gain in its first metric over its baseline. With the row and the baseline
-    exchanged it is the opposite.
+    A table has the gain in its first metric over its baseline with the same setting, or else over
+    the plain one. With the row and the baseline exchanged it is the opposite.
+
+    Args:
+        claim, rows, controls, results: see `_gain`.
+        stem: of the columns, "gain_instances" for the interval over seeds and instances, "gain" for
+            that over seeds.
     """
     suite = SUITES_BY_NAME.get(claim.suite)
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
         return None
-    row, control = rows[0], controls[0]
+    row, control, path = rows[0], controls[0], results / f"{claim.suite}.csv"
     for name, other, sign in ((row, control, 1.0), (control, row, -1.0)):
-        if suite.baseline_of(name) == other:
-            line = _lines(results / f"{claim.suite}.csv", claim.data, name, claim.metric)
-            ends = line[["gain_instances_low", "gain_instances_high"]].to_numpy(float)
+        setting, separator, method = name.rpartition("/")
+        baseline = f"{setting}{separator}{suite.baseline_of(method)}"
+        if baseline == name or not len(_lines(path, claim.data, baseline, claim.metric)):
+            baseline = suite.baseline_of(method)
+        if baseline == other:
+            line = _lines(path, claim.data, name, claim.metric)
+            ends = sign * line[["gain", f"{stem}_low", f"{stem}_high"]].to_numpy(float)
             if ends.size and not np.isnan(ends).any():
-                low, high = sorted((sign * ends[0]).tolist())
-                return Interval(float(gains.mean()), low, high)
+                mean, *bounds = ends[0].tolist()
+                return Interval(mean, min(bounds), max(bounds))
     return None
 
 
