@@ -348,8 +348,8 @@ def _gain(
         published = round(float(np.mean(differences)), 5) if len(differences) == len(rows) else None
     seeds_only = crossed is None and claim.data in FIXED
     interval = crossed or interval
-    figures = (*_rounded(interval), runs, _span(gains.index), published)
-    return interval, Ours(*figures, seeds_only=seeds_only)
+    ours = Ours(*_rounded(interval), runs, _span(gains.index), published, seeds_only=seeds_only)
+    return interval, ours
 
 
 def _crossed(

@@ -119,13 +119,19 @@ def _values(results: Path, suite: str) -> dict[Row, float]:
     if table is None:
         return {}
     columns = table[["dataset", "method", "metric", "seed", "value"]].itertuples(index=False)
-    return {Row(*key, int(seed)): float(value) for *key, seed, value in columns if value}
+    values: dict[Row, float] = {}
+    for dataset, method, metric, seed, value in columns:
+        if value:
+            values[Row(dataset, method, metric, int(seed))] = float(value)
+    return values
 
 
 def missing(results: Path) -> Iterator[tuple[Suite, str]]:
-    """Yields suites and `dataset/row` of claims that lack instances, main claims first."""
+    """Yields suites and `dataset/row` that "seeds only" claims lack, main claims first."""
     asked: set[tuple[str, str]] = set()
     for claim in sorted(claims.read(), key=lambda claim: not claim.headline):
+        if claim.ours is None or not claim.ours.seeds_only:
+            continue
         for suite, row, metric in claims.lines_needed(claim):
             name = f"{claim.data}/{row}"
             lines, values = stored(results, suite.name), _values(results, suite.name)
