@@ -51,7 +51,7 @@ PAPERS = {
     "iced": "ICED",
     "others": "Truth inference, later methods and datasets",
 }
-# Where our value lies beside a published one, in the order of the summary's columns.
+# How our value compares with a published one, in the order of the summary's columns.
 PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN, RIVALS = "the paper's method", "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
@@ -85,7 +85,7 @@ def rows_of(results: Path, suite: Suite) -> Rows:
 
 
 def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
-    """Returns a table of where our values lie beside those of each paper's own tables.
+    """Returns a table of how our values compare with those of each paper's own tables.
 
     Values of a paper's own method and those of its rivals are counted apart.
     """

@@ -124,7 +124,7 @@ def _read(path: Path, changed: int) -> dict[Row, Right]:
 
 
 def write(results: Path, suite: str, lines: Mapping[Row, Right]) -> None:
-    """Writes the lines of a suite, or removes their file if there are none."""
+    """Writes the lines of a suite, or removes the file of a suite without lines."""
     path = file_of(results, suite)
     if not lines:
         path.unlink(missing_ok=True)

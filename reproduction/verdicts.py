@@ -1,8 +1,8 @@
-"""What our runs say of a claimed order, and where they lie beside a published value.
+"""What our runs say of a claimed order, and how they compare with a published value.
 
 A gain is "ahead" if its interval lies above 0, "behind" if it lies below 0, otherwise "undecided".
 A claim that allows a loss has the same words for its margin: "ahead" if all of the interval is
-above minus the margin. How large a published gain is does not change the word; it is shown beside.
+above minus the margin. How large a published gain is does not change the word.
 
 Our value is "above" or "below" a published one if that is outside our interval, "within" if it is
 inside, and "too wide" if the interval says nothing. Fewer than five runs have no verdict.
@@ -88,7 +88,7 @@ def prediction_interval(
 
 
 def value_verdict(published: float | None, interval: Interval, runs: int) -> str:
-    """Returns where our value lies beside a published one."""
+    """Returns whether our value is above, within or below the interval around a published one."""
     if published is None or math.isnan(interval.estimate):
         return MEASURED
     if runs < LEAST_RUNS or math.isnan(interval.low):

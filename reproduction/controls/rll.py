@@ -106,7 +106,7 @@ class TwoTowerModel(SlotDropout, TupletModel):
 
 @register_method(
     "rll_equations",
-    summary="RLL with equations 1 and 2 as printed, which weigh examples by their positive votes",
+    summary="RLL with equations 1 and 2 as published, which weigh examples by their positive votes",
     max_classes=2,
 )
 @estimator
