@@ -27,6 +27,7 @@ from neucrowd_tf.declare.declarations import (
 )
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.saving.transaction import transaction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +132,8 @@ class Aggregator(Persistent):
             DataError: no annotation, or gold labels or a prior that cannot be used.
             UsageError: an argument out of range.
         """
-        self._fit(*self._start(annotations, gold_labels))
+        with transaction(self):
+            self._fit(*self._start(annotations, gold_labels))
         return self
 
     def decide(self, probas: Array) -> Codes:
