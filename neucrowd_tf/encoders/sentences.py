@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
@@ -101,7 +101,7 @@ class SentenceEncoder(Encoder):
         if self._encode is None:
             self._encode = _of_folder(Path(self.source))
         bar = tqdm(total=len(texts), desc="encoding texts", disable=None, leave=False)
-        with bar, threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        with bar, one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
             for vector in pool.map(self._encode, texts):
                 bar.update()
                 yield _unit(vector)

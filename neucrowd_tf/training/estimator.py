@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
@@ -34,13 +33,14 @@ from neucrowd_tf.annotations.tables import (
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
-from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
+from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, warn
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.saving.transaction import transaction
 from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
+from neucrowd_tf.training.owner import owner_of
 from neucrowd_tf.training.reuse import forgotten_after_errors
-from neucrowd_tf.training.run import Run, owner_of
+from neucrowd_tf.training.run import Run
 
 PREDICTED_AT_END = 256  # instances whose predictions a fit checks before it ends
 
@@ -158,7 +158,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             return run
         if run.strategy.num_replicas_in_sync > 1:
             problem = "trains on one device, the strategy's others stay idle"
-            warnings.warn(f"{type(self).__name__}: {problem}", stacklevel=3)
+            warn(f"{type(self).__name__}: {problem}", stacklevel=3)
         checkpoints = run.checkpoints if run.first_worker else None
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
@@ -197,7 +197,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         rows = np.flatnonzero(crowd.annotated)
         if len(rows) < len(x):
             missing = crowd.instance_names[np.flatnonzero(~crowd.annotated)[:3]].tolist()
-            warnings.warn(
+            warn(
                 f"{len(x) - len(rows)} instances have no annotations and are left out of training"
                 f" (the first: {', '.join(map(repr, missing))})",
                 UserWarning,

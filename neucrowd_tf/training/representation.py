@@ -40,8 +40,9 @@ from neucrowd_tf.training.networks import (
     check_network,
     configuration,
 )
+from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import user_network
+from neucrowd_tf.training.state import starting_values, user_network
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -201,6 +202,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             return {**validation_figures(guess, data.validation_labels), **watch()}
 
         steps = self._steps(data)
+        start = starting_values(model.encoder, self.pretrained)
+        run = with_start(run, [value for _, value in start])
         history = train(
             self._compiled(model, run, steps),
             batches,

@@ -26,7 +26,7 @@ from tests.test_common import crowd_data, library, make
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = tuple(str(ROOT / name) for name in ("neucrowd_tf", "baselines"))
 QUICK = ("ds_lr",)
-CI = ("crowd_layer", "crowding", "dasc_crowd_layer", "iced", "neucrowd", "raykar", "rll")
+CI = ("crowd_layer", "raykar")
 
 
 class Broken(BaseException):
@@ -123,10 +123,12 @@ def test_a_fit_that_fails_changes_nothing(
             with pytest.raises((Broken, FloatingPointError)):
                 estimator.fit(*others)
 
-    for place in ("check", "0.25", "0.6", "end"):
+    # Auto's threads are not counted.
+    within = () if method.name == "auto" else ("0.25", "0.6")
+    for place in ("check", *within, "end"):
         breaks(model, place)
         assert (public(model), answers(model, new)) == expected, place
-    for place in ("0.6", "end"):
+    for place in (*within[1:], "end"):
         fresh = make(method)
         before = dict(vars(fresh))
         breaks(fresh, place)
