@@ -53,7 +53,9 @@ def test_loss_is_the_mean_of_what_there_is(parts):
     expected = [-np.log(0.5), -np.log(0.75), -np.log(0.8)]
     assert float(loss(LABELS, LOGITS)) == pytest.approx(np.mean(expected), rel=1e-5)
     weighted = (2 * (expected[0] + expected[1]) + expected[2]) / 5
-    assert float(loss(LABELS, LOGITS, np.array([[2.0], [1.0]]))) == pytest.approx(weighted, rel=1e-5)
+    assert float(loss(LABELS, LOGITS, np.array([[2.0], [1.0]]))) == pytest.approx(
+        weighted, rel=1e-5
+    )
     assert float(loss(np.full((2, 2), -1), LOGITS)) == 0.0
     assert parts.AnnotationLoss.from_config(loss.get_config()).get_config() == loss.get_config()
 

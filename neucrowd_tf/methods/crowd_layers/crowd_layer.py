@@ -7,7 +7,6 @@ from typing import Annotated, Any, Unpack
 
 import keras
 import numpy as np
-from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase

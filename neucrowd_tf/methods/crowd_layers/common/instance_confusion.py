@@ -93,7 +93,9 @@ class InstanceConfusion(AnnotatorHead):
 
     def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
         maker = _weak(self.seed + draw)
-        return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, name=name)
+        return keras.layers.Dense(
+            width, kernel_initializer=maker, dtype=self.compute_dtype, name=name
+        )
 
     def build(self, input_shape: Any) -> None:
         self.annotator_weight("annotator", (1, self.embedding_size), HeadsUniform(self.seed))

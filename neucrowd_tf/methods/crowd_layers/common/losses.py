@@ -85,7 +85,8 @@ def given_labels(
     labels = tf.convert_to_tensor(y_true)
     predictions = tf.identity(y_pred)  # without Keras' mask: -1 marks labels that do not count
     rank = predictions.shape.rank
-    if labels.shape.rank == rank and labels.shape[-1] in (1, None):  # Keras gives codes [B] a column
+    # Keras gives codes [B] a column.
+    if labels.shape.rank == rank and labels.shape[-1] in (1, None):
         labels = tf.squeeze(labels, -1)
     if not labels.shape.is_compatible_with(predictions.shape[:-1]):
         raise ValueError(
@@ -108,8 +109,8 @@ def given_labels(
     factor = tf.cast(sample_weight, dtype)
     if factor.shape.rank == 1 and weights.shape.rank != 1:
         raise ValueError(
-            f"{user}: sample_weight has the shape [B] where labels have {weights.shape}. If it comes"
-            " from class_weight of fit, Keras weighs items by a column of their labels: use"
+            f"{user}: sample_weight has the shape [B] where labels have {weights.shape}. If it"
+            " comes from class_weight of fit, Keras weighs items by a column of their labels: use"
             " AnnotationLoss(class_weight=...) instead. If these are weights of items, pass"
             " sample_weight[:, None]."
         )
@@ -250,9 +251,7 @@ class _LabelMean(keras.metrics.Mean):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch; arguments are as of `AnnotationLoss`."""
         name = type(self).__name__
-        labels, predictions, weights = given_labels(
-            name, y_true, y_pred, sample_weight, self.dtype
-        )
+        labels, predictions, weights = given_labels(name, y_true, y_pred, sample_weight, self.dtype)
         figures = tf.cast(self.figures(labels, predictions), self.dtype)
         super().update_state(tf.reshape(figures, [-1]), tf.reshape(weights, [-1]))
 
