@@ -252,7 +252,7 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
     # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
     # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
-    # all classes become one. Effect: claim crowding_frequency.
+    # all classes become one. Effect: not measured.
     adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
