@@ -1,10 +1,10 @@
 """Writes docs/reference/deviations.csv: where the code departs from a paper, or chooses for it.
 
 A comment in the code names the paper and the place, then what the paper says, what the code does,
-why, and the effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`. The effect is "claim
-NAME" of reproduction/claims.toml, whose figure the table shows, a table "results/NAME.csv", "none"
-with the reason, or "not measured". Choices
-where a paper is silent stand in `reproduction/choices.toml`.
+why, and the effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`. The
+effect is "claim NAME" of reproduction/claims.toml, whose figure the table shows, a table
+"results/NAME.csv", "none" with the reason, or "not measured". Choices where a paper is silent stand
+in `reproduction/choices.toml`.
 """
 
 from __future__ import annotations
