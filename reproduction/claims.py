@@ -303,7 +303,7 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         return ours, deciding
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
     ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
-    return ours, f"{deciding}, ahead of {leads}"
+    return ours, f"{deciding}, {leads}"
 
 
 def _gain(

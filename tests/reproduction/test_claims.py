@@ -197,7 +197,7 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     )
     # Of several controls the smallest gain is shown, and all are counted.
     both = claims.recompute(dataclasses.replace(claim, control=["softprob", "mv_lr"]), tmp_path)
-    assert both.verdict == "too few runs, ahead of 0 of 2"
+    assert both.verdict == "too few runs, 0 of 2"
     assert both.ours is not None and (both.ours.over, both.ours.leads) == ("mv_lr", "0 of 2")
     # With a control for each row gains are averaged.
     zipped = dataclasses.replace(claim, row=["neucrowd", "mv_lr"], control=["softprob", "mv_lr"])
