@@ -330,6 +330,26 @@ def remove_annotations(
     return annotations.select(np.sort(order[:size]))
 
 
+def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
+    """Keeps at most so many labels of each instance, at random, for studies of sparsity.
+
+    Args:
+        annotations: of known annotators, or vote counts.
+        most: at least 1.
+        seed: of the draw. With one seed, what a smaller number keeps is a part of what a larger
+            number keeps.
+    """
+    if most < 1:
+        raise DataError(f"labels_per_item: expected a number from 1, received {most}")
+    if not annotations.has_identities:
+        return _votes_of(limit_labels(_numbered(annotations), most, seed))
+    order = _generator(seed, _REMOVE).permutation(annotations.num_annotations)
+    order = order[np.argsort(annotations.instances[order], kind="stable")]
+    instances = annotations.instances[order]
+    earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
+    return annotations.select(np.sort(order[earlier < most]))
+
+
 def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotations:
     """Replaces labels at random, for studies of noise.
 

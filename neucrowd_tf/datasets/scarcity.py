@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.simulation import flip_labels, remove_annotations
+from neucrowd_tf.annotations.simulation import flip_labels, limit_labels, remove_annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import UNKNOWN, CrowdDataset
 from neucrowd_tf.datasets.splits import stratified_sample
@@ -33,18 +33,15 @@ class Scarcity:
         float | None, number(above=0, most=1), "Share of the labels to keep, at random."
     ] = None
     keep_one: Annotated[bool, "Keeps a label of each item (with --keep_annotations)."] = False
+    labels_per_item: Annotated[
+        int | None, whole(1), "Most labels of a training item to keep, at random."
+    ] = None
     flip_labels: Annotated[
         float | None,
         number(least=0, most=1),
         "Share of the training labels to replace by another class, at random.",
     ] = None
     drop_validation: Annotated[bool, "Uses no validation items."] = False
-
-    @property
-    def drawn(self) -> bool:
-        """Whether a seed changes the data."""
-        shares = (self.keep_items, self.long_tail, self.keep_annotations, self.flip_labels)
-        return any(share is not None for share in shares)
 
     def applied(self, dataset: CrowdDataset, seed: int) -> CrowdDataset:
         """Returns what is left of a dataset.
@@ -61,6 +58,8 @@ class Scarcity:
         crowd = dataset.annotations
         if self.keep_annotations is not None:
             crowd = remove_annotations(crowd, self.keep_annotations, seed, self.keep_one)
+        if self.labels_per_item is not None:
+            crowd = limit_labels(crowd, self.labels_per_item, seed)
         if self.flip_labels is not None:
             crowd = flip_labels(crowd, self.flip_labels, seed)
         validation = None if self.drop_validation else dataset.validation
