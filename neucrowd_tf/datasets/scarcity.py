@@ -41,7 +41,9 @@ class Scarcity:
         number(least=0, most=1),
         "Share of the training labels to replace by another class, at random.",
     ] = None
-    drop_validation: Annotated[bool, "Uses no validation items."] = False
+    drop_validation: Annotated[
+        bool, "Uses no validation items; cross-validation trains on them."
+    ] = False
 
     def applied(self, dataset: CrowdDataset, seed: int) -> CrowdDataset:
         """Returns what is left of a dataset.

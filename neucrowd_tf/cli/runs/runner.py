@@ -77,8 +77,14 @@ def load(work: Work) -> CrowdDataset:
         _loaded.append((which, _read(*which)))
     dataset = _loaded[0][1]
     if key.fold is not None and key.repeat is not None:
-        place = {"repeat": key.repeat, "fold": key.fold, "folds": options.folds}
-        dataset = fold_dataset(dataset, **place, seed=seed)
+        dataset = fold_dataset(
+            dataset,
+            repeat=key.repeat,
+            fold=key.fold,
+            folds=options.folds,
+            seed=seed,
+            hold_out=not options.drop_validation,
+        )
     return options.applied(dataset, seed)
 
 
