@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -376,22 +377,41 @@ def outcome(row: Row) -> int:
     return 1 if low > 0 else -1 if high < 0 else 0
 
 
-def sentences(results: Path, paper: str, suites: Iterable[Suite]) -> list[str]:
-    """Returns when each method of a paper's map pays and when not, from its complete cells.
+def sentences(results: Path, suites: Iterable[Suite], paper: str | None = None) -> list[str]:
+    """Returns when each method of a map pays and when not, from its complete cells.
 
     Args:
         results: folder of the stored tables.
-        paper: "NeuCrowd", as suites' titles begin.
         suites: of the catalogue.
+        paper: the one paper, as suites' titles begin ("NeuCrowd"); None for all.
     """
     lines = []
     for suite in maps_of(suites):
-        if suite.title.partition(",")[0] == paper:
+        if paper in (None, suite.title.partition(",")[0]):
             table = read(results, suite.name)
             for method in suite.rivals:
                 ours = [row for row in table if row["method"] == method]
-                lines += [f"- {_sentence(suite, method, ours)}"]
+                text = f"- {_sentence(suite, method, ours)}"
+                lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
     return lines
+
+
+def section(results: Path, suites: Iterable[Suite]) -> str:
+    """Returns the section on maps for the page of results; "" without a stored map."""
+    stored = [suite for suite in maps_of(suites) if read(results, suite.name)]
+    if not stored:
+        return ""
+    lines = [
+        "",
+        "## Where each method pays",
+        "",
+        "Maps of the gain over the best simple rival; [maps](docs/research/maps.md) has the axes.",
+        "",
+        *sentences(results, stored),
+    ]
+    if (results / OVERVIEW).exists():
+        lines += ["", f"![Gain by cell of each map](results/{OVERVIEW})"]
+    return "\n".join(lines) + "\n"
 
 
 def _sentence(suite: Suite, method: str, ours: Sequence[Row]) -> str:

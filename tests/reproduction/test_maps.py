@@ -124,14 +124,16 @@ def test_cells_are_compared_with_the_best_rival_and_merged(
     maps.merge(source, target, [suite])
     merged = maps.read(target, "map_small")
     assert sorted(map(str, merged)) == sorted(map(str, table))
-    (sentence,) = maps.sentences(target, "Small", [suite])
-    assert (
-        "`ours` pays, compared with the best of `plain` or `other`, in d with items 10" in sentence
-    )
+    sentence = " ".join(line.strip() for line in maps.sentences(target, [suite], "Small"))
+    pays = "`ours` pays, compared with the best of `plain` or `other`, in d with items 10"
+    assert sentence.startswith(f"- {pays}")
     assert "It does not pay (it is less accurate) in none of 2 cells." in sentence
     assert "2 of 4 cells still lack runs." in sentence
-    assert maps.sentences(target, "Other", [suite]) == []
-    assert "no cell of its map has all its runs" in maps.sentences(tmp_path, "Small", [suite])[0]
+    assert maps.sentences(target, [suite], "Other") == []
+    assert "no cell of its map has all its runs" in " ".join(maps.sentences(tmp_path, [suite]))
+    section = maps.section(target, [suite])
+    assert section.startswith("\n## Where each method pays") and "maps.png" not in section
+    assert maps.section(tmp_path, [suite]) == ""
 
 
 def test_a_map_and_the_overview_are_drawn(suite: Suite, tmp_path: Path) -> None:
