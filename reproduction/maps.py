@@ -36,7 +36,15 @@ from reproduction.collect import FinishedRun, row_runs
 from reproduction.panels import RESULTS, Figure
 from reproduction.suite import Case, Suite
 
+try:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+except ImportError:  # then there are no pictures, as without `Figure`
+    pass
+
 PREFIX = "map_"
+# The setting of a network after one step, which is compared with the same network trained.
+CONTROL = "one step"
 OVERVIEW = "maps.png"
 # Each seed draws other instances under the same names.
 REDRAWN = ("syn1_dependent",)
@@ -55,7 +63,7 @@ Place = dict[str, str]
 
 
 def split_setting(setting: str) -> tuple[Place, str]:
-    """Returns a cell's value on each axis, and what its setting says besides ("one step")."""
+    """Returns a cell's value on each axis, and what its setting says besides ("pixels")."""
     parts = setting.split(",")
     place = dict(part.split("=", 1) for part in parts if "=" in part)
     return place, ",".join(part for part in parts if "=" not in part)
@@ -157,7 +165,7 @@ def rows(suite: Suite, root: Path) -> Iterator[dict[str, str]]:
         place, variant = split_setting(case.setting)
         for dataset, method in itertools.product(case.datasets, case.methods):
             cell = cells.setdefault((dataset, tuple(place[axis] for axis in axes)), {})
-            name = f"{method}, {variant}" if variant else method
+            name = f"{method}, {CONTROL}" if variant == CONTROL else method
             cell[name] = case, row_runs(root, case, dataset, method)
     all_rivals = {name for names in suite.rivals.values() for name in names}
     for (dataset, place_of_cell), cell in cells.items():
@@ -345,9 +353,6 @@ _STRONGEST = 0.08  # the gain of the strongest colour
 
 def _draw_cell(axis: Any, x: int, y: int, row: Row) -> None:
     """Draws a cell: coloured if its interval excludes 0, hatched if runs are missing."""
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
     gain = float(row["accuracy_gain"])
     apart = is_complete(row) and outcome(row) != 0
     share = 0.5 + 0.5 * max(-1.0, min(1.0, gain / _STRONGEST))
@@ -436,7 +441,7 @@ def _cells_asked(suite: Suite, method: str) -> int:
         (dataset, tuple(split_setting(case.setting)[0].items()))
         for case in suite.cases
         for dataset in case.datasets
-        if method in case.methods and not split_setting(case.setting)[1]
+        if method in case.methods and split_setting(case.setting)[1] != CONTROL
     }
     return len(places)
 
