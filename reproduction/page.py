@@ -1,4 +1,4 @@
-"""Writes RESULTS.md, docs/results/ and the claims of docs/methods/ from the tables in `results/`.
+"""Writes RESULTS.md, claims.csv and the claims of pages from the tables in `results/`.
 
 Run `python -m reproduction.page results RESULTS.md`.
 """
@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import baselines  # noqa: F401  (registers the rivals)
@@ -21,6 +21,7 @@ from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
+from neucrowd_tf.io.tables.writing import to_csv
 from reproduction import claims, forest, maps
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim
@@ -43,7 +44,7 @@ COUNTS, ANSWER = "<!-- counts -->", "<!-- answer -->"
 # {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
 _PLACES = re.compile(
-    r"(<!-- (claims|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL
+    r"(<!-- (claims|main claims|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL
 )
 PAPERS = {
     "neucrowd": "NeuCrowd",
@@ -62,6 +63,7 @@ WHICH = Path("howto/which_method.md")
 MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
+CLAIMS = "claims.csv"
 TOLERANCE_NOTE = """\
 A new run of a row agrees with the stored seed within its table's tolerance in accuracy: the largest
 distance of the repeats in [tolerance.csv](tolerance.csv) (other threads, without oneDNN, other
@@ -183,15 +185,6 @@ def _paper(suite: Suite) -> str:
     return name if name in PAPERS else "others"
 
 
-def _wrapped(text: str) -> Iterator[str]:
-    """Yields the lines of a text, prose in at most 100 characters."""
-    for line in text.splitlines():
-        if len(line) <= 100 or line.startswith(("|", "#", "!", "`")):
-            yield line
-        else:
-            yield from textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
-
-
 def _tables(results: Path) -> list[tuple[Suite, Rows]]:
     tables = [(suite, rows) for suite in SUITES if (rows := rows_of(results, suite))]
     if not tables:
@@ -250,63 +243,15 @@ def _shown_figure(claim: Claim, part: str) -> str:
     return texts[part]
 
 
-def paper_pages(results: Path) -> dict[str, str]:
-    """Returns the pages of docs/results/ by name: claims, our choices, tables, further studies."""
-    tables, rows = _tables(results), claims.read()
-    return {
-        f"{name}.md": _paper_page(title, results, rows, [x for x in tables if _paper(x[0]) == name])
-        for name, title in PAPERS.items()
-    }
-
-
-def _paper_page(
-    title: str, results: Path, rows: Iterable[Claim], tables: list[tuple[Suite, Rows]]
-) -> str:
-    lines = [f"# Results: {title}", ""]
-    of_paper = [claim for claim in rows if claim.paper == title]
-    choices = [claim for claim in of_paper if claim.choice]
-    if of_paper:
-        lines += [
-            "This page has all claims of the paper, our own choices, and links to the tables.",
-            "[How to read the tables](../../RESULTS.md#how-to-read-the-tables) explains the words.",
-            "",
-            *["## Main claims", ""],
-            *table_of(x for x in of_paper if x.headline),
-            *["", "## Further claims of the paper", ""],
-            *table_of(x for x in of_paper if not x.choice and not x.headline),
-            *["", "## Choices of ours", ""],
-            *table_of(claim for claim in choices if claim.suite),
-            *["", "## Conditions and readings", ""],
-            "These are the conditions of the main claims and of what runs cannot decide. The notes",
-            "of all claims are in `reproduction/claims.toml`.",
-            "",
-        ]
-        notes: dict[str, list[Claim]] = {}
-        for claim in of_paper:
-            shown = claim.headline or claim.absent or claim.verdict == claims.READING
-            if claim.note and shown:
-                notes.setdefault(claim.note, []).append(claim)
-        for note, noted in notes.items():
-            first = f"**{noted[0].claim}** ({noted[0].where})"
-            more = f" and {len(noted) - 1} more" if len(noted) > 1 else ""
-            lines += [*_wrapped(f"- {first}{more}: {note}")]
-        lines += ["", "## Tables with published values", ""]
-        lines += ["A row has the published value, ours with its interval, and the verdict.", ""]
-    else:
-        lines += ["This page lists studies that no paper of the five makes.", ""]
-    for suite, table in tables:
-        if not of_paper or any(row["published"] for row in table):
-            lines += [f"- [{suite.title}](../../results/{suite.name}.csv): `--suite={suite.name}`"]
-    lines += ["", "[All files](../../results/README.md), a line each."]
-    pictures = [path for suite, _ in tables for path in _pictures(results, suite)]
-    lines += ["", *(f"![{path.stem}](../../results/{path.name})\n" for path in pictures)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _pictures(results: Path, suite: Suite) -> list[Path]:
-    """Returns a suite's pictures, not those of suites whose names begin like it."""
-    pictures = sorted(results.glob(f"{suite.name}*.png"))
-    return [path for path in pictures if f"{path.stem}_".startswith(f"{suite.name}_")]
+def claims_csv(rows: Iterable[Claim]) -> str:
+    """Returns every claim and choice as CSV: who is ahead, our figure, and conditions."""
+    columns = ("paper", "kind", "here", "claim", "place", "published", "ours", "seeds", "inputs")
+    table = []
+    for claim in rows:
+        kind = "choice" if claim.choice else "main" if claim.headline else "further"
+        text = (claim.paper, kind, claim.verdict, claim.claim, claim.where)
+        table.append((*text, *claims.figures(claim), claim.comparability, claim.note))
+    return to_csv((*columns, "conditions"), table)
 
 
 def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
@@ -334,12 +279,13 @@ def filled(text: str, name: str) -> str:
 
     Args:
         text: of the page.
-        name: of the page in docs/methods/; "which_method" has the gains of all of them, and a page
-            of no paper the claims and the maps of all.
+        name: of the page in docs/methods/ or docs/papers/; "which_method" has the gains of all of
+            them, and a page of no paper the claims and the maps of all.
     """
     rows = claims.read()
     advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
     generated = {
+        "main claims": table_of(x for x in rows if x.headline and PAPERS.get(name) == x.paper),
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
@@ -419,11 +365,11 @@ def main(results: Path, target: Path) -> None:
     write_text(target, page(results) + maps.section(results, SUITES))
     forest.draw(claims.read(), results / "claims.png")
     write_text(results / "README.md", readme(results))
-    for name, text in paper_pages(results).items():
-        write_text(docs / "results" / name, text)
+    write_text(results / CLAIMS, claims_csv(claims.read()))
     for path in (
         target.parent / "README.md",
         *docs.glob("methods/*.md"),
+        *docs.glob("papers/*.md"),
         docs / WHICH,
         docs / MAPS,
     ):

@@ -1,7 +1,7 @@
 """Games of CrowdInG as in the paper and in its authors' code: mixins that each change one point.
 
 The facts are those of the folder `gan/` of HCDM/NeuralCrowds, commit 6d61dfd;
-docs/research/crowding.md compares them with the paper and with ours.
+docs/papers/crowding.md compares them with the paper and with ours.
 """
 
 from __future__ import annotations

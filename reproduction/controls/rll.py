@@ -25,7 +25,7 @@ ALPHA, BETA = 3.0, 2.0
 # Passes over all pairs between two looks at the validation loss.
 PASSES = 10
 # The point of the grid of source/train.py with the lowest loss of validation groups of hotel, of
-# those that were tried (docs/research/rll.md). Its penalty, halved by TensorFlow, is added
+# those that were tried (docs/papers/rll.md). Its penalty, halved by TensorFlow, is added
 # to the sum over a batch. Features are standardised, as the scaling of the authors' is not known
 # and their code stops at a higher validation loss without.
 BATCH, PENALTY = 512, 1.5
