@@ -10,9 +10,9 @@ from __future__ import annotations
 PLUGINS = ("baselines", "data", "reproduction")
 
 if __name__ == "__main__":
-    from neucrowd_tf.stopping import end_at_signals
+    from neucrowd_tf.cli.signals import end_at_signals
 
     end_at_signals()
-    from neucrowd_tf.harness.cli import start
+    from neucrowd_tf.cli.runs.run_command import start
 
     start(PLUGINS)

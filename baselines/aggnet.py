@@ -8,10 +8,10 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import vote_shares
 from neucrowd_tf.aggregation.crowd_and_classifier import combine, error_matrices, log_likelihoods
-from neucrowd_tf.crowd.classifier import NetworkClassifier
-from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, number, whole
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.estimator import ClassifierArguments, completed
-from neucrowd_tf.declare import estimator, number, one_of, whole
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding import CrowdInG
+from neucrowd_tf.methods.crowding.estimator import ClassifierArguments, completed
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
-from neucrowd_tf.variants import settings_in
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 DL_CL_PRESETS: dict[str, dict[str, Any]] = _SETTINGS["presets"]

@@ -20,14 +20,14 @@ from scipy.special import log_softmax, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, number, whole
+from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.errors import UnsupportedDataError
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import standardise
-from neucrowd_tf.training.linear import LinearHead
+from neucrowd_tf.training.logistic_head import LinearHead
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 # Three arrays of pairs x weights are held; 2^26 numbers each are 1.6 GB in all.
 _MOST_NUMBERS = 1 << 26

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from baselines.augmentation import DL_CL_SPACE, AugmentedDLCL, registered
 from baselines.crowd_gan_model import CrowdGANModel
-from neucrowd_tf.crowd.head import certain_answers
-from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
+from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.loop import train

@@ -9,16 +9,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.crowd.losses import cross_entropies
-from neucrowd_tf.crowding.networks import Discriminator, draw_labels, fold
-from neucrowd_tf.crowding.objectives import (
+from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
+from neucrowd_tf.methods.crowding.networks import Discriminator, draw_labels, fold
+from neucrowd_tf.methods.crowding.objectives import (
     discriminator_losses,
     output_penalty,
     select_annotations,
     selection_counts,
 )
-from neucrowd_tf.crowding.records import Crowd
-from neucrowd_tf.crowding.turns import batches_in, gathered, positions_of, shuffled
+from neucrowd_tf.methods.crowding.records import Crowd
+from neucrowd_tf.methods.crowding.turns import batches_in, gathered, positions_of, shuffled
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.steps import gradients, take_step
 from neucrowd_tf.training.estimator import TrainingData

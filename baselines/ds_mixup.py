@@ -9,11 +9,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from baselines.ds_mixup_model import MixupModel
 from neucrowd_tf.aggregation.base import Aggregator
-from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, number
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
+from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.two_stage.deep_labels import DeepLabels
 
 
 @register_method(

@@ -6,8 +6,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from neucrowd_tf.crowd.mixing import mixed, mixing_draws
-from neucrowd_tf.crowd.model import TargetModel
+from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
+from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 
 
 class MixupModel(TargetModel):

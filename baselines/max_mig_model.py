@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.crowd.model import InstanceModel, rows_variable
+from neucrowd_tf.methods.crowd_layers.common.model import InstanceModel, rows_variable
 
 
 def information_gain_loss(first: Any, second: Any, prior: Any) -> Any:

@@ -14,10 +14,10 @@ from neucrowd_tf.aggregation.base import normalise_counts, normalise_log, vote_s
 from neucrowd_tf.aggregation.crowd_and_classifier import log_likelihoods
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
-from neucrowd_tf.crowd.classifier import NetworkClassifier
-from neucrowd_tf.crowd.presets import CLASSIFIER_PRESETS, SPACE
-from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.presets import CLASSIFIER_PRESETS, SPACE
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 

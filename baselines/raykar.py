@@ -14,12 +14,12 @@ from scipy.special import log_softmax
 
 from neucrowd_tf.aggregation.base import normalise_log, warn_not_converged
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices, log_likelihoods
-from neucrowd_tf.declare import estimator, fitted, number, whole
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
-from neucrowd_tf.training.linear import ABSENT, LinearHead
+from neucrowd_tf.training.logistic_head import ABSENT, LinearHead
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.linear_classifier import LinearClassifier
 
 
 class _SoftRegression:

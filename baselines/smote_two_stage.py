@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, number, whole
-from neucrowd_tf.iced.synthesis import balancing_counts, synthesise
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.iced.synthesis import balancing_counts, synthesise
+from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
+from neucrowd_tf.methods.two_stage.labels_first import LabelsFirst
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, Kinds, network
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage.deep_labels import DeepLabels
-from neucrowd_tf.two_stage.labels_first import LabelsFirst
 
 _SPACE: dict[str, tuple[Any, ...]] = {
     "k": (3, 5, 10),

@@ -33,14 +33,15 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import Clock, arguments, data_folder, show, simulated
-from neucrowd_tf import persistence, registry
+from neucrowd_tf.cli.runs import plugins, process
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError, one_line
-from neucrowd_tf.harness import plugins, process
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.tables.writing import markdown_table
+from neucrowd_tf.saving import loading as persistence
 from neucrowd_tf.training import Run
 from reproduction.smoke import tiny_arguments
 

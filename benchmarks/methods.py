@@ -25,11 +25,11 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.timing import Clock, arguments, show, simulated
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene, Glad
 from neucrowd_tf.aggregation.engine.fit import Request, fit
 from neucrowd_tf.aggregation.engine.local import Local
-from neucrowd_tf.harness import plugins
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registry
 
 Way = Callable[[], Any]
 # An anchor, a positive example and three negatives, drawn alike: what the authors' way does too.

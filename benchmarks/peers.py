@@ -23,14 +23,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from benchmarks.timing import Clock, arguments
 from data import truth_inference as published
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation.catalogue import make_aggregator
 from neucrowd_tf.aggregation.crowdlab import Crowdlab
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.harness import plugins
+from neucrowd_tf.certainty.labelling.activelab import activelab_scores
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registry
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import markdown_table
-from neucrowd_tf.labelling.activelab import activelab_scores
 
 Row = tuple[str, str, str, str]  # package, what, the largest difference, the verdict
 HEAD = ("package", "what", "largest difference", "verdict")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import data  # noqa: F401  (registers the datasets)
 from data.cards import card_text
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 

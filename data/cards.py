@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from neucrowd_tf.cli.runs.work import data_statistics
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.harness.work import data_statistics
 
 
 def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
-from neucrowd_tf.declare import check_arguments, declared, estimator, number, one_of, whole
+from neucrowd_tf.declare.declarations import (
+    check_arguments,
+    declared,
+    estimator,
+    number,
+    one_of,
+    whole,
+)
 from neucrowd_tf.errors import DataError
 
 TEST_SHARE = 0.2

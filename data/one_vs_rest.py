@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare import registry
 
 
 def one_vs_rest(dataset: CrowdDataset, positive: int, seed: int = 0) -> CrowdDataset:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from neucrowd_tf.__main__ import COMMANDS, RUN
-from neucrowd_tf.commands.flags import FLAGS
-from neucrowd_tf.flags import help_text
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.commands import flags_of
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare.flag_parsing import help_text
 
 PAGE = Path(__file__).parent / "reference" / "flags.md"
 FLAGFILE = "\n  --flagfile:"
@@ -45,7 +45,7 @@ def page() -> str:
     parts = [HEAD, *(f"- [neucrowd {name}](#neucrowd-{name})\n" for name in [RUN, *names])]
     shown: dict[str, str] = {}
     for name in [RUN, *names]:
-        kind = Options if name == RUN else FLAGS[name]
+        kind = Options if name == RUN else flags_of(name)
         text = once(help_text(kind, f"neucrowd {name}"), name, shown)
         parts.append(f"\n## neucrowd {name}\n\n```text\n{text}\n```\n")
     return "".join(parts)

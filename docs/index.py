@@ -9,10 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any, get_args
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("neucrowd_tf", "baselines", "data", "reproduction")
+# The folder of each package's index.
+PACKAGES = {
+    "neucrowd_tf": "neucrowd_tf/declare",
+    "baselines": "baselines",
+    "data": "data",
+    "reproduction": "reproduction",
+}
 
 
 def import_all() -> None:
@@ -39,7 +45,7 @@ def texts() -> dict[Path, str]:
     """Returns each index by its path."""
     import_all()
     result = {}
-    for package in PACKAGES:
+    for package, folder in PACKAGES.items():
         content: list[str] = []
         for kind in get_args(registry.Kind):
             entries = registry.registered(kind)
@@ -50,7 +56,7 @@ def texts() -> dict[Path, str]:
                 if entries[name].module.partition(".")[0] == package
             ]
             content.append(f'"{kind}": [\n' + ",\n".join(lines) + "\n]")
-        result[ROOT / package / registry.INDEX] = "{\n" + ",\n".join(content) + "\n}\n"
+        result[ROOT / folder / registry.INDEX] = "{\n" + ",\n".join(content) + "\n}\n"
     return result
 
 

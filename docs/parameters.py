@@ -10,8 +10,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.declare import declared
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 
 PAGE = Path(__file__).resolve().parent / "reference" / "parameters.md"
 MARK = re.compile(r"(<!--([\w.]+):(\w+)-->\n).*?(<!--end-->)", re.DOTALL)

@@ -28,17 +28,19 @@ PROJECT = {
 }
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
-    "neucrowd", "rll", "dasc", "crowding", "iced", "crowd.estimator", "crowd.head", "layers",
-    "two_stage", "training", "choice", "encoders", "aggregation", "annotations", "certainty",
-    "labelling.belief", "labelling.plan", "datasets", "io.labels", "evaluation", "report.build",
-    "export", "persistence", "saving", "registry", "registration", "texts", "harness.plugins",
-    "crowd.losses", "nn.losses",
-    "nn.miners",
+    "methods.neucrowd", "methods.rll", "methods.dasc", "methods.crowding", "methods.iced",
+    "methods.crowd_layers.common.estimator", "methods.crowd_layers.common.head",
+    "saving.keras_objects", "methods.two_stage", "training", "methods.auto", "encoders",
+    "aggregation", "annotations", "certainty", "certainty.labelling.belief",
+    "certainty.labelling.plan", "datasets", "io.labels", "evaluation",
+    "evaluation.report.build", "saving.saved_model", "saving.loading", "saving.persistent",
+    "declare.registry", "declare.registration", "methods.texts", "cli.runs.plugins",
+    "methods.crowd_layers.common.losses", "nn.losses", "nn.miners",
 )  # fmt: skip
 METHODS = tuple(
-    f"neucrowd_tf.methods.{path.stem}"
-    for path in sorted((ROOT / "neucrowd_tf" / "methods").glob("*.py"))
-    if path.stem not in ("__init__", "registration")
+    f"neucrowd_tf.methods.crowd_layers.{path.stem}"
+    for path in sorted((ROOT / "neucrowd_tf" / "methods" / "crowd_layers").glob("*.py"))
+    if path.stem not in ("__init__", "layer_registration")
 )
 API = (*(f"neucrowd_tf.{name}" for name in PACKAGES), *METHODS)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#:]*)(#[^)]*)?\)")

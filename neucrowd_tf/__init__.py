@@ -29,19 +29,21 @@ if TYPE_CHECKING:
     from neucrowd_tf.aggregation.weighted_vote import Wawa as Wawa
     from neucrowd_tf.aggregation.weighted_vote import ZeroBasedSkill as ZeroBasedSkill
     from neucrowd_tf.annotations import Annotations as Annotations
-    from neucrowd_tf.crowding import CrowdInG as CrowdInG
-    from neucrowd_tf.dasc import DASC as DASC
+    from neucrowd_tf.cli.runs.plugins import load_dataset as load_dataset
     from neucrowd_tf.datasets import CrowdDataset as CrowdDataset
-    from neucrowd_tf.harness.plugins import load_dataset as load_dataset
-    from neucrowd_tf.iced import ICED as ICED
+    from neucrowd_tf.declare import registry as registry
     from neucrowd_tf.io.labels import read_annotations as read_annotations
-    from neucrowd_tf.methods.anno_reg import AnnoReg as AnnoReg
-    from neucrowd_tf.methods.crowd_layer import CrowdLayer as CrowdLayer
-    from neucrowd_tf.methods.doctor_net import WeightedDoctorNet as WeightedDoctorNet
-    from neucrowd_tf.neucrowd import NeuCrowd as NeuCrowd
-    from neucrowd_tf.persistence import load as load
-    from neucrowd_tf.rll import RLL as RLL
-    from neucrowd_tf.texts import TextClassifier as TextClassifier
+    from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg as AnnoReg
+    from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer as CrowdLayer
+    from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet as WeightedDoctorNet
+    from neucrowd_tf.methods.crowding import CrowdInG as CrowdInG
+    from neucrowd_tf.methods.dasc import DASC as DASC
+    from neucrowd_tf.methods.iced import ICED as ICED
+    from neucrowd_tf.methods.neucrowd import NeuCrowd as NeuCrowd
+    from neucrowd_tf.methods.rll import RLL as RLL
+    from neucrowd_tf.methods.texts import TextClassifier as TextClassifier
+    from neucrowd_tf.saving import keras_objects as layers  # noqa: F401
+    from neucrowd_tf.saving.loading import load as load
     from neucrowd_tf.training import Ensemble as Ensemble
     from neucrowd_tf.training import Run as Run
 
@@ -54,26 +56,30 @@ _MODULES = {
     " IterativeWeightedMajorityVote Kos Mace MajorityVote Mmsr ShrunkDawidSkene Wawa"
     " ZeroBasedSkill",
     "annotations": "Annotations",
-    "crowding": "CrowdInG",
-    "dasc": "DASC",
+    "cli.runs.plugins": "load_dataset",
     "datasets": "CrowdDataset",
-    "harness.plugins": "load_dataset",
-    "iced": "ICED",
     "io.labels": "read_annotations",
-    "methods.anno_reg": "AnnoReg",
-    "methods.crowd_layer": "CrowdLayer",
-    "methods.doctor_net": "WeightedDoctorNet",
-    "neucrowd": "NeuCrowd",
-    "persistence": "load",
-    "rll": "RLL",
-    "texts": "TextClassifier",
+    "methods.crowd_layers.anno_reg": "AnnoReg",
+    "methods.crowd_layers.crowd_layer": "CrowdLayer",
+    "methods.crowd_layers.doctor_net": "WeightedDoctorNet",
+    "methods.crowding": "CrowdInG",
+    "methods.dasc": "DASC",
+    "methods.iced": "ICED",
+    "methods.neucrowd": "NeuCrowd",
+    "methods.rll": "RLL",
+    "methods.texts": "TextClassifier",
+    "saving.loading": "load",
     "training": "Ensemble Run",
 }
+# Modules that are public names themselves.
+_PUBLIC_MODULES = {"layers": "saving.keras_objects", "registry": "declare.registry"}
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = ["__version__", *_MODULE_OF]
+__all__ = ["__version__", *_MODULE_OF, *_PUBLIC_MODULES]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PUBLIC_MODULES:
+        return importlib.import_module(f"{__name__}.{_PUBLIC_MODULES[name]}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")

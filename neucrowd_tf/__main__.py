@@ -9,13 +9,13 @@ import sys
 from importlib.metadata import version
 from typing import NoReturn
 
-from neucrowd_tf.stopping import end_at_signals
+from neucrowd_tf.cli.signals import end_at_signals
 
 if __name__ == "__main__":
     end_at_signals()  # also while the rest loads
 
 from neucrowd_tf.cli.command_line import PROBLEM, run, say
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 
 RUN = "run"
 # What each command does.
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
         sys.stderr.write(f"error: no command {first!r}. Commands: {', '.join(COMMANDS)}.\n")
         return PROBLEM
     if first.startswith("-") or first == RUN:
-        from neucrowd_tf.harness.cli import main as run_main
+        from neucrowd_tf.cli.runs.run_command import main as run_main
 
         return run_main(argv[first == RUN :])
     return call(first, argv[1:])

@@ -3,6 +3,6 @@
 Importing this package registers the suites, and the controls that they run, by its index.
 """
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 
 registry.register_index(__name__)

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.variants import settings_in
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.variants import settings_in
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
 from reproduction.run import run_suite

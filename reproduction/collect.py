@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.cli.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.run_files import CONFIG, EVALUATION, FINISHED, HISTORY, STATUS
 from reproduction.suite import Case, Suite
 
 RUNS = "runs"

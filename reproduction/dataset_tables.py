@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from data import cards
-from neucrowd_tf import registry
-from neucrowd_tf.annotations import statistics
+from neucrowd_tf.annotations import agreement, statistics
+from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.datasets import CrowdDataset
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.harness.flags import Options
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction import printed
 from reproduction.panels import write_rows
@@ -46,7 +46,7 @@ def dataset_statistics(dataset: CrowdDataset) -> dict[str, Any]:
     splits = (dataset, dataset.validation, dataset.test)
     crowds = (split.annotations for split in splits if split is not None)
     votes = np.concatenate([crowd.vote_counts() for crowd in crowds if crowd is not None])
-    figures["kappa"] = statistics.fleiss_kappa(votes)
+    figures["kappa"] = agreement.fleiss_kappa(votes)
     if dataset.num_classes == 2:
         figures["class_ratio"] = statistics.class_ratio(votes)
     return figures

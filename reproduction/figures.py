@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import statistics
-from neucrowd_tf.cli.run_files import CURVES, HISTORY
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare import registry
+from neucrowd_tf.io.run_files import CURVES, HISTORY
 from reproduction.collect import FinishedRun, suite_runs
 from reproduction.panels import Places, Point, draw_bars, figure, write
 from reproduction.suite import FIRST_SEED, Suite

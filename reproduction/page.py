@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import baselines  # noqa: F401  (registers the rivals)
-from neucrowd_tf import registry
+from neucrowd_tf.cli.runs.results import aligned
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, one_line
-from neucrowd_tf.harness.results import aligned
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
@@ -344,9 +344,9 @@ def tolerances(results: Path) -> list[str]:
 
 
 def _package(method: str) -> str:
-    """Returns the package of a row's method, "neucrowd" of "neucrowd_tf.neucrowd.estimator"."""
+    """Returns the package of a row's method, as "neucrowd" below `neucrowd_tf.methods`."""
     module: str = registry.entry("method", method.rpartition("/")[2]).module
-    return module.removeprefix("neucrowd_tf.").partition(".")[0]
+    return module.removeprefix("neucrowd_tf.methods.").partition(".")[0]
 
 
 def collect_runs(results: Path) -> None:

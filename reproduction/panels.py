@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.io.files.atomic import atomic_path, write_text
 from neucrowd_tf.io.tables.writing import markdown_table, number_cell, to_csv
 from reproduction.collect import FinishedRun, suite_runs

@@ -10,14 +10,14 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from neucrowd_tf import registry
 from neucrowd_tf.cli.command_line import say
+from neucrowd_tf.cli.runs import process, runner
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.results import FAILED, aligned
+from neucrowd_tf.cli.runs.runner import Report
+from neucrowd_tf.cli.runs.work import Work
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
-from neucrowd_tf.harness import process, runner
-from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.results import FAILED, aligned
-from neucrowd_tf.harness.runner import Report
-from neucrowd_tf.harness.work import Work
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json_text import write_json
 from reproduction.collect import case_folder, suite_runs

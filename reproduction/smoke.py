@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import registry
-from neucrowd_tf.harness.flags import Options
-from neucrowd_tf.harness.runner import Report
-from neucrowd_tf.variants import settings_in
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.runner import Report
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.variants import settings_in
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
 from reproduction.printed import TABLES, Table
 
 # The first seed of every table. Freeze presets in a commit before seeds from here on are run.

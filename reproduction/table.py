@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
-from neucrowd_tf.harness.results import NO_INTERVAL, aligned, bounds, compare
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels

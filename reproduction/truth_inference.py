@@ -13,7 +13,7 @@ import pandas as pd
 
 from data import truth_inference as benchmarks
 from neucrowd_tf.aggregation.catalogue import AGGREGATORS, make_aggregator
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.io.tables.writing import number_cell
 from reproduction.panels import write_rows
 from reproduction.suite import Suite

@@ -105,7 +105,7 @@ def data_dir() -> pathlib.Path:
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Runs a command, which ends with an exit code; returns what it printed."""
-    from neucrowd_tf.commands.flags import call  # after the variables above are set
+    from neucrowd_tf.cli.commands import call  # after the variables above are set
 
     def printed(name: str, flags: Sequence[str], code: int = 0) -> Any:
         assert call(name, flags) == code

@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 from neucrowd_tf.cli.quiet import quiet
-from neucrowd_tf.harness import cli, plugins
+from neucrowd_tf.cli.runs import plugins, run_command
 
 
 def kill_before(name: str, count: int) -> None:
@@ -49,7 +49,7 @@ def main() -> None:
             os.dup2(2, 1)
             if name:
                 kill_before(name, count)
-            code = cli.main(sys.argv[2:], ("baselines", "data"))
+            code = run_command.main(sys.argv[2:], ("baselines", "data"))
             sys.stderr.flush()
             os._exit(code)
         codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

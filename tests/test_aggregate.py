@@ -18,8 +18,8 @@ from neucrowd_tf.aggregation import Consensus, DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.commands.aggregate import annotators_csv
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
+from neucrowd_tf.cli.commands.aggregate import annotators_csv
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import label_studio
 

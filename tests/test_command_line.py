@@ -15,8 +15,8 @@ import pytest
 
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.cli.command_line import check_outputs, run, say, write_outputs
-from neucrowd_tf.cli.run_files import Config, ExportedNames, Metrics, input_digest
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.run_files import Config, ExportedNames, Metrics, input_digest
 
 FULL_DISK = "error: No space left on device; free some and start again: standard output\n"
 

@@ -20,12 +20,12 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import check_arguments, declared
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.declarations import check_arguments, declared
 from neucrowd_tf.errors import DataError, IdentitiesError, UnsupportedDataError, UsageError
-from neucrowd_tf.harness import plugins
-from neucrowd_tf.persistence import load
+from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.reuse import NetworkCache
 from neucrowd_tf.training.run import Run
 
@@ -315,7 +315,7 @@ class TestEveryMethod:
     def test_saved_model(self, method: registry.Method, fits: Fits, tmp_path: Path) -> None:
         import tensorflow as tf
 
-        from neucrowd_tf.export import export_saved_model
+        from neucrowd_tf.saving.saved_model import export_saved_model
 
         path = export_saved_model(fits.first, tmp_path / "saved_model")
         serve = tf.saved_model.load(str(path)).signatures["serving_default"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf.declare import check_arguments, declared
+from neucrowd_tf.declare.declarations import check_arguments, declared
+from neucrowd_tf.declare.flag_parsing import from_values, parse
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import from_values, parse
 
 SOURCE = '''
 import dataclasses
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
-from neucrowd_tf.declare import estimator, number, one_of, whole
+from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 
 
 @estimator

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registry
-from neucrowd_tf.harness import plugins, process, runner
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs import plugins, process, runner
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare import registry
 from reproduction.run import case_options
 from reproduction.smoke import suite
 from tests.digests import STORED, differences, digest

@@ -26,7 +26,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.__main__ import main
-from neucrowd_tf.harness import cli, process
+from neucrowd_tf.cli.runs import process, run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(
@@ -227,11 +227,11 @@ def in_process(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(process, "start", lambda options: None)
     if "method=auto" in line:  # what it prints depends on the seconds that it takes
-        monkeypatch.setattr("neucrowd_tf.choice.search.Clock.left", math.inf)
+        monkeypatch.setattr("neucrowd_tf.methods.auto.search.Clock.left", math.inf)
     match = COMMAND.fullmatch(line)
     assert match is not None
     if match["run"] is not None:
-        code = cli.main(shlex.split(match["run"]), ("baselines", "data", "reproduction"))
+        code = run_command.main(shlex.split(match["run"]), ("baselines", "data", "reproduction"))
     else:
         code = main(shlex.split(match["command"]))
     assert code == int(match["code"] or 0), line

@@ -14,8 +14,8 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
+from neucrowd_tf.saving.saved_model import export_saved_model
 
 # The serving example of the README: TensorFlow alone, any batch size.
 SERVE = """

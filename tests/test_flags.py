@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from neucrowd_tf import flags
-from neucrowd_tf.commands.flags import FLAGS, call
-from neucrowd_tf.declare import declared
+from neucrowd_tf.cli.commands import LABEL_COMMANDS, call, flags_of
+from neucrowd_tf.cli.runs.options import NAMES, Options, parse
+from neucrowd_tf.declare import flag_parsing as flags
+from neucrowd_tf.declare.declarations import declared
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.flags import NAMES, Options, parse
 from neucrowd_tf.io.schema import TableOptions
 
 GIVEN = ["--dataset=hotel", "--method=mv_lr"]
@@ -143,7 +143,7 @@ def test_unused_flags_are_accepted(items: list[str]) -> None:
     parse(items)
 
 
-@pytest.mark.parametrize("kind", [Options, *FLAGS.values()])
+@pytest.mark.parametrize("kind", [Options, *map(flags_of, LABEL_COMMANDS)])
 def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     assert issubclass(kind, TableOptions)
     meanings = {flag.name: flag.meaning for flag in declared(kind)}
@@ -153,7 +153,7 @@ def test_table_flags_are_the_same_everywhere(kind: Any) -> None:
     assert max(map(len, text.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("command", FLAGS)
+@pytest.mark.parametrize("command", LABEL_COMMANDS)
 def test_help_lists_flags_with_defaults(
     command: str, capsys: pytest.CaptureFixture[str], cli: Any
 ) -> None:

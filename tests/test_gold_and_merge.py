@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import simulation
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 

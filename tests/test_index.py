@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
 from tests.processes import python
 
 
 def test_an_entry_says_what_the_method_does() -> None:
-    entry = registry.read_index("neucrowd_tf")["method"]["dasc_crowd_layer"]
+    entry = registry.read_index("neucrowd_tf.declare")["method"]["dasc_crowd_layer"]
     assert entry.requires_identities and "quota" in (entry.parameter_names or ())
 
 
 def test_a_stale_index_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = registry.Entry("gone", "neucrowd_tf.errors", "of nobody")
-    monkeypatch.setitem(registry.read_index("neucrowd_tf")["method"], "gone", entry)
+    monkeypatch.setitem(registry.read_index("neucrowd_tf.declare")["method"], "gone", entry)
     with pytest.raises(UsageError, match=r"neucrowd_tf\.errors does not register it\. Run `make"):
         registry.method("gone")
 
@@ -38,11 +38,14 @@ CASES = {
 
 
 def test_questions_about_names_import_no_method(repository: Path, tmp_path: Path) -> None:
-    code = "import os, sys; from neucrowd_tf.harness.cli import main; os.chdir(sys.argv[1])\n"
+    code = (
+        "import os, sys; from neucrowd_tf.cli.runs.run_command import main; os.chdir(sys.argv[1])\n"
+    )
     for case in CASES.values():
         code += f"{case}\n"
     code += (
-        "heavy = {'tensorflow', 'keras', 'neucrowd_tf.methods.conal', 'neucrowd_tf.neucrowd'}\n"
+        "heavy = {'tensorflow', 'keras', 'neucrowd_tf.methods.crowd_layers.conal',"
+        " 'neucrowd_tf.methods.neucrowd'}\n"
         "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)\n"
     )
     done = python(repository, "-c", code, str(tmp_path))
@@ -55,7 +58,7 @@ def test_a_method_costs_the_import_of_its_module(repository: Path) -> None:
         "import sys, baselines; from neucrowd_tf import registry\n"
         "registry.method('raykar').make(smoothing=1)\n"
         "others = [m for m in sys.modules if m.startswith('baselines.')]\n"
-        "others += [m for m in ('keras', 'neucrowd_tf.rll') if m in sys.modules]\n"
+        "others += [m for m in ('keras', 'neucrowd_tf.methods.rll') if m in sys.modules]\n"
         "sys.exit(str(others) if others != ['baselines.raykar'] else 0)"
     )
     done = python(repository, "-c", code)

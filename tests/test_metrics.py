@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from neucrowd_tf import metrics
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation import metrics
 
 TRUTH = np.array([0, 0, 1, 1])
 SCORES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from neucrowd_tf import registry
-from neucrowd_tf.harness import plugins
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registry
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -124,7 +124,7 @@ def test_a_method_page_has_its_parts() -> None:
 
 
 def test_every_crowd_layer_with_arguments_has_a_list() -> None:
-    from neucrowd_tf.crowd.estimator import CrowdLayerBase
+    from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 
     plugins.register(("baselines",))
     text = (DOCS / "reference" / "parameters.md").read_text(encoding="utf-8")
@@ -150,7 +150,7 @@ def test_every_registered_method_is_named_on_a_page() -> None:
     names = set(re.findall(r"`([a-z0-9_]+)(?:\.\.\.)?`", text))
     heads = [name for name in names if name.endswith("_")]
     tails = [name for name in names if name.startswith("_")]
-    for package in ("neucrowd_tf", "baselines"):
+    for package in ("neucrowd_tf.declare", "baselines"):
         for name in registry.read_index(package)["method"]:
             assert (
                 name in names

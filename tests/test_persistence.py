@@ -13,7 +13,7 @@ import pytest
 
 import neucrowd_tf
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.persistence import present_name
+from neucrowd_tf.saving.loading import present_name
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -62,20 +62,24 @@ def test_another_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("earlier", "present"),
     [
-        ("neucrowd_tf.crowd_layers.crowd_layer:CrowdLayer", "methods.crowd_layer:CrowdLayer"),
-        ("neucrowd_tf.crowd_layers.geocrowdnet:GeoCrowdNetF", "methods.geocrowdnet:GeoCrowdNet"),
-        ("baselines.doctor_net:DoctorNet", "methods.doctor_net:DoctorNet"),
-        ("baselines.unionnet:UnionNetA", "methods.unionnet:UnionNet"),
-        ("neucrowd_tf.dasc.methods:SelfTrainedCrowdLayer", "dasc.estimator:DASC"),
-        ("baselines.conal:SelfTrainedCoNAL", "dasc.estimator:DASC"),
+        ("methods.conal:CoNAL", "methods.crowd_layers.conal:CoNAL"),
+        ("dasc.estimator:DASC", "methods.dasc.estimator:DASC"),
+        ("choice.auto:Auto", "methods.auto.estimator:Auto"),
+        ("training.linear:LinearHead", "training.logistic_head:LinearHead"),
+        ("texts:TextClassifier", "methods.texts:TextClassifier"),
     ],
 )
 def test_folders_of_an_earlier_version_name_classes_elsewhere(earlier, present):
-    assert present_name(earlier) == f"neucrowd_tf.{present}" == present_name(present_name(earlier))
-    module, _, name = present_name(earlier).partition(":")
-    assert hasattr(importlib.import_module(module), name)
+    assert present_name(f"neucrowd_tf.{earlier}") == f"neucrowd_tf.{present}"
+    assert present_name(f"neucrowd_tf.{present}") == f"neucrowd_tf.{present}"
+    module, _, name = present.partition(":")
+    assert hasattr(importlib.import_module(f"neucrowd_tf.{module}"), name)
 
 
 def test_classes_of_other_modules_stay():
-    for name in ("baselines.aggnet:AggNet", "neucrowd_tf.rll.estimator:RLL", "mine:UnionNet"):
+    for name in (
+        "baselines.aggnet:AggNet",
+        "neucrowd_tf.methods.rll.estimator:RLL",
+        "mine:UnionNet",
+    ):
         assert present_name(name) == name

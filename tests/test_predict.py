@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.flags import call
-from neucrowd_tf.export import NAMES, export_saved_model
-from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+from neucrowd_tf.cli.commands import call
+from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
+from neucrowd_tf.saving.saved_model import NAMES, export_saved_model
 
 COLUMNS = ("width", "height", "=weight")
 CLASSES = ("=cat", "dog", "owl")

@@ -17,13 +17,13 @@ from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.simulation import confusion_annotators, from_skills, simulate, spammers
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.certainty.labelling.activelab import activelab_scores
+from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_of, with_evidence
+from neucrowd_tf.certainty.labelling.gain import expected_gain, expected_information
+from neucrowd_tf.certainty.labelling.inputs import read_probabilities
+from neucrowd_tf.certainty.labelling.plan import make_plan, worths
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.io.labels import read_annotations
-from neucrowd_tf.labelling.activelab import activelab_scores
-from neucrowd_tf.labelling.belief import Belief, belief_of, evidence_of, with_evidence
-from neucrowd_tf.labelling.gain import expected_gain, expected_information
-from neucrowd_tf.labelling.inputs import read_probabilities
-from neucrowd_tf.labelling.plan import make_plan, worths
 from tests.io.importers.exports import label_studio
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
@@ -114,7 +114,9 @@ def test_activelab_agrees_with_cleanlab(monkeypatch: pytest.MonkeyPatch) -> None
     shares = "7 2 1 2 7 1 .2 9 .8 5 3 2 1 1 8 2 2 6 6 3 1"
     probas = np.array(shares.split(), dtype=float).reshape(7, 3) / 10
     expected = [0.6510661, 0.70366701, 0.59300846, 0.45658848, 0.73724794, 0.65067145, 0.54427076]
-    monkeypatch.setattr("neucrowd_tf.labelling.activelab.calibrated", lambda probas, votes: probas)
+    monkeypatch.setattr(
+        "neucrowd_tf.certainty.labelling.activelab.calibrated", lambda probas, votes: probas
+    )
     np.testing.assert_allclose(activelab_scores(crowd, probas), expected, atol=1e-8)
 
 
@@ -295,7 +297,7 @@ def test_costs(labels_csv: Path, tmp_path: Path, cli: Any, monkeypatch: pytest.M
     assert plan["cost"].tolist() == frame.set_index("annotator")["cost"][plan["annotator"]].tolist()
     assert 11 < plan["cost"].sum() <= 12 and f", cost {plan['cost'].sum():g}." in captured.err
     assert "corrected per 100 of cost" in captured.err
-    monkeypatch.setattr("neucrowd_tf.commands.relabel.infer", None)  # errors come before it
+    monkeypatch.setattr("neucrowd_tf.cli.commands.relabel.infer", None)  # errors come before it
     for content, message in {
         "annotator,cost\n0,1\n": "annotators that can be asked have no cost, such as",
         "annotator,price\n0,1\n": "'cost'",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.bundled import load_cancer
-from neucrowd_tf.export import export_saved_model
+from neucrowd_tf.declare import registry
+from neucrowd_tf.saving.saved_model import export_saved_model
 
 FAMILIES = {
     "auto": {"methods": ["ds_lr"]},

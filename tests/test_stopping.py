@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import stopping
 from neucrowd_tf.cli import command_line
+from neucrowd_tf.cli import signals as stopping
 from tests.processes import python
 
 # Stops a process when it begins to import a module, as `sitecustomize` of Python's own.
@@ -107,7 +107,7 @@ def test_dask_is_stopped_with_its_workers(labels: Path, repository: Path) -> Non
 
 HALF = """
 import os, signal, sys, time
-from neucrowd_tf import stopping
+from neucrowd_tf.cli import signals as stopping
 from neucrowd_tf.cli.command_line import run
 from neucrowd_tf.io.files.atomic import atomic_path
 stopping.end_at_signals()

@@ -16,7 +16,7 @@ from scipy import sparse
 from neucrowd_tf.annotations import MISSING, Annotations, as_annotations
 from neucrowd_tf.annotations.statistics import known_codes
 from neucrowd_tf.annotations.votes import Ties, majority_labels
-from neucrowd_tf.declare import (
+from neucrowd_tf.declare.declarations import (
     Constraint,
     check_arguments,
     declared,
@@ -26,7 +26,7 @@ from neucrowd_tf.declare import (
     whole,
 )
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.saving import Persistent
+from neucrowd_tf.saving.persistent import Persistent
 
 if TYPE_CHECKING:
     import pandas as pd

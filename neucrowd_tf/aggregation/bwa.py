@@ -10,7 +10,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
-from neucrowd_tf.declare import estimator, fitted
+from neucrowd_tf.declare.declarations import estimator, fitted
 
 SHAPE = 15.0  # of the precisions' gamma prior, a_v
 PULL = 1.0  # precision of an instance's value, lambda

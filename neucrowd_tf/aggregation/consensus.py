@@ -35,7 +35,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
     ZeroBasedSkill,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.

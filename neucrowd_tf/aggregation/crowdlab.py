@@ -21,7 +21,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.codes import axis_names
 from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.annotations.votes import majority_labels
-from neucrowd_tf.declare import estimator, fitted
+from neucrowd_tf.declare.declarations import estimator, fitted
 from neucrowd_tf.errors import DataError
 
 # The paper's weights are at least this, and so is the error of guessing the commonest class.

@@ -22,7 +22,7 @@ from neucrowd_tf.aggregation.sums import (
     skills_of,
 )
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, number
+from neucrowd_tf.declare.declarations import estimator, number
 
 # Deviation: Dawid and Skene 2.3. Paper: Relative frequencies. Here: Pseudo-counts of 0.01 are
 # added to every cell (`smoothing`), so EM climbs the posterior under Dirichlet priors rather than

@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.ibcc import RIGHT, WRONG, diagonal_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, keep_gold_only, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 # A group with less than this many instances is left out of further sums: its share of the prior

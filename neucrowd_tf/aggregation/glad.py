@@ -20,7 +20,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted
+from neucrowd_tf.declare.declarations import estimator, fitted
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data
 # with more classes. Effect: For two classes nothing.

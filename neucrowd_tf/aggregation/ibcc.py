@@ -10,7 +10,7 @@ from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import ConfusionModel, Sums
-from neucrowd_tf.declare import estimator
+from neucrowd_tf.declare.declarations import estimator
 
 # Dirichlet prior counts of a right label, of each wrong label, and of each class.
 RIGHT, WRONG, CLASS_PRIOR = 4.0, 1.0, 1.0

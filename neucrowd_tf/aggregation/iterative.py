@@ -15,7 +15,7 @@ from neucrowd_tf.aggregation.base import (
 )
 from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, run
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 
 # Deviation: IBCC, EBCC, BWA, stopping. Paper: When no posterior moves by more than 0.001. Here:

@@ -9,7 +9,7 @@ import numpy as np
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, whole
+from neucrowd_tf.declare.declarations import estimator, whole
 
 
 def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: int) -> Array:

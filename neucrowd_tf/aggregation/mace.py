@@ -11,7 +11,7 @@ from neucrowd_tf.aggregation.base import Array, normalise_counts
 from neucrowd_tf.aggregation.dirichlet import divergence, expected_log
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, ConfusionModel, Fit, Shard, Sums, run
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 # Variational Bayes: both counts of theta's beta prior, the Dirichlet count of a guessed label.
 KNOWING, SAYING = 0.5, 10.0

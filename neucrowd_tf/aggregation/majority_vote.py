@@ -11,7 +11,7 @@ from neucrowd_tf.aggregation.sums import skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import annotator_confusion
 from neucrowd_tf.annotations.votes import Ties, majority_labels
-from neucrowd_tf.declare import estimator
+from neucrowd_tf.declare.declarations import estimator
 
 
 @estimator

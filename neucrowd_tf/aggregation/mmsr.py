@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.aggregation.base import Array, tolerance
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.aggregation.weighted_vote import WeightedVote
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 
 def agreement_matrix(shard: Shard) -> tuple[Array, Array]:

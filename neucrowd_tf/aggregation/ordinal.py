@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.consensus import Consensus, deal
 from neucrowd_tf.aggregation.shrunk_dawid_skene import ShrunkDawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import medians
-from neucrowd_tf.declare import estimator, fitted, one_of
+from neucrowd_tf.declare.declarations import estimator, fitted, one_of
 
 NODES = np.linspace(-3.5, 3.5, 71)  # of the latent scores, which are standard normal
 PRIOR = 0.5  # standard deviation of biases and of log spreads

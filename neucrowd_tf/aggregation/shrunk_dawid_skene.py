@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, number
+from neucrowd_tf.declare.declarations import estimator, number
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01

@@ -19,7 +19,7 @@ from neucrowd_tf.aggregation.base import (
 from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
-from neucrowd_tf.declare import estimator, fitted, whole
+from neucrowd_tf.declare.declarations import estimator, fitted, whole
 from neucrowd_tf.errors import DataError
 
 HALVE_EVERY = 20  # steps of ZBS after which their length is halved

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from neucrowd_tf.annotations.statistics import EQUAL, agreement_coefficients, top_classes
+from neucrowd_tf.annotations.agreement import agreement_coefficients
+from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
 if TYPE_CHECKING:

@@ -13,14 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, TextIO, TypeVar
 
+from neucrowd_tf.declare.flag_parsing import HelpRequest
 from neucrowd_tf.errors import DataError, UsageError, one_line, printable
-from neucrowd_tf.flags import HelpRequest
 from neucrowd_tf.io.files.atomic import FREE_SOME, FULL, atomic_path
 from neucrowd_tf.io.schema import ANNOTATIONS, FAMILY, MODEL_ANNOTATOR, TableOptions
 
 Flags = TypeVar("Flags")
 PROBLEM = 2
 STDOUT = Path("-")
+
+
+SCALE = "`ordinal`: classes are ordered, and labels near the truth count as nearly right."
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

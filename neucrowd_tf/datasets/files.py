@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from neucrowd_tf.declare import whole
+from neucrowd_tf.declare.declarations import whole
+from neucrowd_tf.declare.flag_parsing import from_values
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import from_values
 from neucrowd_tf.io.schema import ANNOTATIONS
 
 KINDS = ("features", "images", "texts")

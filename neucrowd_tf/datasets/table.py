@@ -16,6 +16,7 @@ from neucrowd_tf.datasets.core import Card, CrowdDataset, Split
 from neucrowd_tf.datasets.files import TableFiles
 from neucrowd_tf.datasets.leaks import check_apart, check_no_leak
 from neucrowd_tf.datasets.splits import stratified_sample
+from neucrowd_tf.declare.registry import register_dataset
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.features import FeatureTable, read_features, read_texts
 from neucrowd_tf.io.gold import read_true_labels
@@ -23,7 +24,6 @@ from neucrowd_tf.io.images import read_images
 from neucrowd_tf.io.labels import read_annotations
 from neucrowd_tf.io.schema import FLAGS, TableOptions
 from neucrowd_tf.names import typed_names
-from neucrowd_tf.registry import register_dataset
 
 TEST_SHARE = 0.2
 UNKNOWN = "The truth of the test rows is not known."

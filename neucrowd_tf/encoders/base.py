@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.cache import cache_dir
-from neucrowd_tf.saving import Persistent
+from neucrowd_tf.saving.persistent import Persistent
 
 AT_ONCE = 256  # vectors that are stored, or looked up, together
 

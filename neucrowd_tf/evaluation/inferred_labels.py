@@ -15,7 +15,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.evaluation.consensus import certainty_without_gold, inferred
+from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold, inferred
 from neucrowd_tf.evaluation.cross_validation import annotated_parts, whole_crowd
 from neucrowd_tf.evaluation.without_truth import joint_probas
 from neucrowd_tf.io.tables.writing import columns_csv

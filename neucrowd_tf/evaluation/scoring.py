@@ -12,6 +12,7 @@ from neucrowd_tf.aggregation.families import PEOPLE, Sources
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.evaluation.cross_validation import whole_crowd
+from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.soft_labels import perspectivist_error, soft_label_scores
 from neucrowd_tf.evaluation.without_truth import (
     BASIS,
@@ -21,7 +22,6 @@ from neucrowd_tf.evaluation.without_truth import (
     NO_TRUTH,
     score_without_truth,
 )
-from neucrowd_tf.metrics import classification_metrics
 
 SHARES = tuple(round(0.1 * tenth, 1) for tenth in range(1, 11))
 

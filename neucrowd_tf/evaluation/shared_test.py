@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from neucrowd_tf.cli.predictions import PredictionTable, read_predictions
-from neucrowd_tf.cli.run_files import FINISHED, PREDICTIONS
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import instance_values
 from neucrowd_tf.evaluation.intervals import Interval, crossed_interval
 from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.predictions import PredictionTable, read_predictions
+from neucrowd_tf.io.run_files import FINISHED, PREDICTIONS
 
 
 def shared_test_interval(

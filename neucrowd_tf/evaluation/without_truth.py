@@ -20,8 +20,12 @@ from neucrowd_tf.certainty.prediction_powered import (
     prediction_powered_mean,
     prediction_powered_share,
 )
-from neucrowd_tf.evaluation.consensus import certainty_without_gold
-from neucrowd_tf.metrics import calibration_error, check_predictions, classification_metrics
+from neucrowd_tf.evaluation.cached_consensus import certainty_without_gold
+from neucrowd_tf.evaluation.metrics import (
+    calibration_error,
+    check_predictions,
+    classification_metrics,
+)
 
 BASIS = "expected by the crowd"
 NO_TRUTH = "No true labels are available."

@@ -9,9 +9,9 @@ import dataclasses
 import itertools
 from typing import Annotated, Any, Literal
 
-from neucrowd_tf.declare import declared
+from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.declare.flag_parsing import from_values, split_list
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.flags import from_values, split_list
 
 ANNOTATIONS = (
     "File of labels: a CSV, TSV, Parquet, JSON or NPY file, or an annotation tool's export."

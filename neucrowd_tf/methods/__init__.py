@@ -1,1 +1,1 @@
-"""Crowd layers, one file each: citation, head, Keras model, estimator and registration."""
+"""Each method: a package or a file per paper, crowd layers, two-stage methods, and `auto`."""

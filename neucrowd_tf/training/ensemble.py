@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from neucrowd_tf.declare import Constraint, estimator, fitted, whole
+from neucrowd_tf.declare.declarations import Constraint, estimator, fitted, whole
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 

@@ -33,10 +33,10 @@ from neucrowd_tf.annotations.tables import (
     split_names,
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
-from neucrowd_tf.declare import check_arguments, estimator, fitted, whole
+from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
 from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
 from neucrowd_tf.names import as_name_array
-from neucrowd_tf.saving import Persistent
+from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import in_blocks, is_dataset
 from neucrowd_tf.training.run import Run, owner_of
 
@@ -72,10 +72,10 @@ class TrainingData:
 class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
     """Base of the classifiers that train on crowd labels.
 
-    A subclass declares its arguments (`neucrowd_tf.declare`), fits in `_fit(data, run)` and sets
-    results that end in `_`. It predicts in `_predict_proba`, by default with `model_`, a Keras
-    model from raw features to "probabilities" and perhaps "embedding". It says with
-    `requires_identities` and `max_classes` what it cannot do without.
+    A subclass declares its arguments (`neucrowd_tf.declare.declarations`), fits in
+    `_fit(data, run)` and sets results that end in `_`. It predicts in `_predict_proba`, by default
+    with `model_`, a Keras model from raw features to "probabilities" and perhaps "embedding". It
+    says with `requires_identities` and `max_classes` what it cannot do without.
     """
 
     requires_identities: ClassVar[bool] = False
@@ -365,7 +365,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         model = self._inference_model()
         if (scaling := getattr(self, "rescaling_", None)) is None:
             return model
-        from neucrowd_tf.nn.layers import rescaled
+        from neucrowd_tf.nn.standardise import rescaled
 
         return rescaled(model, *scaling)
 

@@ -2,107 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
-import gc
-import itertools
-import math
-import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
-from tensorflow.python.eager import context
 
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.nn.steps import agreed, clips
-from neucrowd_tf.training.run import Run, warn_unusable
+from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
+from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
+from neucrowd_tf.training.early_stopping import History
+from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     averaged,
     averaging,
-    fits,
-    from_text,
     learning_rates,
-    model_variables,
     note_starts,
     optimizers_of,
-    pack,
     read_variables,
     restored,
-    to_text,
-    unpack,
-    write_variables,
 )
 
 Evaluate = Callable[[], Mapping[str, float]]
 StopWhen = Callable[[Mapping[str, list[float]]], bool]
-Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
-CHECKPOINT = "train.npz"
-_STATE = "state0/"  # precedes the names of a `Stateful`'s arrays
-
-
-class Stateful(Protocol):
-    """Whatever else a batch depends on; its arrays are part of each checkpoint."""
-
-    def get_state(self) -> dict[str, NDArray[Any]]: ...
-
-    def set_state(self, state: dict[str, NDArray[Any]]) -> None: ...
-
-
-@dataclasses.dataclass
-class History:
-    """The logs of a training run and its best epoch.
-
-    Attributes:
-        logs: by name, a value for each epoch.
-        best_epoch: from 0; None without a monitor.
-        best_value, best_tie: the best epoch's monitored value (minus it, if the least is best), and
-            what decided between equals.
-    """
-
-    logs: dict[str, list[float]] = dataclasses.field(default_factory=dict)
-    best_epoch: int | None = None
-    best_value: float = -math.inf
-    best_tie: float = 0.0
-
-    @property
-    def epochs(self) -> int:
-        """How many epochs were trained."""
-        return max((len(values) for values in self.logs.values()), default=0)
-
-    def offer(self, value: float, tie: float = 0.0, min_delta: float = 0.0) -> bool:
-        """Makes the latest epoch the best one if it is better; returns whether it is.
-
-        Args:
-            value: the greater, the better.
-            tie: decides between equal values, the lower being better; the first epoch wins if this
-                is equal too.
-            min_delta: by how much more than this a better epoch has to be better.
-        """
-        # What is better by less than `min_delta` is never better, whatever decides between equals.
-        if not (value - min_delta, -tie) > (self.best_value, -self.best_tie):
-            return False
-        self.best_epoch, self.best_value, self.best_tie = self.epochs - 1, value, tie
-        return True
-
-    def judge(
-        self, values: Mapping[str, float], monitor: str, tie_break: str | None, min_delta: float
-    ) -> bool:
-        """Offers the latest epoch by the figures that `train` names; returns whether it is best."""
-        held_out = f"val_{monitor}"
-        value = values[held_out if held_out in values else monitor]
-        tie = values[f"val_{tie_break}"] if tie_break else 0.0
-        sign = -1.0 if monitor in ("loss", "log_loss") else 1.0
-        return self.offer(sign * value, tie, min_delta)
-
-    def waited(self, patience: int | None) -> bool:
-        """Returns whether so many epochs have passed without a better one."""
-        if patience is None or self.best_epoch is None:
-            return False
-        return self.epochs - 1 - self.best_epoch >= patience
 
 
 def train(
@@ -167,7 +91,7 @@ def train(
         note_starts(model)
     _check(model, run, staged=monitor is not None or state is not None)
     with restored(learning_rates(model)):
-        checkpoint = _Checkpoint(model, run, state)
+        checkpoint = Checkpoint(model, run, state)
         history = checkpoint.history
         if checkpoint.finished:
             return history
@@ -308,157 +232,3 @@ def _figures(
     if evaluate is not None:
         values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
     return agreed(run.strategy, values) if run.workers > 1 else values
-
-
-class _Checkpoint:
-    """Where a training run stands, and the file that holds it.
-
-    Attributes:
-        history: what was logged so far.
-        weights: of the best epoch so far, or the latest averages of weights.
-        finished: whether nothing is left to train.
-    """
-
-    def __init__(self, model: keras.Model, run: Run, state: Stateful | None) -> None:
-        """Resumes from the checkpoint; if it cannot be used, there is a warning."""
-        self.model, self.run, self.state = model, run, state
-        self.history, self.finished = History(), False
-        self.weights: list[NDArray[Any]] = []
-        self._saved = time.monotonic()
-        if (arrays := run.saved(CHECKPOINT)) is not None:
-            self._restore(arrays)
-
-    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        variables = model_variables(self.model)
-        values, weights = unpack("variables", arrays), unpack("best", arrays)
-        record = from_text(arrays["record"])
-        fitting = fits(variables, values) and (not weights or fits(self.model.variables, weights))
-        if not fitting or set(record) != {"finished", *dataclasses.asdict(self.history)}:
-            received = "another model's or another version's"
-            return warn_unusable(Path(self.run.checkpoints or "", CHECKPOINT), received)
-        self.finished, self.history = record.pop("finished"), History(**record)
-        self.weights = weights
-        write_variables(variables, values)
-        if self.state is not None:
-            names = [name for name in arrays if name.startswith(_STATE)]
-            self.state.set_state({name.removeprefix(_STATE): arrays[name] for name in names})
-
-    def record(self, epoch: int, values: Mapping[str, float]) -> None:
-        """Appends an epoch's values to the logs and to TensorBoard."""
-        for name, value in values.items():
-            self.history.logs.setdefault(name, []).append(value)
-        rates = {}
-        if hasattr(self.model.optimizer, "learning_rate"):  # a `MultiOptimizer` has several
-            rates["learning_rate"] = float(tf.convert_to_tensor(self.model.optimizer.learning_rate))
-        self.run.scalars(epoch, {**values, **rates})
-
-    def save_if_due(self) -> None:
-        """Saves if the last checkpoint is `run.checkpoint_seconds` old."""
-        if time.monotonic() - self._saved >= self.run.checkpoint_seconds:
-            self.save()
-
-    def end(self) -> None:
-        """Gives the model the weights that training ends with."""
-        if self.weights:
-            write_variables(self.model.variables, self.weights)
-
-    def finish(self) -> None:
-        """Marks the run as finished; the best weights are the model's by now."""
-        self.finished, self.weights = True, []
-        self.save()
-
-    def save(self) -> None:
-        """Writes the whole state as one file."""
-        if self.run.checkpoints is None or not self.run.first_worker:
-            return
-        record = {**dataclasses.asdict(self.history), "finished": self.finished}
-        arrays = pack("variables", read_variables(model_variables(self.model)))
-        arrays |= pack("best", self.weights) | {"record": to_text(record)}
-        if self.state is not None:
-            arrays |= {_STATE + name: value for name, value in self.state.get_state().items()}
-        self.run.save(CHECKPOINT, arrays)
-        self._saved = time.monotonic()
-
-
-_EACH = 4
-_networks = itertools.count(1)
-
-
-def free_earlier() -> None:
-    """Frees what networks left that nothing refers to any more, as a new one is made.
-
-    TensorFlow keeps a kernel of 36 kB for each variable's name and each function's, for as long as
-    the process lives; those in use are rebuilt. The networks themselves are circles of
-    references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
-    TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
-    """
-    number = next(_networks)
-    if number > 1 and number % _EACH == 1:
-        gc.collect()
-    context.context().clear_kernel_cache()
-
-
-def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
-    """Returns `take(iterator, count)`, which makes `count` training steps.
-
-    It returns the last step's logs, and is compiled once for as long as the model's compilation
-    lasts.
-    """
-    steps: Steps | None = getattr(model, "_compiled_steps", None)
-    # `compile` forgets the function of Keras' own loop, whose place this one takes.
-    if steps is None or steps is not model.train_function:
-        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
-        model.train_function = model._compiled_steps = steps
-    return steps
-
-
-def _one_device(model: keras.Model) -> Steps:
-    if model.run_eagerly:  # its parts are compiled
-
-        def eagerly(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
-            for _ in range(int(count)):
-                logs = model.train_step(next(iterator))
-            return logs  # type: ignore[no-any-return]
-
-        return eagerly
-
-    # AutoGraph would convert all that a step calls, which takes longer than tracing it.
-    step = tf.function(
-        model.train_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile
-    )
-    if model.steps_per_execution == 1:  # a loop would be traced for nothing
-        return lambda iterator, _: step(next(iterator))
-
-    @tf.function(autograph=False, reduce_retracing=True)
-    def several(iterator: Any, count: Any) -> Any:
-        # Called at one place, as TensorFlow optimises the step's graph once for each.
-        traced = step.get_concrete_function(iterator.element_spec)
-        start = tf.nest.map_structure(
-            lambda value: tf.zeros(value.shape, value.dtype), traced.structured_outputs
-        )
-        return tf.while_loop(
-            lambda number, _: number < count,
-            lambda number, _: (number + 1, traced(next(iterator))),
-            (tf.constant(0), start),
-            parallel_iterations=1,
-        )[1]
-
-    return several  # type: ignore[no-any-return]
-
-
-def _replicas(model: keras.Model, strategy: Any) -> Steps:
-    # A loop inside the function would hold collective operations, which TensorFlow cannot run.
-    @tf.function(autograph=False, reduce_retracing=True)
-    def step(data: Any) -> Any:
-        return strategy.run(model.train_step, args=(data,))
-
-    def several(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
-        logs = {}
-        for _ in range(int(count)):
-            logs = step(next(iterator))
-        return {
-            name: strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
-            for name, value in sorted(logs.items())
-        }
-
-    return several

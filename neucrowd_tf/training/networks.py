@@ -12,7 +12,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from neucrowd_tf.declare import (
+from neucrowd_tf.declare.declarations import (
     Constraint,
     check_arguments,
     declared,

@@ -16,12 +16,12 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import estimator, number, one_of, strengths
+from neucrowd_tf.declare.declarations import estimator, number, one_of, strengths
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.nn.encoders import build_encoder, embedding_model, make_optimizer
+from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model, make_optimizer
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData, transform
 from neucrowd_tf.training.features import standardise
-from neucrowd_tf.training.linear import STRENGTHS, LinearHead, fit_logistic
+from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.networks import (
     ENCODERS,

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from neucrowd_tf.crowding.estimator import CrowdInG
-from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.variants import COMMON
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.declare import estimator, many, number, one_of
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.declare.declarations import estimator, many, number, one_of
+from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding.estimator import CrowdInG
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.variants import COMMON
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.variants import register_variants, settings_in
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding_released import released_start
 

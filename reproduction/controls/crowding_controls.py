@@ -10,11 +10,11 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.networks import fold, pair_noise
-from neucrowd_tf.crowding.objectives import authentic_loss
-from neucrowd_tf.crowding.records import Logged, Pairs, Purpose
-from neucrowd_tf.crowding.turns import (
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.networks import fold, pair_noise
+from neucrowd_tf.methods.crowding.objectives import authentic_loss
+from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
+from neucrowd_tf.methods.crowding.turns import (
     authenticity_auc,
     batches_in,
     codes,

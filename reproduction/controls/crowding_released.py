@@ -16,24 +16,24 @@ import tensorflow as tf
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd.losses import at_labels
-from neucrowd_tf.crowding.game import PRETRAINING, Game
-from neucrowd_tf.crowding.networks import (
+from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding.game import PRETRAINING, Game
+from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
     Generator,
     _dense,
     label_cooccurrence,
 )
-from neucrowd_tf.crowding.objectives import (
+from neucrowd_tf.methods.crowding.objectives import (
     entropy,
     latent_log_likelihood,
     printed_discriminator_losses,
     selection_counts,
 )
-from neucrowd_tf.crowding.records import Crowd, Logged, Pairs, Purpose
-from neucrowd_tf.crowding.turns import PURPOSES
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
+from neucrowd_tf.methods.crowding.turns import PURPOSES
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import reset_optimizer

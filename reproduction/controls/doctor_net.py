@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from neucrowd_tf.crowd.presets import PRESETS
-from neucrowd_tf.declare import estimator
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS
+from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 from neucrowd_tf.training.estimator import TrainingData
 from reproduction.controls.doctor_net_model import RawWeights
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from neucrowd_tf.methods.doctor_net import DoctorWeights
+from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorWeights
 
 
 class RawWeights(DoctorWeights):

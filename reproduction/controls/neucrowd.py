@@ -9,13 +9,13 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.declare import estimator, one_of
-from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.estimator import SPACE, NeuCrowd
-from neucrowd_tf.neucrowd.joint_learning import NeuCrowdModel
-from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples
-from neucrowd_tf.neucrowd.sampler import SamplingNetwork
-from neucrowd_tf.registration import register_method
+from neucrowd_tf.declare.declarations import estimator, one_of
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.neucrowd.assurance import label_assurance
+from neucrowd_tf.methods.neucrowd.estimator import SPACE, NeuCrowd
+from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
+from neucrowd_tf.methods.neucrowd.safety import neighbourhood_size, safe_examples
+from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork
 from neucrowd_tf.training.representation import EmbeddingData, adadelta
 from reproduction.controls.slots import SlotDropout
 

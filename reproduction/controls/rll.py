@@ -11,10 +11,10 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from neucrowd_tf.declare import estimator, one_of, whole
-from neucrowd_tf.registration import register_method
-from neucrowd_tf.rll.confidence import bayesian_confidence
-from neucrowd_tf.rll.estimator import RLL
+from neucrowd_tf.declare.declarations import estimator, one_of, whole
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.rll.confidence import bayesian_confidence
+from neucrowd_tf.methods.rll.estimator import RLL
 from neucrowd_tf.training.batches import pipelines
 from neucrowd_tf.training.representation import SECOND_SEED, EmbeddingData, adadelta
 from neucrowd_tf.training.tuplets import TupletModel

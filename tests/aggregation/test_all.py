@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.mace import MaceModel
 from neucrowd_tf.aggregation.sums import LatentModel, Shard, run, total
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
-from neucrowd_tf.persistence import load
+from neucrowd_tf.saving.loading import load
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),

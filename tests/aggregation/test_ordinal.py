@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from neucrowd_tf.aggregation import OrdinalConsensus, ordinal
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 
 
 def rated(seed: int = 0, items: int = 200) -> tuple[Annotations, np.ndarray]:

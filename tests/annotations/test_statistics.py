@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.annotations import Annotations, agreement, statistics
 from neucrowd_tf.errors import DataError, IdentitiesError
 from neucrowd_tf.io.files.json_text import jsonable
 
@@ -29,14 +29,14 @@ def krippendorff_example() -> Annotations:
 
 
 def alpha_of(counts: np.ndarray) -> float:
-    return statistics.agreement_coefficients(counts)["krippendorff"]
+    return agreement.agreement_coefficients(counts)["krippendorff"]
 
 
 def test_perfect_and_undefined_agreement() -> None:
-    assert statistics.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
+    assert agreement.fleiss_kappa(np.array([[3, 0], [0, 3]])) == 1
     assert alpha_of(np.array([[3, 0], [0, 3]])) == 1
     for counts in ([[3, 0], [2, 0]], [[1, 0], [0, 1]], [[0, 0]], [[2], [3]]):
-        assert np.isnan(statistics.fleiss_kappa(np.array(counts)))
+        assert np.isnan(agreement.fleiss_kappa(np.array(counts)))
         assert np.isnan(alpha_of(np.array(counts)))
 
 
@@ -60,7 +60,7 @@ def test_imbalance_ratio() -> None:
 
 def test_item_agreement_by_hand() -> None:
     """Pairs of labels that agree: 6 of 12 ordered pairs, 4 of 12, none to compare."""
-    shares = statistics.item_agreement([[3, 1], [2, 2], [1, 0]])
+    shares = agreement.item_agreement([[3, 1], [2, 2], [1, 0]])
     np.testing.assert_allclose(shares, [1 / 2, 1 / 3, np.nan])
 
 
@@ -134,6 +134,6 @@ def test_refuses() -> None:
     ):
         statistics.describe(crowd, np.array([0]))
     with pytest.raises(DataError, match=r"row 0, class 0: expected a count from 0, received 0.5"):
-        statistics.fleiss_kappa(np.array([[0.5, 1.0]]))
+        agreement.fleiss_kappa(np.array([[0.5, 1.0]]))
     with pytest.raises(IdentitiesError):
         statistics.annotator_accuracy(Annotations.from_votes([[1, 0]]), np.array([0]))

@@ -11,9 +11,9 @@ import tensorflow as tf
 from baselines.augmentation import DL_CL_PRESETS, DLCLInG, DLCLSelf, completed
 from baselines.crowd_gan_model import policy_loss
 from baselines.graph_completion import GraphCompletion
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.methods.doctor_net import DoctorNet
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorNet
 from tests.crowds import blobs
 
 RNG = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def test_policy_gradient_is_the_gradient_of_the_expected_reward() -> None:
 
 
 def test_ing_trains_on_what_crowding_generates(monkeypatch: pytest.MonkeyPatch) -> None:
-    from neucrowd_tf.crowding import CrowdInG
+    from neucrowd_tf.methods.crowding import CrowdInG
 
     def fit(self: CrowdInG, data: Any, run: Any) -> None:
         self.trained_on_ = len(data.features)

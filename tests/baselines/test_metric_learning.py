@@ -14,13 +14,13 @@ import baselines  # noqa: F401
 from baselines.metric_learning import MetricLearning
 from baselines.metric_models import BatchModel
 from baselines.relation_net import RelationModel
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError
-from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.nn.losses import semihard_triplet_loss, triplet_center_loss
-from neucrowd_tf.persistence import load
+from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.networks import DenseEncoder
 from tests.crowds import QUICK_EMBEDDING as QUICK
 from tests.crowds import blobs

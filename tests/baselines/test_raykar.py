@@ -8,11 +8,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import baselines  # noqa: F401
 from baselines.raykar import Raykar, _SoftRegression
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError, UsageError
-from neucrowd_tf.training.linear import fit_logistic
+from neucrowd_tf.training.logistic_head import fit_logistic
 from tests.crowds import blobs
 
 

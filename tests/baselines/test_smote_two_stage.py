@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from baselines.smote_two_stage import SmoteTwoStage, smote
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from benchmarks.timing import simulated
-from neucrowd_tf import Annotations, registry
-from neucrowd_tf.harness import plugins
+from neucrowd_tf import Annotations
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registry
 from reproduction.smoke import tiny_arguments
 from tests.crowds import graphs
 

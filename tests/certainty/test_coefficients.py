@@ -8,11 +8,11 @@ import itertools
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations, statistics
-from neucrowd_tf.annotations.statistics import Scale, agreement_coefficients, agreement_weights
-from neucrowd_tf.certainty.coefficients import agreement_intervals
+from neucrowd_tf.annotations import Annotations, agreement, statistics
+from neucrowd_tf.annotations.agreement import Scale, agreement_coefficients, agreement_weights
+from neucrowd_tf.certainty.agreement_intervals import agreement_intervals
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.agreement import agreement_csvs, pairs
+from neucrowd_tf.evaluation.agreement_tables import agreement_csvs, pairs
 
 # Krippendorff (2011): four annotators, twelve items; also Gwet's example of four raters.
 KRIPPENDORFF = """
@@ -137,7 +137,7 @@ def test_published_examples() -> None:
     )
     # Fleiss (1971), and its section 4 by diagnosis; statsmodels has the same values.
     assert agreement_coefficients(fleiss())["fleiss"] == pytest.approx(0.4302445, abs=1e-6)
-    by_class = statistics.class_agreement(fleiss())
+    by_class = agreement.class_agreement(fleiss())
     kappas = [0.2448, 0.2448, 0.5200, 0.4711, 0.5661]
     assert [row["fleiss"] for row in by_class] == pytest.approx(kappas, abs=5e-5)
     # A second label is the first one again for so many: sum n (n - 1) / (5 sum n).
@@ -156,7 +156,7 @@ def test_votes_have_the_value_of_the_labels(scale: Scale) -> None:
     described = [statistics.describe(crowd) for crowd in crowds]
     for one in described:
         assert one["kappa"] == agreement_coefficients(votes)["fleiss"]
-        assert one["kappa"] == statistics.fleiss_kappa(votes)
+        assert one["kappa"] == agreement.fleiss_kappa(votes)
 
 
 @pytest.mark.parametrize("name", list(COHEN))
@@ -172,7 +172,7 @@ def test_items_by_loops() -> None:
         labels = np.repeat(np.arange(5), row)
         same = [a == b for a, b in itertools.permutations(labels, 2)]
         shares.append(np.mean(same) if same else np.nan)
-    np.testing.assert_allclose(statistics.item_agreement(votes_of("five")), shares)
+    np.testing.assert_allclose(agreement.item_agreement(votes_of("five")), shares)
 
 
 def test_weights_by_hand() -> None:

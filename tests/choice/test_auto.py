@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from neucrowd_tf import registration, registry
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.certainty import Estimate
-from neucrowd_tf.choice import search
-from neucrowd_tf.choice.auto import Auto
-from neucrowd_tf.choice.candidates import STRENGTHS, Candidate
-from neucrowd_tf.choice.data import with_validation
-from neucrowd_tf.choice.evidence import weighed_consensus
-from neucrowd_tf.choice.recommendation import sentence
-from neucrowd_tf.choice.search import Task, side_by_side
+from neucrowd_tf.declare import registration, registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.persistence import load
+from neucrowd_tf.methods.auto import search
+from neucrowd_tf.methods.auto.candidates import STRENGTHS, Candidate
+from neucrowd_tf.methods.auto.data import with_validation
+from neucrowd_tf.methods.auto.estimator import Auto
+from neucrowd_tf.methods.auto.evidence import weighed_consensus
+from neucrowd_tf.methods.auto.recommendation import sentence
+from neucrowd_tf.methods.auto.search import Task, side_by_side
+from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice.average import LEAST, Average, mean_logits
-from neucrowd_tf.persistence import load
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.auto.average import LEAST, Average, mean_logits
+from neucrowd_tf.saving.loading import load
 
 
 def _table(size: int = 60) -> tuple[np.ndarray, Annotations]:

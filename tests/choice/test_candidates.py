@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import Auto, pooling, search
-from neucrowd_tf.choice.candidates import (
+from neucrowd_tf.methods.auto import Auto, pooling, search
+from neucrowd_tf.methods.auto.candidates import (
     BUDGET,
     COUNTING,
     LETTERS,
@@ -17,8 +17,8 @@ from neucrowd_tf.choice.candidates import (
     candidates,
     self_trained,
 )
-from neucrowd_tf.choice.evidence import Evidence
-from neucrowd_tf.choice.ranking import Ranked
+from neucrowd_tf.methods.auto.evidence import Evidence
+from neucrowd_tf.methods.auto.ranking import Ranked
 
 
 def crowd(each: int, annotators: int, rare: int = 20) -> Annotations:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.choice.evidence import FOLDS, Evidence, determinant, label_log_likelihood
-from neucrowd_tf.choice.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
-from neucrowd_tf.choice.ranking import Ranked, rank
+from neucrowd_tf.methods.auto.evidence import FOLDS, Evidence, determinant, label_log_likelihood
+from neucrowd_tf.methods.auto.pooling import MOST_ROWS, consensus_mistakes, fit_weights, weigh
+from neucrowd_tf.methods.auto.ranking import Ranked, rank
 
 
 def _crowd(size: int) -> Annotations:

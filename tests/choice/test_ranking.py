@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import ranking, search
-from neucrowd_tf.choice.candidates import Candidate
-from neucrowd_tf.choice.evidence import Evidence
-from neucrowd_tf.choice.ranking import held_out_interval
-from neucrowd_tf.choice.recommendation import advice
+from neucrowd_tf.methods.auto import ranking, search
+from neucrowd_tf.methods.auto.candidates import Candidate
+from neucrowd_tf.methods.auto.evidence import Evidence
+from neucrowd_tf.methods.auto.ranking import held_out_interval
+from neucrowd_tf.methods.auto.recommendation import advice
 
 
 def test_the_interval_by_hand() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 def _made(name: str, *arguments: Any, **options: Any) -> Callable[[], Any]:
     def make() -> Any:
-        from neucrowd_tf import layers as parts
+        from neucrowd_tf.saving import keras_objects as parts
 
         return getattr(parts, name)(4, *arguments, **options)
 

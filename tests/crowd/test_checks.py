@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from neucrowd_tf.crowd.checks import check_finds_random_annotator, check_head
-from neucrowd_tf.crowd.estimator import CrowdLayerBase
-from neucrowd_tf.crowd.head import AnnotatorHead, of_annotators, of_instances
-from neucrowd_tf.methods.anno_reg import AnnoReg
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layers.common.checks import check_finds_random_annotator, check_head
+from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
+from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead, of_annotators, of_instances
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from tests.crowd.heads import HEADS
 
 FORMULAS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.annot_mix import AnnotMixHead
-from neucrowd_tf.methods.madl import MaDLHead
+from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
+from neucrowd_tf.methods.crowd_layers.madl import MaDLHead
 from tests.crowds import softmax
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from tests.crowd.heads import HEADS
 
 @pytest.fixture(scope="module")
 def parts():
-    from neucrowd_tf import layers as parts
+    from neucrowd_tf.saving import keras_objects as parts
 
     return parts
 
@@ -112,11 +112,13 @@ def test_every_registered_class_is_listed(parts, repository):
     registered = re.compile(r"@keras\.saving\.register_keras_serializable\(.*\)\nclass (\w+)")
     files = (repository / "neucrowd_tf").rglob("*.py")
     names = {name for path in files for name in registered.findall(path.read_text())}
-    assert names < set(parts.__all__), "list each Keras class in neucrowd_tf/layers.py"
+    assert names < set(parts.__all__), (
+        "list each Keras class in neucrowd_tf/saving/keras_objects.py"
+    )
 
 
 def test_standardise():
-    from neucrowd_tf.nn.layers import Standardise
+    from neucrowd_tf.nn.standardise import Standardise
 
     layer = Standardise(square_root=True)
     layer.build((None, 2))
@@ -128,7 +130,7 @@ def test_standardise():
 
 def test_a_head_that_passes_arguments_on_is_saved_or_rejected_by_name():
     from neucrowd_tf.errors import DataError
-    from neucrowd_tf.methods.anno_reg import ConfusionHead
+    from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 
     class Scaled(ConfusionHead):
         def __init__(self, num_annotators, scale=1.0, **kwargs):

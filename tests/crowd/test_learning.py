@@ -9,9 +9,9 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.methods.anno_reg import AnnoReg
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 
 SMALL = {
     "base": {"hidden_units": (16,), "dropout": 0.0},
@@ -95,7 +95,7 @@ def test_a_fit_that_loses_a_class_starts_again(skilled):
 
 
 def test_lost_classes_by_hand():
-    from neucrowd_tf.crowd.estimator import lost_classes
+    from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
 
     agreed = np.repeat([0, 1, 2, 3], 5)
     right = agreed.copy()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.crowd import imbalance
+from neucrowd_tf.methods.crowd_layers.common import imbalance
 
 
 @pytest.fixture(scope="module")
 def losses():
-    from neucrowd_tf.crowd import losses
+    from neucrowd_tf.methods.crowd_layers.common import losses
 
     return losses
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.crowd.mixing import mixed, mixing_draws
+from neucrowd_tf.methods.crowd_layers.common.mixing import mixed, mixing_draws
 
 
 def test_mixing():

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.methods.anno_reg import AnnoReg
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 
 
 def test_positions_cover_each_epoch():
-    from neucrowd_tf.crowd.model import InstanceModel, position_batches
+    from neucrowd_tf.methods.crowd_layers.common.model import InstanceModel, position_batches
 
     make, steps = position_batches(10, 5)
     assert steps == 2
@@ -31,7 +31,7 @@ def test_positions_cover_each_epoch():
 
 
 def test_uneven_batches_repeat_the_first_positions():
-    from neucrowd_tf.crowd.model import position_batches
+    from neucrowd_tf.methods.crowd_layers.common.model import position_batches
 
     make, steps = position_batches(10, 4)
     # Three steps of four take twelve positions: the epoch's first two stand once more.
@@ -108,7 +108,7 @@ def test_single_annotations_train_as_the_matrix_does(wide, kind, imbalance, monk
 
 
 def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide, monkeypatch):
-    from neucrowd_tf.crowd.model import AnnotationModel
+    from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
 
     features, annotations = wide
     piece, traced = np.arange(0, 60, 2), []
@@ -129,7 +129,7 @@ def test_fits_of_other_numbers_of_annotations_and_instances_share_a_network(wide
 
 
 def test_augmentation_is_a_function_of_the_seed():
-    from neucrowd_tf.crowd.mixing import crop_and_flip
+    from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
 
     images = np.random.default_rng(0).normal(size=(6, 8, 8, 3)).astype(np.float32)
     one, two = np.asarray(crop_and_flip(images, [1, 2])), np.asarray(crop_and_flip(images, [1, 3]))
@@ -166,7 +166,7 @@ def test_small_cnn(images):
 
 
 def test_resnet18_has_its_sizes():
-    from neucrowd_tf.crowd.bases import build_base
+    from neucrowd_tf.methods.crowd_layers.common.bases import build_base
     from neucrowd_tf.training.networks import ResNet18
 
     model = build_base(ResNet18(), (32, 32, 3), 10)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import data  # noqa: F401  (registers the datasets)
-import neucrowd_tf.dasc  # noqa: F401  (registers the methods)
-from neucrowd_tf import registry
-from neucrowd_tf.crowd.presets import PRESETS
+import neucrowd_tf.methods.dasc  # noqa: F401  (registers the methods)
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS
 
 
 @pytest.mark.parametrize("method", ["anno_reg", "crowd_layer", "wdn"])
@@ -24,7 +24,7 @@ def test_every_dataset_of_images_has_the_small_cnn(method):
 
 
 def test_stronger_bases_are_chosen_outside_suites_only(tmp_path):
-    from neucrowd_tf.harness.flags import DEFAULTS, Options
+    from neucrowd_tf.cli.runs.options import DEFAULTS, Options
     from reproduction.run import case_options
     from reproduction.suite import Case
 

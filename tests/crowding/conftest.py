@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding import CrowdInG
+from neucrowd_tf.methods.crowding import CrowdInG
 
 N, R, C, D = 48, 5, 3, 4
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import neucrowd_tf.persistence
-from neucrowd_tf import registry
+import neucrowd_tf.saving.loading
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding import estimator as module
-from neucrowd_tf.crowding.game import Game
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
+from neucrowd_tf.methods.crowding import CrowdInG
+from neucrowd_tf.methods.crowding import estimator as module
+from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import HELD_OUT
@@ -234,7 +234,7 @@ def test_a_saved_estimator_predicts_and_generates_the_same(
 ) -> None:
     fitted(estimator, crowd)
     estimator.save(tmp_path / "saved")
-    loaded = neucrowd_tf.persistence.load(tmp_path / "saved")
+    loaded = neucrowd_tf.saving.loading.load(tmp_path / "saved")
     np.testing.assert_allclose(
         loaded.predict_proba(crowd[0]), estimator.predict_proba(crowd[0]), rtol=1e-6
     )
@@ -245,7 +245,7 @@ def test_a_saved_estimator_predicts_and_generates_the_same(
     text = record.read_text(encoding="utf-8")
     record.write_text(text.replace('"passes":', '"ratio_cap": 10.0, "passes":'), encoding="utf-8")
     with pytest.raises(DataError, match=r"'ratio_cap'.* CHANGELOG\.md has replacements"):
-        neucrowd_tf.persistence.load(tmp_path / "saved")
+        neucrowd_tf.saving.loading.load(tmp_path / "saved")
 
 
 def test_the_guard_stops_a_collapse_and_keeps_the_best_epoch(

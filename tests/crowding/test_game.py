@@ -10,12 +10,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.networks import Drawn, draw_labels, fold, pair_noise
-from neucrowd_tf.crowding.objectives import CANDIDATES, entropy, selection_counts, split_by_entropy
-from neucrowd_tf.crowding.records import Logged, Pairs, Purpose
-from neucrowd_tf.crowding.turns import PURPOSES
+from neucrowd_tf.methods.crowding import CrowdInG
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.networks import Drawn, draw_labels, fold, pair_noise
+from neucrowd_tf.methods.crowding.objectives import (
+    CANDIDATES,
+    entropy,
+    selection_counts,
+    split_by_entropy,
+)
+from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
+from neucrowd_tf.methods.crowding.turns import PURPOSES
 from neucrowd_tf.training.state import note_starts
 from tests.crowding.conftest import C, D, N, R, make_crowd
 

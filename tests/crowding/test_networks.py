@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding.networks import (
+from neucrowd_tf.methods.crowding.networks import (
     Auxiliary,
     Discriminator,
     Generator,

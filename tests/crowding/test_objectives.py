@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.crowding.objectives import (
+from neucrowd_tf.methods.crowding.objectives import (
     authentic_loss,
     authenticity_loss,
     counterfactual_risk,

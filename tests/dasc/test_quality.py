@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dasc import majority_classes, selection_quality
-from neucrowd_tf.dasc.estimator import DASC
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.methods.dasc import majority_classes, selection_quality
+from neucrowd_tf.methods.dasc.estimator import DASC
 
 
 def test_majority_is_the_larger_half():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.dasc.quotas import (
+from neucrowd_tf.methods.dasc.quotas import (
     allocate,
     fill_lost_classes,
     fractions,

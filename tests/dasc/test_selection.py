@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from neucrowd_tf.dasc import selection
-from neucrowd_tf.dasc.selection import (
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.methods.dasc import selection
+from neucrowd_tf.methods.dasc.selection import (
     SELECTORS,
     Candidates,
     entropy,
     pseudo_annotations,
     select_dasc,
 )
-from neucrowd_tf.errors import DataError
 
 
 def make(labels, entropies, classes=3):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from data import cifar, cifar10h
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import data  # noqa: F401  (registers the datasets)
 from data import cards, gsad
-from neucrowd_tf import registry
-from neucrowd_tf.annotations import statistics
+from neucrowd_tf.annotations import agreement
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 
 BUNDLED = ["breast_cancer", "digits", "digits_ovr_0"]
@@ -103,7 +103,7 @@ def test_syn_has_the_votes_of_the_authors_file(data_dir: pathlib.Path) -> None:
 
     def figures(votes, truth):
         wrong = votes[np.arange(len(votes)), 1 - truth]
-        return (wrong < 3.5).mean(), wrong.var(), statistics.fleiss_kappa(votes)
+        return (wrong < 3.5).mean(), wrong.var(), agreement.fleiss_kappa(votes)
 
     positive = frame["votes"].to_numpy()
     published = figures(

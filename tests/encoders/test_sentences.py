@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice import Auto
-from neucrowd_tf.commands.predict import Scorer
+from neucrowd_tf.cli.commands.predict import Scorer
 from neucrowd_tf.encoders import SentenceEncoder, sentences
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.persistence import load
-from neucrowd_tf.texts import TextClassifier
-from neucrowd_tf.two_stage import TwoStageClassifier
+from neucrowd_tf.methods.auto import Auto
+from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from neucrowd_tf.saving.loading import load
+from neucrowd_tf.saving.saved_model import export_saved_model
 
 pytest.importorskip("onnxruntime", reason="pip install .[encoder]")
 tokenizers = pytest.importorskip("tokenizers", reason="pip install .[encoder]")

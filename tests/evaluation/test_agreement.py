@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations, statistics
-from neucrowd_tf.evaluation.agreement import pairs
+from neucrowd_tf.annotations import Annotations, agreement
+from neucrowd_tf.evaluation.agreement_tables import pairs
 
 
 def test_a_pair_by_hand() -> None:
@@ -22,5 +22,5 @@ def test_a_pair_by_hand() -> None:
 
 def test_chance_corrected_by_hand() -> None:
     # (.75 - .5) / .5 = .5; full agreement by chance alone says nothing.
-    corrected = statistics.chance_corrected([0.75, 1.0], [0.5, 1.0])
+    corrected = agreement.chance_corrected([0.75, 1.0], [0.5, 1.0])
     np.testing.assert_allclose(corrected, [0.5, np.nan])

@@ -14,7 +14,7 @@ from neucrowd_tf.certainty.skills import agreement_beyond_chance, near_chance
 from neucrowd_tf.errors import IdentitiesError
 from neucrowd_tf.evaluation import rank_annotators
 from neucrowd_tf.evaluation.annotators import annotators_csv
-from neucrowd_tf.evaluation.consensus import inferred
+from neucrowd_tf.evaluation.cached_consensus import inferred
 
 
 def _crowd(

@@ -13,7 +13,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation import mean_interval, paired_interval
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 from neucrowd_tf.evaluation.intervals import crossed_interval, metric_intervals
-from neucrowd_tf.metrics import classification_metrics
+from neucrowd_tf.evaluation.metrics import classification_metrics
 
 
 def test_mean_interval_by_hand_and_by_scipy() -> None:

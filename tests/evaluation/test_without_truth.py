@@ -10,9 +10,9 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration, Certainty, Estimate
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.evaluation.inferred_labels import infer_labels
+from neucrowd_tf.evaluation.metrics import classification_metrics
 from neucrowd_tf.evaluation.scoring import score_test
 from neucrowd_tf.evaluation.without_truth import expected_metrics, judge, scaled_predictions
-from neucrowd_tf.metrics import classification_metrics
 
 
 def test_expected_metrics_by_hand() -> None:

@@ -12,11 +12,11 @@ import tensorflow as tf
 
 from examples import crowding
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowding import CrowdInG
-from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.networks import fold, pair_noise
-from neucrowd_tf.crowding.objectives import selection_counts, split_by_entropy
-from neucrowd_tf.crowding.records import Logged, Pairs
+from neucrowd_tf.methods.crowding import CrowdInG
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.networks import fold, pair_noise
+from neucrowd_tf.methods.crowding.objectives import selection_counts, split_by_entropy
+from neucrowd_tf.methods.crowding.records import Logged, Pairs
 
 Compare = Callable[[Any, Any], None]
 N, R = 60, 5

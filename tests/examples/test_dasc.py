@@ -13,13 +13,13 @@ import tensorflow as tf
 from examples import dasc
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.statistics import imbalance_ratio
-from neucrowd_tf.crowd.estimator import lost_classes
-from neucrowd_tf.crowd.model import AnnotationModel
-from neucrowd_tf.crowd.presets import schedule_presets
-from neucrowd_tf.dasc.estimator import latest_good
-from neucrowd_tf.dasc.quotas import allocate, fractions, generated_counts
-from neucrowd_tf.dasc.selection import Candidates, entropy, select_dasc
-from neucrowd_tf.methods.crowd_layer import CrowdConnection, CrowdLayer
+from neucrowd_tf.methods.crowd_layers.common.estimator import lost_classes
+from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+from neucrowd_tf.methods.crowd_layers.common.presets import schedule_presets
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdConnection, CrowdLayer
+from neucrowd_tf.methods.dasc.estimator import latest_good
+from neucrowd_tf.methods.dasc.quotas import allocate, fractions, generated_counts
+from neucrowd_tf.methods.dasc.selection import Candidates, entropy, select_dasc
 
 Compare = Callable[[Any, Any], None]
 

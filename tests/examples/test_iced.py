@@ -13,10 +13,10 @@ import tensorflow as tf
 
 from examples import iced
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.iced import ICED, label_certainty
-from neucrowd_tf.iced.inference import infer_labels
-from neucrowd_tf.iced.networks import ICEDModel, epoch_order
-from neucrowd_tf.iced.synthesis import (
+from neucrowd_tf.methods.iced import ICED, label_certainty
+from neucrowd_tf.methods.iced.inference import infer_labels
+from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
+from neucrowd_tf.methods.iced.synthesis import (
     balancing_counts,
     copy_annotations,
     interpolation_weights,

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from examples import neucrowd
-from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd import NeuCrowd
 
 Compare = Callable[[Any, Any], None]
 

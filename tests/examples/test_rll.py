@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from examples import rll
-from neucrowd_tf.rll import RLL
+from neucrowd_tf.methods.rll import RLL
 
 Compare = Callable[[Any, Any], None]
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf import metrics, registration, registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.cli.runs import plugins, process, run_command
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
+from neucrowd_tf.declare import registration, registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli, plugins, process
+from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -117,7 +118,7 @@ def command(tiny: Any, without_tensorflow: None) -> Callable[..., int]:
     """Runs a command line in this process, without TensorFlow and, unless --report asks for them,
     without reports, and returns the exit code.
     """
-    return lambda *items, **more: cli.main(["--noreport", *items], **more)
+    return lambda *items, **more: run_command.main(["--noreport", *items], **more)
 
 
 @pytest.fixture
@@ -126,7 +127,7 @@ def whole_command(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     the exit code.
     """
     monkeypatch.setattr(process, "start", lambda options: None)
-    return lambda *items, **more: cli.main(items, **more)
+    return lambda *items, **more: run_command.main(items, **more)
 
 
 def leave_out_tensorflow(replace: Callable[[Any, str, Any], None] = setattr) -> None:

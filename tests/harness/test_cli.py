@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registry
-from neucrowd_tf.harness import cli, process
+from neucrowd_tf.cli.runs import process, run_command
+from neucrowd_tf.declare import registry
 
 Command = Callable[..., int]
 
@@ -19,7 +19,7 @@ def test_a_terminal_gets_no_escape_sequences(capsys: pytest.CaptureFixture[str])
     with warnings.catch_warnings():
         process.plain_warnings()
         warnings.warn("task a\x1b[31mb has\nno label", stacklevel=1)
-    cli._print("failed: \x1b[2J\u202e\n  second line")
+    run_command._print("failed: \x1b[2J\u202e\n  second line")
     assert (
         capsys.readouterr().err
         == "warning: task a\ufffd[31mb has no label\nfailed: \ufffd[2J\ufffd\n  second line\n"
@@ -34,7 +34,7 @@ def test_the_installed_command_lists_what_it_has(
 ) -> None:
     """Without a checkout there are no further baselines, no benchmark data and no suites."""
     monkeypatch.setattr(registry, "_SUITES", {})
-    monkeypatch.setattr(registry, "_INDEXED", {"neucrowd_tf": None})
+    monkeypatch.setattr(registry, "_INDEXED", {"neucrowd_tf.declare": None})
     assert command("--list") == 0
     listed = capsys.readouterr().out
     assert "Datasets:" in listed

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from neucrowd_tf import registration, registry
+from neucrowd_tf.cli.runs.options import Options, check
+from neucrowd_tf.declare import registration, registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness.flags import Options, check
 from reproduction.run import run_suite
 from reproduction.suite import Case, Suite
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf.cli.runs.options import parse
+from neucrowd_tf.cli.runs.results import aligned, summarise, summary_table
+from neucrowd_tf.cli.runs.tuning import candidates
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import flags
-from neucrowd_tf.harness.results import aligned, summarise, summary_table
-from neucrowd_tf.harness.tuning import candidates
 from tests.harness.test_results import row
 
 TWO = [row(name, s, a + s / 50) for name, a in (("m", 0.8), ("other", 0.7)) for s in (0, 1)]
@@ -76,7 +76,7 @@ def test_space_and_grid(
     command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert candidates({"a": (1, 2), "b": (3, 4)}, {"b": 3}, "grid", 0) == [{"a": 1}, {"a": 2}]
-    options = flags.parse(
+    options = parse(
         [
             *("--dataset=d", "--method=m", "--tune=grid"),
             *("--space=a=1,x,0.5", "--space=m.b=[[8,4],[2]]", "--space=c=sgd"),
@@ -85,7 +85,7 @@ def test_space_and_grid(
     assert options.space == (("a", (1, "x", 0.5)), ("m.b", ([8, 4], [2])), ("c", ("sgd",)))
     for wrong in ("--tune=all", "--tune=-1"):
         with pytest.raises(UsageError, match=wrong.partition("=")[0]):
-            flags.parse(["--dataset=d", "--method=m", wrong])
+            parse(["--dataset=d", "--method=m", wrong])
     base = ["--dataset=tiny", "--method=mean", f"--output_dir={tmp_path}"]
     assert command(*base, "--tune=grid", "--space=nothing=1,2") == 2
     assert "--space=nothing: no method" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from neucrowd_tf.harness import cli, process
+from neucrowd_tf.cli.runs import process, run_command
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import EXPORTS, IDS, label_studio, label_studio_result
 
@@ -30,7 +30,7 @@ def auto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         truth.write_text(f"task,label\nnew-0,{classes[0]}\nnew-1,{classes[-1]}\n")
         passed = ["--dataset=table", "--method=auto", f"--annotations={path}", f"--texts={texts}"]
         passed += [f"--test_texts={new}", f"--test_truth={truth}", f"--output_dir={tmp_path}"]
-        return cli.main([*passed, "--hparam=budget=3", "--noreport", *more])
+        return run_command.main([*passed, "--hparam=budget=3", "--noreport", *more])
 
     return run
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from neucrowd_tf.cli.runs.curves import CurveRecorder, RecordedRun
 from neucrowd_tf.evaluation.scoring import accuracy_of_surest, evaluate
-from neucrowd_tf.harness.curves import CurveRecorder, RecordedRun
 from tests.harness.conftest import Mean, tiny_dataset
 
 

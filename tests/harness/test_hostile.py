@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import neucrowd_tf.two_stage.labels_first  # noqa: F401 - registers ds_lr
+import neucrowd_tf.methods.two_stage.labels_first  # noqa: F401 - registers ds_lr
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.io.labels import read_annotations
 

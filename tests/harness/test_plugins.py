@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf import registration, registry
-from neucrowd_tf.harness import plugins
+from neucrowd_tf.cli.runs import plugins
+from neucrowd_tf.declare import registration, registry
 from tests.harness.conftest import Mean
 from tests.processes import python
 
@@ -27,7 +27,7 @@ def test_an_installed_package_registers_and_a_broken_one_is_told(
 ) -> None:
     monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
     code = (
-        "from neucrowd_tf.registry import register_method\n"
+        "from neucrowd_tf.declare.registry import register_method\n"
         "from tests.harness.conftest import Mean\n"
         "register_method('acme_mean', summary='of another house')(Mean)\n"
     )

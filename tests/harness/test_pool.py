@@ -10,19 +10,20 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from neucrowd_tf.cli.runs import runner
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.work import RunKey
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import flags, runner
-from neucrowd_tf.harness.work import RunKey
 
 PLUGINS = ("tests.harness.worker_plugin",)
 
 
-def options(out: Path, *methods: str, **more: Any) -> flags.Options:
-    passed = flags.Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
+def options(out: Path, *methods: str, **more: Any) -> Options:
+    passed = Options(dataset=("tiny",), method=methods, output_dir=out, num_runs=2)
     return dataclasses.replace(passed, report=False, **more)
 
 
-def run(passed: flags.Options) -> tuple[list[str], dict[RunKey, Any]]:
+def run(passed: Options) -> tuple[list[str], dict[RunKey, Any]]:
     lines: list[str] = []
     _, outcomes = runner.run_all(passed, runner.works(passed), lines.append, PLUGINS)
     return lines, outcomes

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from neucrowd_tf.cli.runs import process
+from neucrowd_tf.cli.runs.options import Options
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import process
-from neucrowd_tf.harness.flags import Options
 
 
 def test_a_device_that_is_not_there() -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.harness.results import (
+from neucrowd_tf.cli.runs.results import (
     COLUMNS,
     Row,
     add_rows,
@@ -21,7 +20,8 @@ from neucrowd_tf.harness.results import (
     summary_csv,
     summary_table,
 )
-from neucrowd_tf.harness.work import RunKey
+from neucrowd_tf.cli.runs.work import RunKey
+from neucrowd_tf.errors import DataError
 
 
 def row(

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.cli.predictions import LIKELY, predictions_csv
 from neucrowd_tf.evaluation.annotators import annotators_csv
-from neucrowd_tf.evaluation.consensus import inferred
+from neucrowd_tf.evaluation.cached_consensus import inferred
+from neucrowd_tf.io.predictions import LIKELY, predictions_csv
 
 
 def test_predictions() -> None:

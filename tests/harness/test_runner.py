@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from neucrowd_tf import registration, registry
+from neucrowd_tf.declare import registration, registry
 
 RESULTS = ("predictions.csv", "annotators.csv", "evaluation.json")
 

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from neucrowd_tf import registration, registry
-from neucrowd_tf.harness.tuning import Search, candidates, score
+from neucrowd_tf.cli.runs.tuning import Search, candidates, score
+from neucrowd_tf.declare import registration, registry
 
 pytestmark = pytest.mark.usefixtures("without_tensorflow")
 SPACE = {"a": (1, 2, 3), "b": ("x", "y")}

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
+from neucrowd_tf.cli.runs import process, run_command
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import cli, process
 
 RIGHT = 0.85
 
@@ -48,7 +48,7 @@ def run(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run_:
     def created(*more: str) -> int:
         passed = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]
         passed += ["--dataset=table", "--method=mv_lr", f"--output_dir={tmp_path}"]
-        return cli.main([*passed, *more])
+        return run_command.main([*passed, *more])
 
     return created
 

@@ -10,10 +10,10 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import registry
+from neucrowd_tf.cli.runs import process
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.harness import process
-from neucrowd_tf.harness.flags import Options
 from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset
 
 

@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 
 import neucrowd_tf
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.iced import ICED, score_rounds
-from neucrowd_tf.iced.estimator import certainty_groups
-from neucrowd_tf.iced.inference import infer_labels
+from neucrowd_tf.methods.iced import ICED, score_rounds
+from neucrowd_tf.methods.iced.estimator import certainty_groups
+from neucrowd_tf.methods.iced.inference import infer_labels
 from tests.processes import python
 
 SMALL: dict[str, Any] = {
@@ -153,7 +153,7 @@ def test_registered_methods() -> None:
     # Sections 2.4, 3.2 and 3.3 and figure 2: the prior is uniform.
     uniform = registry.method("iced_printed").make(rounds=2).get_params()
     assert uniform == literal | {"prior": "uniform"}
-    assert neucrowd_tf.iced.ICED is ICED
+    assert neucrowd_tf.methods.iced.ICED is ICED
 
 
 FIT = """

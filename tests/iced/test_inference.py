@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import DawidSkene, majority_labels
 from neucrowd_tf.annotations import Annotations, simulation
-from neucrowd_tf.iced.inference import find_permutation, infer_labels
+from neucrowd_tf.methods.iced.inference import find_permutation, infer_labels
 
 
 def crowd(seed: int = 0, sizes: tuple[int, ...] = (300, 30)) -> tuple[np.ndarray, Annotations]:
@@ -83,7 +83,7 @@ def test_permuted_classes_are_mended(
     annotations = simulation.simulate(truth, simulation.class_skill_annotators(9, 3, 0, low=0.6), 0)
     straight = infer_labels(annotations.one_hot(), 3, prior=prior)
     assert (straight.permutation == np.arange(len(straight.permutation))).all()
-    from neucrowd_tf.iced import inference
+    from neucrowd_tf.methods.iced import inference
 
     swapped = np.eye(3)[order]  # class c of the votes is EM's class order[c]
     shares = inference.vote_shares  # with others EM starts from a wrong place

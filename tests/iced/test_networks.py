@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf.iced.networks import ICEDModel
+from neucrowd_tf.methods.iced.networks import ICEDModel
 
 N, D, H, C, BATCH = 10, 4, 3, 2, 4
 RNG = np.random.default_rng(0)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.iced import ICED, estimator
-from neucrowd_tf.iced.estimator import RoundHistory, settled
-from neucrowd_tf.iced.inference import Inference, infer_labels
-from neucrowd_tf.iced.networks import ICEDModel, epoch_order
-from neucrowd_tf.iced.synthesis import Generated, Generator, choose_candidates
+from neucrowd_tf.methods.iced import ICED, estimator
+from neucrowd_tf.methods.iced.estimator import RoundHistory, settled
+from neucrowd_tf.methods.iced.inference import Inference, infer_labels
+from neucrowd_tf.methods.iced.networks import ICEDModel, epoch_order
+from neucrowd_tf.methods.iced.synthesis import Generated, Generator, choose_candidates
 
 SIZES, R = (20, 8, 5), 6
 TRUTH = np.repeat(np.arange(3), SIZES)

@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.iced import synthesis
-from neucrowd_tf.iced.estimator import certainty_groups, class_mix, warm_up_schedule
-from neucrowd_tf.iced.inference import label_certainty
-from neucrowd_tf.iced.synthesis import (
+from neucrowd_tf.methods.iced import synthesis
+from neucrowd_tf.methods.iced.estimator import certainty_groups, class_mix, warm_up_schedule
+from neucrowd_tf.methods.iced.inference import label_certainty
+from neucrowd_tf.methods.iced.synthesis import (
     Synthetic,
     balancing_counts,
     copy_annotations,

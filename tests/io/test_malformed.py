@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.io.checks import catalogue
 
 LONG = "task,worker,label\n"

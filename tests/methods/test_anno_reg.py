@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.anno_reg import AnnoReg, ConfusionHead
+from neucrowd_tf.methods.crowd_layers.anno_reg import AnnoReg, ConfusionHead
 from tests.crowds import SMALL_LAYER as SMALL
 from tests.crowds import softmax
 

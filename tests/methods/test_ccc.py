@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd.meta_correction import CoupledModel, correction
-from neucrowd_tf.methods.ccc import CoupledHead, distilled, expertise_groups
+from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead, distilled, expertise_groups
+from neucrowd_tf.methods.crowd_layers.common.meta_correction import CoupledModel, correction
 from tests.crowds import softmax
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.methods.coinnet import COINNet
+from neucrowd_tf.methods.crowd_layers.coinnet import COINNet
 
 RNG = np.random.default_rng(0)
 

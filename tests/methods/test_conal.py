@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.conal import ConalHead
+from neucrowd_tf.methods.crowd_layers.conal import ConalHead
 from tests.crowds import randomised, softmax
 
 

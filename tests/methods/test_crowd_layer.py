@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from tests.crowds import SMALL_LAYER as SMALL
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.crowdar import ReliabilityHead
+from neucrowd_tf.methods.crowd_layers.crowdar import ReliabilityHead
 from tests.crowds import randomised, softmax
 
 RNG = np.random.default_rng(0)

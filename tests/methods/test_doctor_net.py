@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.crowd.head import HeadsUniform
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.methods.doctor_net import DoctorHeads, WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.common.head import HeadsUniform
+from neucrowd_tf.methods.crowd_layers.doctor_net import DoctorHeads, WeightedDoctorNet
 from tests.crowds import SMALL_LAYER
 
 SMALL = {**SMALL_LAYER, "weight_learning_rate": 0.1}
@@ -63,7 +63,7 @@ def test_second_loss_by_hand(crowd):
     import keras
     import tensorflow as tf
 
-    from neucrowd_tf.methods.doctor_net import AnnotatorAverage, DoctorWeights
+    from neucrowd_tf.methods.crowd_layers.doctor_net import AnnotatorAverage, DoctorWeights
 
     stack = keras.layers.Lambda(lambda x: tf.stack([x, x[:, ::-1]], 1), output_shape=(2, 2))
     answers = keras.Sequential([keras.Input((2,)), stack])
@@ -99,7 +99,7 @@ def test_base_without_dense_layer(crowd):
 def test_user_base_is_cut_before_its_last_layer(crowd, kind):
     import keras
 
-    from neucrowd_tf.crowd.bases import copied, feature_extractor
+    from neucrowd_tf.methods.crowd_layers.common.bases import copied, feature_extractor
 
     features, _, _ = crowd
     inputs = keras.Input((5,))

@@ -9,15 +9,15 @@ import pytest
 
 from baselines.ds_mixup import DawidSkeneMixup
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.methods.annot_mix import AnnotMix
-from neucrowd_tf.methods.ccc import CCC
-from neucrowd_tf.methods.coinnet import COINNet
-from neucrowd_tf.methods.conal import CoNAL
-from neucrowd_tf.methods.crowdar import CrowdAR
-from neucrowd_tf.methods.geocrowdnet import GeoCrowdNet
-from neucrowd_tf.methods.madl import MaDL
-from neucrowd_tf.methods.trace_reg import TraceRegularised
-from neucrowd_tf.methods.unionnet import UnionNet
+from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMix
+from neucrowd_tf.methods.crowd_layers.ccc import CCC
+from neucrowd_tf.methods.crowd_layers.coinnet import COINNet
+from neucrowd_tf.methods.crowd_layers.conal import CoNAL
+from neucrowd_tf.methods.crowd_layers.crowdar import CrowdAR
+from neucrowd_tf.methods.crowd_layers.geocrowdnet import GeoCrowdNet
+from neucrowd_tf.methods.crowd_layers.madl import MaDL
+from neucrowd_tf.methods.crowd_layers.trace_reg import TraceRegularised
+from neucrowd_tf.methods.crowd_layers.unionnet import UnionNet
 
 METHODS = (
     functools.partial(GeoCrowdNet, volume="F"),

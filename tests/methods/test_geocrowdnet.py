@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.geocrowdnet import GeoCrowdNet, GeoCrowdNetHead, negative_log_determinant
+from neucrowd_tf.methods.crowd_layers.geocrowdnet import (
+    GeoCrowdNet,
+    GeoCrowdNetHead,
+    negative_log_determinant,
+)
 from tests.crowds import randomised, softmax
 
 

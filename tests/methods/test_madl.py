@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neucrowd_tf.methods.madl import MaDLHead
+from neucrowd_tf.methods.crowd_layers.madl import MaDLHead
 
 
 def test_madl_weights_and_prior_by_hand():

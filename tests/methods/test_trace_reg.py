@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.trace_reg import SoftplusConfusionHead
+from neucrowd_tf.methods.crowd_layers.trace_reg import SoftplusConfusionHead
 from tests.crowds import randomised
 
 

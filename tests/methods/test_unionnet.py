@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.methods.unionnet import UnionHead
+from neucrowd_tf.methods.crowd_layers.unionnet import UnionHead
 from tests.crowds import randomised, softmax
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd import NeuCrowd
 
 TINY: dict[str, Any] = {
     "epochs": 2,

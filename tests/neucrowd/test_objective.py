@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.neucrowd.assurance import label_assurance
+from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 from tests.crowds import blobs

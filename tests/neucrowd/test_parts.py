@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.robust_anchor import robust_anchors
-from neucrowd_tf.neucrowd.safety import neighbourhood_size, safe_examples, sampling_probabilities
-from neucrowd_tf.neucrowd.sampler import SamplingNetwork, keep_hardest
-from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.methods.neucrowd.assurance import label_assurance
+from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
+from neucrowd_tf.methods.neucrowd.safety import (
+    neighbourhood_size,
+    safe_examples,
+    sampling_probabilities,
+)
+from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
+from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.networks import DenseEncoder
 
 # ----------------------------------------------------------------- definition 2

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.neucrowd.assurance import label_assurance
-from neucrowd_tf.neucrowd.safety import mislabel_detection, safe_examples
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd.assurance import label_assurance
+from neucrowd_tf.methods.neucrowd.safety import mislabel_detection, safe_examples
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from reproduction.controls.neucrowd import ReleasedNeuCrowd
 from tests.crowds import blobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.networks import DenseEncoder
 
 

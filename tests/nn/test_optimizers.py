@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.optimizers import FusedAdam
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
-from neucrowd_tf.report.build import build_report, write_report
+from neucrowd_tf.evaluation.report.build import build_report, write_report
 
 BROWSER = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -13,7 +13,7 @@ import pytest
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.report.build import build_report, write_report
+from neucrowd_tf.evaluation.report.build import build_report, write_report
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 
 pytestmark = pytest.mark.usefixtures("inferred_once")
 

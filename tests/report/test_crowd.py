@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.aggregation.families import Sources
-from neucrowd_tf.annotations import Annotations, statistics
+from neucrowd_tf.annotations import Annotations, agreement
 from neucrowd_tf.certainty.inference import shown as interval
-from neucrowd_tf.evaluation.consensus import inferred
-from neucrowd_tf.report.crowd import _items, crowd_sections
+from neucrowd_tf.evaluation.cached_consensus import inferred
+from neucrowd_tf.evaluation.report.crowd import _items, crowd_sections
 
 
 def test_doubtful_instances_are_wrong_more_often(crowd: tuple[Annotations, np.ndarray]) -> None:
@@ -43,8 +43,8 @@ def test_a_models_labels_are_left_out_of_agreement() -> None:
     result = crowd_sections(crowd, Sources(["gpt"]))["agreement"]
     alone = Annotations.from_dense(people)
     kappa, alpha = (estimate for _, estimate in result["coefficients"][1:3])
-    assert kappa.value == pytest.approx(statistics.fleiss_kappa(alone)) and kappa.low > 0.5
-    expected = statistics.agreement_coefficients(alone.vote_counts())
+    assert kappa.value == pytest.approx(agreement.fleiss_kappa(alone)) and kappa.low > 0.5
+    expected = agreement.agreement_coefficients(alone.vote_counts())
     assert alpha.value == pytest.approx(expected["krippendorff"])
     assert (result["models"], result["overlap"]) == (["gpt"], 60)
     assert {name for pair in result["least"] for name in pair[:2]} == {"a", "b", "c"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from neucrowd_tf.cli.predictions import read_predictions
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.predictions import read_predictions
 
 
 def test_predictions_are_read_with_formulas_and_unknown_labels(tmp_path: Path) -> None:

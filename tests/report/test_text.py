@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.report.text import number, percent, printable, shown
+from neucrowd_tf.evaluation.report.text import number, percent, printable, shown
 
 
 def test_names_are_printable_short_and_never_empty() -> None:

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from neucrowd_tf import registry
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.declare import registry
 from reproduction import figures, run
 from reproduction.suite import Case, Suite
 from tests.harness.conftest import Mean, leave_out_tensorflow, tiny_dataset

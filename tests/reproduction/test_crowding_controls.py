@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf import registry
-from neucrowd_tf.crowding.game import Game
-from neucrowd_tf.crowding.records import Pairs
-from neucrowd_tf.crowding.turns import PURPOSES, authenticity_auc
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.records import Pairs
+from neucrowd_tf.methods.crowding.turns import PURPOSES, authenticity_auc
 from neucrowd_tf.training.run import Run
 from reproduction.controls import crowding_controls, crowding_released
 from reproduction.controls.crowding import FACTORS, PRINTED, RELEASED, ControlledCrowdInG

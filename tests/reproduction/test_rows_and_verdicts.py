@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
 from reproduction import catalogue, run
 from reproduction.printed import Figure

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from neucrowd_tf.harness.flags import Options
+from neucrowd_tf.cli.runs.options import Options
 from reproduction import catalogue, dataset_tables, panels
 from reproduction.collect import row_runs, suite_runs
 from reproduction.figures import split_name

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf.cli.runs import process
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.harness import process
 from neucrowd_tf.io.files.json import read_json
 from reproduction import catalogue, figures, page, printed, run, smoke
 from reproduction.suite import Case, Suite

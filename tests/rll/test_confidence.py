@@ -7,7 +7,7 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.rll.confidence import (
+from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
     mle_confidence,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.rll import RLL
+from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
 from reproduction.controls.rll import ReleasedRLL

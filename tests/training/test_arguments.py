@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.declare import none, number, one_of, strengths, whole, widths
+from neucrowd_tf.declare.declarations import none, number, one_of, strengths, whole, widths
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.rll import RLL
+from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training import Run
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import ENCODERS, configuration

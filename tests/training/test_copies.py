@@ -10,9 +10,9 @@ import pytest
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.neucrowd import NeuCrowd
-from neucrowd_tf.rll import RLL
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.state import copy_network, user_network
 
 FEATURES = np.random.default_rng(0).normal(5.0, 100.0, size=(40, 3)).astype(np.float32)

@@ -10,10 +10,10 @@ from neucrowd_tf import DASC, CrowdLayer, Run
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.images import image_folder
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.training.dataset_features import DatasetFeatures
 from neucrowd_tf.training.features import in_blocks, standardise
-from neucrowd_tf.two_stage.deep_labels import DeepLabels
 from tests.crowds import blobs
 
 QUICK = {

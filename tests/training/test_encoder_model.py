@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from neucrowd_tf.nn.encoders import build_encoder
+from neucrowd_tf.nn.embedding_networks import build_encoder
 from neucrowd_tf.training.encoder_model import EncoderModel
 from neucrowd_tf.training.networks import DenseEncoder
 

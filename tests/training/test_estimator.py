@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import neucrowd_tf.persistence as persistence
+import neucrowd_tf.saving.loading as persistence
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.training import CrowdEstimator, Run, TrainingData, hold_out

@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-import neucrowd_tf.persistence as persistence
-from neucrowd_tf.nn.linear import linear_model
-from neucrowd_tf.training.linear import fit_logistic
+import neucrowd_tf.saving.loading as persistence
+from neucrowd_tf.nn.logistic_regression import linear_model
+from neucrowd_tf.training.logistic_head import fit_logistic
 
 
 def blobs(classes: int, rows: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

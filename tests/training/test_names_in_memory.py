@@ -12,9 +12,9 @@ from neucrowd_tf.aggregation import Crowdlab, Mmsr
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.inference import infer
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.layers import AnnotationLoss
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from neucrowd_tf.saving.keras_objects import AnnotationLoss
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.two_stage import TwoStageClassifier
 
 N = 120
 rng = np.random.default_rng(7)

@@ -10,13 +10,13 @@ import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.nested import nest
-from neucrowd_tf.nn.encoders import make_optimizer
-from neucrowd_tf.persistence import load
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.nn.embedding_networks import make_optimizer
+from neucrowd_tf.saving.loading import load
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
 

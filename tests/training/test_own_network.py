@@ -10,13 +10,13 @@ import pytest
 
 from neucrowd_tf import CrowdLayer, NeuCrowd, Run
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.nested import nest
-from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
+from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.validation import validation_figures
-from neucrowd_tf.two_stage import TwoStageClassifier
-from neucrowd_tf.two_stage.deep_labels import DeepLabels
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.integers(2, size=60)

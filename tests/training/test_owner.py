@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.texts import TextClassifier
+from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from neucrowd_tf.training.run import Run, owner_of
-from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
 from tests.processes import python
 
 DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from neucrowd_tf import CrowdLayer, NeuCrowd
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.nn.encoders import make_optimizer
+from neucrowd_tf.nn.embedding_networks import make_optimizer
 from neucrowd_tf.nn.steps import take_step
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd import NeuCrowd
 from neucrowd_tf.training.estimator import retracing_expected
 
 

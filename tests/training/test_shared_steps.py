@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.choice.evidence import weighed_consensus
+from neucrowd_tf.methods.auto.evidence import weighed_consensus
+from neucrowd_tf.training.early_stopping import History
 from neucrowd_tf.training.features import CONSTANT, in_blocks, standardise
-from neucrowd_tf.training.loop import History
 from neucrowd_tf.training.validation import consensus_labels
 
 

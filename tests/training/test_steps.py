@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.nn.steps import share_of
 from neucrowd_tf.training.run import Run
 from tests.processes import python
@@ -68,7 +68,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from keras.optimizers import SGD
 from neucrowd_tf import RLL, CrowdLayer, NeuCrowd, Run
-from neucrowd_tf.methods.doctor_net import WeightedDoctorNet
+from neucrowd_tf.methods.crowd_layers.doctor_net import WeightedDoctorNet
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 rng = np.random.default_rng(0)
 x = rng.normal(size=(30, 4))

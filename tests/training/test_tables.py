@@ -14,11 +14,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from neucrowd_tf import iced, registry, rll  # noqa: F401  (they register methods)
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.methods import crowd_layer  # noqa: F401
-from neucrowd_tf.two_stage import TwoStageClassifier
+from neucrowd_tf.methods import iced, rll  # noqa: F401  (they register methods)
+from neucrowd_tf.methods.crowd_layers import crowd_layer  # noqa: F401
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
 
 ROWS = 60
 

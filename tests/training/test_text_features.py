@@ -12,19 +12,20 @@ from scipy.sparse import issparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from neucrowd_tf import load, registry
+from neucrowd_tf import load
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.dasc import DASC
+from neucrowd_tf.cli.runs import plugins
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.declare import registry
+from neucrowd_tf.encoders.tfidf import TextFeatures, fold, normalise
 from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.export import export_saved_model
-from neucrowd_tf.harness import plugins
-from neucrowd_tf.methods.crowd_layer import CrowdLayer
-from neucrowd_tf.texts import TextClassifier
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.dasc import DASC
+from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.methods.two_stage import TwoStageClassifier
+from neucrowd_tf.saving.saved_model import export_saved_model
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.text_features import TextFeatures, fold, normalise
-from neucrowd_tf.two_stage import TwoStageClassifier
 
 ODD = [
     "Hello, WORLD hello",

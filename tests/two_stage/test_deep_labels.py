@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import DawidSkene
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.two_stage.deep_labels import DeepLabels
+from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from tests.crowds import blobs
 
 SMALL = {
@@ -37,7 +37,7 @@ def test_learns(crowd, aggregator, labels):
 def test_loss_by_hand():
     import keras
 
-    from neucrowd_tf.crowd.model import TargetModel
+    from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 
     classifier = keras.Sequential(
         [keras.Input((1,)), keras.layers.Dense(2, activation="softmax", kernel_initializer="zeros")]

@@ -8,11 +8,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 import baselines  # noqa: F401
-from neucrowd_tf import registry
 from neucrowd_tf.aggregation import Aggregator, DawidSkene, Glad, MajorityVote
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import IdentitiesError
-from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
+from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
 from tests.crowds import blobs
 
 

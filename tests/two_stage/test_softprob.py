@@ -7,8 +7,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.linear import fit_logistic
-from neucrowd_tf.two_stage.softprob import SoftProb
+from neucrowd_tf.methods.two_stage.softprob import SoftProb
+from neucrowd_tf.training.logistic_head import fit_logistic
 from tests.crowds import blobs
 
 

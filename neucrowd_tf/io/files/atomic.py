@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from neucrowd_tf.stopping import unfinished
+from neucrowd_tf.cli.signals import unfinished
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FREE_SOME = "; free some and start again"

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.timing import simulated
 from neucrowd_tf.aggregation import BWA, IBCC, DawidSkene, MajorityVote
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.commands.flags import call
+from neucrowd_tf.cli.commands import call
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.schema import TableOptions

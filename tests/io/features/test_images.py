@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neucrowd_tf import registry
+from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.images import read_images
 

@@ -1,0 +1,56 @@
+"""Chance-corrected agreement coefficients with weights, and their bootstrap intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neucrowd_tf.annotations.agreement import COEFFICIENTS, Scale, agreement_coefficients
+from neucrowd_tf.certainty.estimate import Estimate
+from neucrowd_tf.errors import DataError
+
+RESAMPLES = 400
+
+
+def titles(scale: Scale) -> dict[str, str]:
+    """Returns the names of the coefficients on a scale, as a report prints them."""
+    gwet = "Gwet's AC1" if scale == "nominal" else "Gwet's AC2"
+    alpha = "Krippendorff's alpha"
+    names = ("percent agreement", "Fleiss' kappa", alpha, gwet)
+    return dict(zip(COEFFICIENTS, names, strict=True))
+
+
+def agreement_intervals(
+    votes: ArrayLike, scale: Scale = "nominal", values: ArrayLike | None = None, *, seed: int = 0
+) -> dict[str, Estimate]:
+    """Returns the coefficients with 80% intervals from resampled instances.
+
+    Args:
+        votes: `[N, C]` vote counts.
+        scale, values: see `neucrowd_tf.annotations.agreement.agreement_weights`.
+        seed: of the resamples.
+
+    Raises:
+        DataError: no instance has two labels.
+
+    Example:
+        >>> agreement_intervals([[3, 0], [0, 3], [2, 1]])["fleiss"].value > 0.5
+        True
+    """
+    counts: NDArray[Any] = np.asarray(votes)
+    counts = counts[counts.sum(axis=1) >= 1]
+    estimate = agreement_coefficients(counts, scale, values)
+    if np.isnan(estimate["percent"]):
+        raise DataError("agreement: no item has two labels. Agreement needs items that share some.")
+    rng = np.random.default_rng(seed)
+    # Items with equal votes are drawn together: the number of different rows is small.
+    rows, times = np.unique(counts, axis=0, return_counts=True)
+    drawn: dict[str, list[float]] = {name: [] for name in estimate}
+    for _ in range(RESAMPLES):
+        again = rng.multinomial(len(counts), times / len(counts))
+        sample = np.repeat(rows, again, axis=0)
+        for name, value in agreement_coefficients(sample, scale, values).items():
+            drawn[name].append(value)
+    return {name: Estimate.of(value, drawn[name]) for name, value in estimate.items()}

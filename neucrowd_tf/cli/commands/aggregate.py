@@ -1,0 +1,257 @@
+"""The command `neucrowd aggregate`: one label per item from the labels of many annotators."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
+from neucrowd_tf.aggregation.crowd_and_classifier import error_matrices
+from neucrowd_tf.aggregation.engine.local import Engine, Local
+from neucrowd_tf.aggregation.families import named_models
+from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
+from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
+from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.signals import RESUME, hinted
+from neucrowd_tf.errors import (
+    DataError,
+    IdentitiesError,
+    UnsupportedDataError,
+    UsageError,
+    one_line,
+)
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.head import Head
+from neucrowd_tf.io.importers import find
+from neucrowd_tf.io.labels import report_on_stderr
+from neucrowd_tf.io.tables.writing import columns_csv
+from neucrowd_tf.io.values import numbers_of
+
+if TYPE_CHECKING:
+    from neucrowd_tf.annotations import Annotations
+    from neucrowd_tf.certainty.models import ModelAnnotator
+
+
+def run(flags: Aggregate) -> list[str]:
+    """Writes what the flags ask for; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    path = flags.annotations
+    by_parts = (
+        flags.engine is not None
+        or ending(path) == ".parquet"
+        or (path.is_dir() and find(Head(path)) is None)
+    )
+    check_outputs(
+        {"--output": flags.output, "--annotators": flags.annotators},
+        {"--annotations": path, "--gold": flags.gold},
+    )
+    if by_parts:
+        return _aggregate_by_parts(flags)
+    if flags.max_iter is not None or flags.tol is not None:
+        raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
+    ordered = flags.scale == "ordinal"
+    method = flags.method or ("ordinal" if ordered else METHOD)
+    if ordered != (method in ORDERED):
+        raise UsageError(
+            f"--method={method}: with --scale=ordinal, and only then, it is one of"
+            f" {', '.join(ORDERED)}. Leave it out, or change --scale."
+        )
+    if ordered and flags.ties:
+        raise UsageError("--ties: medians do not tie. Leave it out with --scale=ordinal.")
+    make_aggregator(method)  # an unknown name is an error before the file is read
+    reading, gold = read_labels(path, flags, flags.gold, scale=flags.scale)
+    crowd = reading.annotations
+    models = named_models(flags.model_annotator, crowd.annotator_names)
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        try:
+            if flags.annotators is not None:
+                crowd.require_identities("--annotators")
+            inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
+        except (IdentitiesError, UnsupportedDataError) as error:
+            raise DataError(f"{path}: {error}") from None
+    written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
+    compared: list[ModelAnnotator] = []
+    lines: list[str] = []
+    if models:
+        from neucrowd_tf.certainty.models import compare_models
+
+        people = inference.people
+        compared, lines = compare_models(crowd, models, people.labels if people else None)
+    if flags.annotators is not None:
+        written[flags.annotators] = annotators_csv(inference, models, compared)
+    write_outputs(written)
+    notes = [_warning(w.message, method) for w in raised]
+    if isinstance(inference.model, OrdinalConsensus):
+        method = ordered_method(inference.model, crowd)
+    return [*notes, f"method: {method}", *inference.lines(), *lines]
+
+
+def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
+    """Returns the chosen method of ordered classes with the distances that chose it."""
+    text = f"{model.chosen_} of classes {' < '.join(map(str, crowd.class_names))}"
+    if not model.distances_:
+        return text
+    away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
+    return f"ordinal, {text}; mean distance of held-out annotations in classes: {away}"
+
+
+def _warning(message: Warning | str, method: str) -> str:
+    """Returns a warning's line; for a method that did not converge, with a flag that helps."""
+    if type(message).__name__ == "ConvergenceWarning":
+        return f"warning: {method} did not converge. Use --method=consensus."
+    return f"warning: {one_line(message)}"  # type: ignore[arg-type]
+
+
+def _aggregate_by_parts(flags: Aggregate) -> list[str]:
+    """Fits by parts; progress is printed to standard error, so there are no notes."""
+    for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
+        if getattr(flags, name) not in (None, (), "nominal"):
+            raise UsageError(
+                f"--{name}: not available for labels that are read by parts (--engine, a folder or"
+                " a Parquet file). Use a CSV without --engine."
+            )
+    output = flags.output
+    if output == STDOUT or output.is_file() or output.suffix in (".csv", ".json", ".parquet"):
+        raise UsageError(
+            f"--output={output}: labels that are read by parts (--engine, a folder or a Parquet"
+            " file) are written to a folder. Name a folder, such as --output=labels."
+        )
+    if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
+        raise UsageError("--scheduler: only with --engine=dask and without --workers.")
+    with hinted(RESUME):
+        _fit(flags)
+    return []
+
+
+def _fit(flags: Aggregate) -> None:
+    engine: Engine
+    try:
+        from neucrowd_tf.aggregation.engine.fit import Request, fit
+
+        if flags.engine == "dask":
+            from neucrowd_tf.aggregation.engine.dask import Dask
+
+            engine = Dask(flags.scheduler, flags.workers or 2)
+        else:
+            engine = Local(flags.workers)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"--engine: {error.name} is not installed. Run pip install 'neucrowd-tf[parquet]', or"
+            " 'neucrowd-tf[dask]' for --engine=dask."
+        ) from None
+    method = flags.method or "dawid_skene"
+    if flags.method is None:
+        report_on_stderr(f"method: {method} (labels are read by parts)")
+    request = Request(
+        flags.annotations,
+        method,
+        flags.output,
+        flags.max_iter,
+        flags.tol,
+        flags.resume,
+        flags,
+        report_on_stderr,
+    )
+    with contextlib.closing(engine):
+        fit(request, engine)
+
+
+def labels_csv(
+    inference: Inference, pairs: Sequence[tuple[str, str]] | None = None, ordered: bool = False
+) -> str:
+    """Returns a row for each item that has a label or a gold label.
+
+    Args:
+        inference: of the labels.
+        pairs: the item and the class of each instance, if cells had several labels.
+        ordered: whether to add the expected class: as a number, otherwise by its place from 1.
+    """
+    crowd, probas, classes = inference.crowd, inference.probas, inference.crowd.class_names
+    rows = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
+    labels = inference.labels[rows]
+    columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
+    if pairs is not None:
+        items, questions = zip(*(pairs[row] for row in rows.tolist()), strict=True)
+        columns = {"task": items, "class": questions}
+    columns |= {
+        "label": classes[labels],
+        "probability": probas[rows, labels],
+        "num_labels": crowd.vote_counts().sum(axis=1)[rows],
+        "num_tied": inference.certainty.num_tied[rows],
+    }
+    if ordered:
+        numbers = numbers_of(classes.tolist())
+        places = np.array(range(1, crowd.num_classes + 1) if numbers is None else numbers, float)
+        columns["expected_value"] = expected_values(inference, places)[rows]
+    return columns_csv(columns.items())
+
+
+def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns `[N]` expected values of ordered classes whose values are `places` `[C]`.
+
+    They are those of the probabilities; if labels are medians, means without annotators' biases.
+    """
+    model, crowd, gold = inference.model, inference.crowd, inference.gold
+    values = model.probas_ @ places
+    if isinstance(model, OrdinalConsensus) and model.chosen_ == "median" and not inference.families:
+        means = np.clip(unbiased_means(crowd, places), places.min(), places.max())
+        values = np.where(crowd.annotated, means, values)
+    return np.where(gold >= 0, places[gold], values)
+
+
+def annotators_csv(
+    inference: Inference, models: Sequence[str] = (), tests: Sequence[ModelAnnotator] = ()
+) -> str:
+    """Returns a CSV with a row per annotator.
+
+    The columns are `annotator,num_labels,skill,skill_low,skill_high,note,kind` and
+    `c_<true class>_<label>` for each pair of classes. With tests of models, `winning_rate` and
+    `advantage` of the alternative annotator test stand before these; people have none. So does
+    `bias` of ordered classes: how many classes labels are above the expected ones.
+
+    Skill, 80% interval and note are those of `neucrowd_tf.certainty.Skills`; the kind is `model`
+    for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
+    recalibrated probabilities; its rows sum to one.
+    """
+    crowd, skills = inference.crowd, inference.skills
+    if skills is None:
+        raise ValueError("annotators are not known")
+    errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
+    names, classes = crowd.annotator_names.tolist(), crowd.class_names.tolist()
+    by_code = {row.annotator: row for row in tests}
+    tested = [by_code.get(code) for code in range(len(names))]
+    notes = [row.note if row else "" for row in tested]
+    columns: dict[str, Iterable[object]] = {
+        "annotator": names,
+        "num_labels": crowd.labels_per_annotator(),
+        "skill": skills.skill,
+        "skill_low": skills.low,
+        "skill_high": skills.high,
+        "note": ["; ".join(filter(None, both)) for both in zip(skills.note, notes, strict=True)],
+        "kind": ["model" if str(name) in models else "person" for name in names],
+    }
+    if isinstance(inference.model, OrdinalConsensus):
+        expected = inference.model.probas_ @ np.arange(crowd.num_classes)
+        away = np.bincount(crowd.annotators, crowd.labels - expected[crowd.instances], len(names))
+        columns["bias"] = away / np.maximum(crowd.labels_per_annotator(), 1)
+    if tests:
+        results = [row and row.test for row in tested]
+        columns["winning_rate"] = [test.winning_rate if test else math.nan for test in results]
+        columns["advantage"] = [test.advantage if test else math.nan for test in results]
+    # Two pairs may have one header: "a" and "b_c", "a_b" and "c".
+    pairs = [f"c_{true}_{label}" for true, label in itertools.product(classes, repeat=2)]
+    cells = errors.reshape(len(names), -1).T
+    return columns_csv([*columns.items(), *zip(pairs, cells, strict=True)])

@@ -1,0 +1,53 @@
+"""The command `neucrowd gold`: draws items that are worth a gold label."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neucrowd_tf.aggregation.families import named_models
+from neucrowd_tf.certainty.inference import infer
+from neucrowd_tf.cli.command_line import check_outputs, write_outputs
+from neucrowd_tf.cli.commands.gold_flags import Gold
+from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.tables.writing import columns_csv
+
+USES = {
+    "random": "at random. They estimate accuracy and class shares (aggregate --gold) and"
+    " calibrate.",
+    "doubt": "with the most doubtful labels. Their gold labels correct the most errors. Do not"
+    " estimate accuracy or class shares from them: use --by=random for that.",
+}
+
+
+def run(flags: Gold) -> list[str]:
+    """Writes the drawn items; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    inputs = {"--annotations": flags.annotations, "--gold": flags.gold}
+    check_outputs({"--output": flags.output}, inputs)
+    reading, gold = read_labels(flags.annotations, flags, flags.gold)
+    crowd = reading.annotations
+    models = named_models(flags.model_annotator, crowd.annotator_names)
+    result = infer(crowd, gold=gold, seed=flags.seed, models=models, families=flags.family)
+    rows = np.flatnonzero(crowd.annotated & (result.gold < 0))
+    if not len(rows):
+        raise DataError(f"{flags.gold}: all items have gold labels. No item is left to draw.")
+    rng = np.random.default_rng(flags.seed)
+    order = rng.permutation(rows)
+    if flags.by == "doubt":
+        order = order[np.argsort(result.probas[order].max(axis=1), kind="stable")]
+    drawn = order[: flags.size]
+    columns = {
+        "task": crowd.instance_names[drawn],
+        "true_label": [""] * len(drawn),
+        "consensus": crowd.class_names[result.labels[drawn]],
+        "probability": result.probas[drawn].max(axis=1),
+    }
+    write_outputs({flags.output: columns_csv(columns.items())})
+    return [
+        f"{len(drawn):,} of {len(rows):,} items {USES[flags.by]}",
+        "Fill in the column true_label, if possible without looking at the column consensus.",
+    ]

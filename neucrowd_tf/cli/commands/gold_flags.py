@@ -1,0 +1,33 @@
+"""The flags of `neucrowd gold`, which `gold.py` carries out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Literal
+
+from neucrowd_tf.cli.command_line import STDOUT, LabelFlags
+from neucrowd_tf.declare.declarations import whole
+from neucrowd_tf.io.schema import ANNOTATIONS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Gold(LabelFlags):
+    """Draws items that are worth a gold label.
+
+    Fill in the column true_label and pass the file to --gold of aggregate, report, relabel or run.
+    """
+
+    annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
+    size: Annotated[int, whole(1), "Number of items to draw."] = 50
+    output: Annotated[Path, "CSV to write: task,true_label,consensus,probability. `-` prints."] = (
+        STDOUT
+    )
+    by: Annotated[
+        Literal["random", "doubt"],
+        "How items are drawn: `random` for estimates, `doubt` for the most doubtful labels.",
+    ] = "random"
+    gold: Annotated[
+        Path | None, "CSV task,label: gold labels that exist already. Their items are not drawn."
+    ] = None
+    seed: Annotated[int, whole(0), "Seed of the random draw."] = 0

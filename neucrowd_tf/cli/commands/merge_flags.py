@@ -1,0 +1,27 @@
+"""The flags of `neucrowd merge`, which `merge.py` carries out."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+from neucrowd_tf.cli.command_line import STDOUT
+from neucrowd_tf.io.schema import ANNOTATIONS, TableOptions
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Merge(TableOptions):
+    """Adds new labels, such as the answers to relabel.csv, to a table of labels.
+
+    If an annotator has labelled an item before, the new label replaces the earlier one. Flags that
+    say how a file is read apply to both files; a named column, to the file that has it.
+    """
+
+    annotations: Annotated[Path, ANNOTATIONS]
+    labels: Annotated[
+        Path,
+        "File of new labels: task,annotator,label, or another layout that --annotations accepts."
+        " Rows without a label are ignored.",
+    ]
+    output: Annotated[Path, "CSV to write: task,annotator,label. `-` prints."] = STDOUT

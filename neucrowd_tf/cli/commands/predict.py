@@ -1,0 +1,207 @@
+"""The command `neucrowd predict`: class probabilities of items from an exported model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations.votes import decided
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, say, write_outputs
+from neucrowd_tf.cli.commands.predict_flags import Predict
+from neucrowd_tf.cli.quiet import import_tensorflow
+from neucrowd_tf.encoders import SentenceEncoder
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.features import read_features, read_texts
+from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.images import read_images
+from neucrowd_tf.io.run_files import ExportedNames
+from neucrowd_tf.io.tables.writing import text_cell, to_csv
+from neucrowd_tf.names import as_name_array
+from neucrowd_tf.saving.saved_model import NAMES
+
+BATCH = 1024
+
+
+class Scorer:
+    """A SavedModel that a run with `--export` wrote.
+
+    A SavedModel is a program and runs with all rights of the process: load only models that you
+    trust.
+
+    Attributes:
+        classes: `[C]` class names.
+        feature_names: the columns that the model was trained on; None without names.
+        shape: of one row of features; () for texts.
+        takes_texts: whether the model scores texts rather than features.
+        encoder: "source" and "digest" of the sentence encoder whose vectors are the features, or
+            None.
+        scale: of the classes; of ordered ones the median is predicted.
+
+    Example:
+        >>> scorer = Scorer(Path("runs/table/auto/seed-0/saved_model"))  # doctest: +SKIP
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Loads the model.
+
+        Raises:
+            DataError: the folder does not contain a SavedModel of features or texts, or it is
+                damaged.
+        """
+        if not (folder / "saved_model.pb").is_file():
+            raise DataError(f"{folder}: no SavedModel here. Runs write one with --export.")
+        import_tensorflow()
+        import tensorflow as tf
+
+        str(folder).encode()  # TensorFlow accepts only paths in UTF-8
+        try:
+            self._model = tf.saved_model.load(str(folder))
+            self._serve = self._model.signatures["serving_default"]
+            ((self._name, spec),) = self._serve.structured_input_signature[1].items()
+            size = int(self._serve.structured_outputs["probabilities"].shape[-1])
+            self.shape = tuple(map(int, spec.shape[1:]))
+        except Exception as error:  # a damaged or other model raises errors of many types
+            reason = " ".join(str(error).split())[:200]
+            raise DataError(
+                f"{folder}: not a SavedModel from features to probabilities ({reason}). Export the"
+                " model again."
+            ) from None
+        self._dtype = spec.dtype
+        self.takes_texts = spec.dtype == tf.string
+        names = ExportedNames.read(folder / NAMES)
+        self.encoder, self.scale = names.encoder, names.scale
+        self.classes, self.feature_names = as_name_array(names.classes), names.features
+        columns = len(self.feature_names) if self.feature_names and len(self.shape) == 1 else None
+        if len(self.classes) != size or columns not in (None, *self.shape):
+            raise DataError(f"{folder / NAMES}: names of another model. {ExportedNames.REMEDY}")
+
+    def probabilities(self, features: NDArray[Any]) -> NDArray[np.float32]:
+        """Returns class probabilities `[M, C]` of features `[M, ...]` or texts `[M]`."""
+        import tensorflow as tf
+
+        batches = [np.empty((0, len(self.classes)), np.float32)]
+        for start in range(0, len(features), BATCH):
+            batch = features[start : start + BATCH]
+            if self.takes_texts:
+                batch = np.array([text.encode("utf-8", "replace") for text in batch], dtype=object)
+            outputs = self._serve(**{self._name: tf.constant(batch, self._dtype)})
+            batches.append(np.asarray(outputs["probabilities"]))
+        return np.concatenate(batches)
+
+
+def arrange(
+    features: NDArray[np.float32], names: Sequence[str], scorer: Scorer, source: Path
+) -> NDArray[np.float32]:
+    """Returns features `[M, ...]` in the order and shape that the model was trained on.
+
+    Args:
+        features: `[M, ...]` as read.
+        names: their columns.
+        scorer: the model.
+        source: the file, for errors.
+
+    Raises:
+        DataError: a column is missing or too many, or the sizes differ.
+    """
+    wanted = scorer.feature_names
+    if wanted is not None and features.ndim == 2 and ending(source) != ".npy":
+        position = {name: index for index, name in enumerate(names)}
+        if missing := [name for name in wanted if name not in position]:
+            raise DataError(f"{source}: column {missing[0]!r} is missing; the model needs it.")
+        if extra := [name for name in names if name not in set(wanted)]:
+            raise DataError(
+                f"{source}: the model was not trained on column {extra[0]!r}. Leave it out with"
+                f" --ignore_columns={','.join(extra)}."
+            )
+        features = features[:, [position[name] for name in wanted]]
+    if features.shape[1:] != scorer.shape:
+        if features.ndim == 2 and features.shape[1] == np.prod(scorer.shape):
+            return features.reshape(-1, *scorer.shape)
+        raise DataError(
+            f"{source}: rows have shape {features.shape[1:]}; the model was trained on rows of"
+            f" shape {scorer.shape}."
+        )
+    return features
+
+
+def encoded(
+    texts: NDArray[Any], scorer: Scorer, model: Path, source: str | None = None
+) -> NDArray[np.float32]:
+    """Returns the vectors `[M, d]` of texts by the sentence encoder that a model was trained with.
+
+    Args:
+        texts: `[M]`.
+        scorer: the model.
+        model: its folder, for errors.
+        source: of the encoder; None for where it was in training.
+
+    Raises:
+        DataError: the model takes other features, or the encoder is another one.
+    """
+    if scorer.encoder is None:
+        raise DataError(f"{model}: a model of features. Use --features instead of --texts.")
+    encoder = SentenceEncoder(source or scorer.encoder.get("source", "")).fit()
+    if encoder.digest_ != scorer.encoder.get("digest"):
+        raise DataError(
+            f"{encoder.source}: not the encoder that {model} was trained with. Name that one with"
+            " --encoder."
+        )
+    return encoder.transform(texts)
+
+
+def run(flags: Predict) -> list[str]:
+    """Scores the items that the flags name; the file is written whole or not.
+
+    Returns:
+        notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    sources = {name: getattr(flags, name) for name in ("features", "texts", "images")}
+    inputs = {f"--{name}": path for name, path in sources.items() if path is not None}
+    if len(inputs) != 1:
+        raise UsageError("--features, --texts or --images: name one of them.")
+    output = flags.output
+    check_outputs({"--output": output}, inputs)
+    if flags.model.resolve() in output.resolve().parents:
+        raise UsageError(f"--output={output}: inside the model's folder. Choose another place.")
+    scorer, tasks, rows = _scored(flags)
+    classes = scorer.classes.tolist()
+    labels = [text_cell(name) for name in classes]
+    header = ["task", "predicted", *(f"p_{name}" for name in classes)]
+    probas = scorer.probabilities(rows)
+    predicted = decided(probas, scorer.scale)
+    cells = (
+        [text_cell(task), labels[best], *(f"{p:.9g}" for p in row.tolist())]
+        for task, best, row in zip(tasks.tolist(), predicted.tolist(), probas, strict=True)
+    )
+    write_outputs({output: to_csv(header, cells)})
+    if output == STDOUT:
+        return [f"{len(tasks)} rows"]
+    say(f"{output}: {len(tasks)} rows")
+    return []
+
+
+def _scored(flags: Predict) -> tuple[Scorer, NDArray[Any], NDArray[Any]]:
+    """Returns the model, the items' names, and their texts or features."""
+    scorer = Scorer(flags.model)
+    if flags.texts is not None:
+        tasks, rows = read_texts(flags.texts, flags)
+        if not scorer.takes_texts:
+            rows = encoded(rows, scorer, flags.model, flags.encoder)
+        return scorer, tasks, rows
+    if scorer.takes_texts:
+        raise DataError(f"{flags.model}: a model of texts. Use --texts instead.")
+    if flags.images is not None:
+        height, width = scorer.shape[:2] if len(scorer.shape) == 3 else (0, -1)
+        size = height if height == width else None
+        tasks, rows = read_images(flags.images, size)
+        return scorer, tasks, arrange(rows, [], scorer, flags.images)
+    source = Path(flags.features or "")
+    table = read_features(source, flags, flags.ignore_columns)
+    return scorer, table.items, arrange(table.rows, table.names, scorer, source)

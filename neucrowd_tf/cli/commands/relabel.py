@@ -1,0 +1,206 @@
+"""The command `neucrowd relabel`: which labels to ask for next, and of which annotators."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.aggregation.families import Sources, named_models
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty import Estimate
+from neucrowd_tf.certainty.inference import METHOD, UNLIKE, Inference, infer, shown
+from neucrowd_tf.certainty.labelling.belief import Belief, belief_of, evidence_of, with_evidence
+from neucrowd_tf.certainty.labelling.inputs import read_costs, read_probabilities
+from neucrowd_tf.certainty.labelling.plan import REACHED, Request, accuracy_after, make_plan, reason
+from neucrowd_tf.cli.command_line import check_outputs, write_outputs
+from neucrowd_tf.cli.commands.reading import read_labels
+from neucrowd_tf.cli.commands.relabel_flags import Relabel
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.io.run_files import CONFIG, OUT_OF_FOLD, read_config
+from neucrowd_tf.io.schema import TableOptions
+from neucrowd_tf.io.tables.writing import columns_csv
+
+MODEL_DRAWS = 40  # of a crowd's shift, if a model's predictions are used
+
+
+def run(flags: Relabel) -> list[str]:
+    """Writes the list; returns notes for standard error.
+
+    Raises:
+        UsageError, DataError: flags or data that cannot be used.
+    """
+    path, options, sources = _source(flags)
+    predictions, notes = flags.probabilities, []
+    if predictions is None and flags.run is not None and (flags.run / OUT_OF_FOLD).is_file():
+        predictions = flags.run / OUT_OF_FOLD
+        notes.append(f"{predictions}: the model's out-of-fold predictions are used.")
+    inputs = {"--annotations": path, "--gold": flags.gold, "--probabilities": predictions}
+    inputs |= {"--cost": flags.cost, "--run": flags.run and flags.run / CONFIG}
+    check_outputs({"--output": flags.output}, inputs)
+    needs = "relabel needs one label per annotator."
+    reading, gold = read_labels(path, options, flags.gold, scale=flags.scale, identities=needs)
+    labels, method = reading.annotations, "ordinal" if flags.scale == "ordinal" else METHOD
+    models = named_models(sources.models, labels.annotator_names)
+    crowd = labels.with_annotators(flags.ask)
+    names = list(map(str, crowd.annotator_names.tolist()))
+    people = np.array([name not in models for name in names])
+    free = np.isin(names, flags.ask) if flags.ask else people
+    if not free.any():
+        raise UsageError(
+            f"--model_annotator: all {len(names)} annotators are models. Name people who can label"
+            " with --ask, or leave out the flag to ask models again."
+        )
+    costs = None if flags.cost is None else _costs(flags.cost, names, free, options)
+    inference = infer(labels, method, gold, flags.seed, models=models, families=sources.families)
+    if fresh := names[inference.crowd.num_annotators :]:
+        notes.append(f"without labels yet: {', '.join(map(repr, fresh))}")
+    belief, evidence = belief_of(crowd, inference.probas, people), None
+    if predictions is not None:
+        evidence = evidence_of(crowd, read_probabilities(predictions, crowd, options))
+        evidence[inference.gold >= 0] = 1.0
+        belief = dataclasses.replace(belief, probas=with_evidence(belief.probas, evidence))
+    plan = make_plan(
+        crowd,
+        belief,
+        flags.budget,
+        most_each=flags.most_each,
+        per_task=flags.per_task,
+        free=free,
+        costs=costs,
+        least_gain=flags.least_gain / REACHED[0],
+    )
+    write_outputs({flags.output: _csv(crowd, belief, plan, costs, reading.texts)})
+    if inference.certainty.notes:
+        notes.append(UNLIKE.format(", ".join(inference.certainty.notes)))
+    now = _accuracy(inference, belief, evidence)
+    return [*notes, *_summary(plan, now, int(crowd.annotated.sum()), flags.budget, costs)]
+
+
+def _costs(
+    path: Path, annotators: Sequence[str], free: NDArray[np.bool_], options: TableOptions
+) -> NDArray[np.float64]:
+    """Returns the price of a label of each annotator; of those that are not asked, any."""
+    costs = read_costs(path, annotators, options)
+    missing = [annotators[code] for code in np.flatnonzero(np.isnan(costs) & free).tolist()]
+    if missing:
+        raise DataError(
+            f"{path}: {len(missing)} annotators that can be asked have no cost, such as"
+            f" {missing[0]!r}. Add them, or name those to ask with --ask."
+        )
+    return np.where(np.isnan(costs), 1.0, costs)
+
+
+def _accuracy(
+    inference: Inference, belief: Belief, evidence: NDArray[np.float64] | None
+) -> Estimate:
+    """Returns the expected accuracy of the labels that the belief names, with 80% interval.
+
+    Args:
+        inference: of the labels.
+        belief: whose most probable classes are the labels.
+        evidence: of a model, `[N, C]`; None without a model.
+    """
+    certainty = inference.certainty
+    if evidence is None:
+        return certainty.accuracy()
+    rows = np.flatnonzero(inference.crowd.annotated)
+    labels, means = belief.probas.argmax(axis=1)[rows], []
+    for shift in certainty.shifts[:MODEL_DRAWS]:
+        drawn = with_evidence(certainty.spread(certainty.right(shift)), evidence)
+        means.append(drawn[rows, labels].mean())
+    return Estimate.of(float(belief.probas[rows].max(axis=1).mean()), means)
+
+
+def _source(flags: Relabel) -> tuple[Path, TableOptions, Sources]:
+    """Returns the file of labels, how it is read, and which annotators are models."""
+    if flags.annotations is not None and flags.run is None:
+        return flags.annotations, flags, Sources(flags.model_annotator, flags.family)
+    if flags.run is None or flags.annotations is not None:
+        raise UsageError("--annotations or --run: name one of them.")
+    if flags.changed():
+        raise UsageError(f"--{next(iter(flags.changed()))}: not with --run, which has its own.")
+    settings = read_config(flags.run).settings
+    path = settings.get("annotations")
+    models, families = (settings.get(name) or [] for name in ("model_annotator", "family"))
+    lists = isinstance(models, list) and isinstance(families, list)
+    if not isinstance(path, str) or not path or not lists:
+        raise DataError(
+            f"{flags.run}: not a run with --dataset=table. Name a file with --annotations instead."
+        )
+    names = {field.name for field in dataclasses.fields(TableOptions)} & settings.keys()
+    options = TableOptions.of(**{name: settings[name] for name in names})
+    return Path(path), options, Sources(flags.model_annotator or models, flags.family or families)
+
+
+def _csv(
+    crowd: Annotations,
+    belief: Belief,
+    plan: Sequence[Request],
+    costs: NDArray[np.float64] | None,
+    texts: Mapping[str, str],
+) -> str:
+    """Returns a row per request, with its cost and its item's text if there are any."""
+    tasks, annotators = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    votes = crowd.vote_counts()
+    columns = {
+        "task": [tasks[request.task] for request in plan],
+        "annotator": [annotators[request.annotator] for request in plan],
+        "priority": range(1, len(plan) + 1),
+        "gain": [REACHED[0] * request.gain for request in plan],
+        "reason": [reason(crowd, belief, votes, request) for request in plan],
+    }
+    if costs is not None:
+        columns["cost"] = [float(costs[request.annotator]) for request in plan]
+    if texts:
+        columns["text"] = [" ".join(texts.get(str(task), "").split()) for task in columns["task"]]
+    return columns_csv(columns.items())
+
+
+def _summary(
+    plan: Sequence[Request],
+    now: Estimate,
+    size: int,
+    budget: int,
+    costs: NDArray[np.float64] | None,
+) -> list[str]:
+    """Returns what is asked for, the accuracy now and then, and when to stop.
+
+    Args:
+        plan: the requests.
+        now: the accuracy now.
+        size: number of items with labels.
+        budget: labels, or what they may cost.
+        costs: `[R]` prices, if there are any.
+    """
+    prices = np.array([1.0 if costs is None else costs[request.annotator] for request in plan])
+    gains = np.array([request.gain for request in plan])
+    line = (
+        f"{len(plan):,} labels of {len({r.task for r in plan}):,} items by"
+        f" {len({r.annotator for r in plan}):,} annotators"
+    )
+    line += f", cost {prices.sum():g}." if costs is not None else "."
+    if prices.sum() + prices.max(initial=1.0) <= budget:
+        line += f" No further label of the budget of {budget:,} is useful or can be asked for."
+        if not plan:
+            line += " No annotator labels an item twice; name further ones with --ask."
+    then = Estimate(*accuracy_after(now, gains, size))
+    lines = [
+        line,
+        f"expected accuracy of the consensus: {shown(now)}, then {shown(then)}, 80% intervals.",
+    ]
+    step = max(1, len(plan) // 10)
+    if len(plan) >= 2:
+        first, last = (
+            100 * REACHED[0] * gains[at].sum() / prices[at].sum()
+            for at in (slice(step), slice(-step, None))
+        )
+        unit = "labels" if costs is None else "of cost"
+        lines.append(
+            f"Items corrected per 100 {unit}: {first:.1f} by the first {step:,}, {last:.1f} by the"
+            f" last {step:,}. Stop when that costs more than it is worth (--least_gain)."
+        )
+    return lines

@@ -1,0 +1,329 @@
+"""results.csv with a row per run, and summary.csv with a row per dataset and method."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.influence import VALUES
+from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
+from neucrowd_tf.evaluation.shared_test import shared_test_interval
+from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.files.reading import read_text
+from neucrowd_tf.io.tables.writing import number_cell, to_csv
+
+COLUMNS = ("dataset", "method", "seed", *METRICS, "fit_seconds", "peak_memory_mb", "status")
+FURTHER_COLUMNS = (TRAIN_ACCURACY, "fold", "repeat")  # each only if a run has it
+GROUPED = ("dataset", "method")  # the first columns of summary.csv
+OK, SKIPPED, FAILED = "ok", "skipped", "failed"
+RIVALS = ("mv_lr", "ds_lr")
+COMPARED = ("accuracy", "auc")
+NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
+
+Row = dict[str, str]
+
+
+def make_row(key: RunKey, status: str, metrics: Mapping[str, Any] | None = None) -> Row:
+    """Returns a row of results.csv; without metrics.json's content, metric cells are empty."""
+    test, timings = (metrics or {}).get("test") or {}, (metrics or {}).get("timings") or {}
+    row = {name: str(value) for name, value in key.record().items()} | {"status": status}
+    row |= {name: number_cell(test.get(name)) for name in METRICS}
+    row[TRAIN_ACCURACY] = number_cell((metrics or {}).get(TRAIN_ACCURACY))
+    for name, digits in (("fit_seconds", 3), ("peak_memory_mb", 1)):
+        value = timings.get(name)
+        row[name] = "" if value is None else f"{value:.{digits}f}"
+    return row
+
+
+def _order(row: Row) -> tuple[Any, ...]:
+    """Returns the sort key of a row: dataset, method, seed, repeat, fold."""
+    numbers = (int(row.get(name) or -1) for name in ("seed", "repeat", "fold"))
+    return (row["dataset"], row["method"], *numbers)
+
+
+def read_results(path: Path) -> list[Row]:
+    """Returns the rows of a results.csv; none without a file.
+
+    Raises:
+        DataError: the file is not a results.csv.
+    """
+    if not path.exists():
+        return []
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(path)))
+        rows = list(reader)
+        ours = tuple(reader.fieldnames or ())[: len(COLUMNS)] == COLUMNS
+        for row in rows:
+            _order(row), [float(row[name] or 0) for name in COLUMNS[3:-1]]
+            ours &= None not in row and row["status"] in (OK, SKIPPED, FAILED)
+    except (csv.Error, ValueError, TypeError, KeyError):
+        ours = False
+    if not ours:
+        raise DataError(
+            f"{path}: not a results.csv of runs. Remove it or choose another --output_dir."
+        )
+    return rows
+
+
+def check_tables(output_dir: Path) -> list[Row]:
+    """Returns the rows of results.csv.
+
+    Raises:
+        DataError: another program wrote results.csv or summary.csv.
+    """
+    path = output_dir / "summary.csv"
+    if path.exists() and not read_text(path).startswith(",".join(GROUPED)):
+        raise DataError(
+            f"{path}: not a summary.csv of runs. Remove it or choose another --output_dir."
+        )
+    return read_results(output_dir / "results.csv")
+
+
+def add_rows(output_dir: Path, new: Iterable[Row], baselines: Sequence[str] = ()) -> list[Row]:
+    """Adds rows to results.csv, replaces those of the same runs, and writes summary.csv.
+
+    `baselines` are methods that summary.csv compares all others with, besides `RIVALS`.
+
+    Returns:
+        all rows.
+    """
+    with locked(output_dir):
+        rows = {_order(row): row for row in check_tables(output_dir)}
+        rows |= {_order(row): row for row in new}
+        ordered = [rows[key] for key in sorted(rows)]
+        further = (name for name in FURTHER_COLUMNS if any(row.get(name) for row in ordered))
+        header = [*COLUMNS, *further]
+        cells = ([row.get(name, "") for name in header] for row in ordered)
+        write_text(output_dir / "results.csv", to_csv(header, cells))
+        write_text(output_dir / "summary.csv", summary_csv(ordered, output_dir, baselines))
+    return ordered
+
+
+# --------------------------------------------------------------------- summary
+
+
+RunId = tuple[str, str, str]  # seed, repeat, fold
+Runs = Mapping[Any, tuple[float, Path | None]]
+
+
+def _values(rows: Iterable[Row], metric: str) -> dict[RunId, float]:
+    return {
+        (row["seed"], row.get("repeat", ""), row.get("fold", "")): float(row[metric])
+        for row in rows
+        if row["status"] == OK and row.get(metric)
+    }
+
+
+def summarise(
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Returns a record per dataset, method and kind of evaluation; see `summary_csv`.
+
+    Args:
+        rows: of results.csv.
+        output_dir: folder of the runs, whose predictions give the intervals over seeds and
+            instances; without it these intervals are NaN.
+        baselines: further methods that all others are compared with.
+    """
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        evaluation = "cv" if row.get("fold") else "split"
+        groups.setdefault((row["dataset"], row["method"], evaluation), []).append(row)
+    records = []
+    for (dataset, method, evaluation), mine in groups.items():
+        record: dict[str, Any] = {"dataset": dataset, "method": method, "evaluation": evaluation}
+        record["runs"] = sum(row["status"] == OK for row in mine)
+        record["not_run"] = len(mine) - record["runs"]
+        for metric in (*METRICS, TRAIN_ACCURACY):
+            record |= _spread(mine, metric)
+        seconds = list(_values(mine, "fit_seconds").values())
+        record["fit_seconds_mean"] = float(np.mean(seconds)) if seconds else math.nan
+        for rival in dict.fromkeys((*RIVALS, *baselines)):
+            theirs = [] if rival == method else groups.get((dataset, rival, evaluation), [])
+            for metric in COMPARED:
+                record |= _comparison(mine, theirs, metric, rival, output_dir)
+        records.append(record)
+    return records
+
+
+def _ratio(rows: Iterable[Row]) -> float:
+    """Returns test over training instances of cross-validated rows, 0 for a split's."""
+    last = max((int(row.get("fold") or 0) for row in rows if row.get("fold")), default=None)
+    return 0.0 if last is None else 1 / max(1, last)
+
+
+def _spread(mine: list[Row], metric: str) -> dict[str, float]:
+    """Returns mean, standard deviation and interval of a metric over runs."""
+    values = list(_values(mine, metric).values())
+    interval = mean_interval(values, test_train_ratio=_ratio(mine)) if values else NO_INTERVAL
+    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    spread = {f"{metric}_mean": interval.estimate, f"{metric}_std": deviation}
+    return spread | bounds(metric, interval)
+
+
+def bounds(stem: str, interval: Interval) -> dict[str, float]:
+    """Returns the columns of an interval's bounds."""
+    return {f"{stem}_low": interval.low, f"{stem}_high": interval.high}
+
+
+def compare(ours: Runs, theirs: Runs, metric: str, ratio: float) -> tuple[Interval, Interval]:
+    """Returns the mean difference over common runs with two intervals.
+
+    The first interval is over runs, the second over runs and test instances. They are NaN without
+    common runs, the second one also if the runs do not share one test set.
+
+    Args:
+        ours: value and folder by run; a folder may be None.
+        theirs: likewise.
+        metric: its name.
+        ratio: test over training instances of cross-validated runs, 0 for a split's.
+    """
+    both = [key for key in ours if key in theirs]
+    if not both:
+        return NO_INTERVAL, NO_INTERVAL
+    (first, one), (second, other) = (
+        zip(*(runs[key] for key in both), strict=True) for runs in (ours, theirs)
+    )
+    over_runs = paired_interval(first, second, test_train_ratio=ratio)
+    if ratio or metric not in VALUES or None in one:
+        return over_runs, NO_INTERVAL
+    return over_runs, shared_test_interval(one, other, metric) or NO_INTERVAL
+
+
+def _comparison(
+    mine: list[Row], theirs: list[Row], metric: str, rival: str, output_dir: Path | None
+) -> dict[str, Any]:
+    """Returns the paired difference to a rival over common runs, and its intervals."""
+
+    def placed(rows: list[Row]) -> Runs:
+        def folder(seed: str) -> Path | None:
+            key = RunKey(rows[0]["dataset"], rows[0]["method"], int(seed))
+            return None if output_dir is None else key.folder(output_dir, 0)
+
+        return {run: (value, folder(run[0])) for run, value in _values(rows, metric).items()}
+
+    over_seeds, over_instances = compare(placed(mine), placed(theirs), metric, _ratio(mine))
+    stem = f"{metric}_minus_{rival}"
+    low = over_seeds.low if over_instances is NO_INTERVAL else over_instances.low
+    figures: dict[str, Any] = {stem: over_seeds.estimate, **bounds(stem, over_seeds)}
+    beats = "" if math.isnan(low) else "yes" if low > 0 else "no"
+    figures |= bounds(f"{stem}_instances", over_instances)
+    return figures | {f"{metric}_beats_{rival}": beats}
+
+
+def summary_csv(
+    rows: Sequence[Row], output_dir: Path | None = None, baselines: Sequence[str] = ()
+) -> str:
+    """Returns summary.csv.
+
+    It has the mean, standard deviation and 95% interval over runs, and paired differences from
+    `RIVALS` and `baselines`. Their intervals are over seeds (`_low`, `_high`) and, if all runs
+    share one test set, over seeds and test instances (`_instances_low`, `_instances_high`).
+    `<metric>_beats_<rival>` is "yes" if the latter interval, or without it the former, is above
+    zero, and empty for fewer than two pairs of runs.
+    """
+    records = summarise(rows, output_dir, baselines)
+    header = list(records[0]) if records else GROUPED
+    cells = (
+        [value if isinstance(value, str) else number_cell(value) for value in record.values()]
+        for record in records
+    )
+    return to_csv(header, cells)
+
+
+def summary_table(
+    rows: Sequence[Row],
+    output_dir: Path | None = None,
+    baselines: Sequence[str] = (),
+    form: str | None = None,
+) -> str:
+    """Returns the summary as a table without empty columns, and its legend.
+
+    Args:
+        rows: of results.csv.
+        output_dir: see `summarise`.
+        baselines: methods whose differences are shown; without any, whether a method beats mv_lr.
+        form: "md" or "tex" for a table in Markdown or LaTeX, None for a terminal.
+    """
+    compared = [(f"{metric}_minus_{name}", name) for name in baselines for metric in COMPARED]
+    head = (
+        *("dataset", "method", "runs", "accuracy", "AUC", "F1", "log loss", "seconds"),
+        *(f"{stem.partition('_')[0]} minus {name}" for stem, name in compared),
+        *(() if baselines else ("beats mv_lr (acc/AUC)",)),
+    )
+    stems = [stem for stem, _ in compared]
+    cells = (_cells(record, stems) for record in summarise(rows, output_dir, baselines))
+    columns = list(zip(head, *cells, strict=True))
+    columns = [column for column in columns if any(set(cell) - {"-", "/"} for cell in column[1:])]
+    lines, notes = list(zip(*columns, strict=True)), []
+    if any("[" in cell for line in lines for cell in line[3:7]):
+        notes.append("[]: 95% interval of the mean over runs, within the metric's range")
+    if any(name.startswith("beats") for name in lines[0]):
+        notes.append("beats: whether the interval of the paired difference is above 0")
+    if any("[" in cell for line in lines for cell in line):
+        notes.append("minus: paired difference [95% interval over runs] {over runs and instances}")
+    return "\n".join(aligned(lines, form, "; ".join(notes)))
+
+
+def aligned(lines: Sequence[Sequence[str]], form: str | None, note: str) -> list[str]:
+    """Returns the lines of a table, the first of which is its head; see `summary_table`."""
+    if form == "tex":
+        first, *rest = (" & ".join(map(_latex, line)) + r" \\" for line in lines)
+        columns = "l" * len(lines[0])
+        begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", first, r"\midrule"]
+        return [*[f"% {note}"] * bool(note), *begin, *rest, r"\bottomrule", r"\end{tabular}"]
+    if form == "md":
+        first, *rest = (f"| {' | '.join(line)} |" for line in lines)
+        return [first, "|" + "---|" * len(lines[0]), *rest, *["", note] * bool(note)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    shown = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return [*shown, *[note] * bool(note)]
+
+
+def _latex(cell: str) -> str:
+    """Returns a cell with the characters that LaTeX reads as commands escaped."""
+    plain = re.sub(r"([_%&#${}])", r"\\\1", cell)
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain)
+
+
+def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
+    """Returns the cells of a record for `summary_table`."""
+
+    def shown(value: float, text: str) -> str:
+        return "-" if math.isnan(value) else text
+
+    def spread(metric: str) -> str:
+        mean, low, high = (record[f"{metric}_{name}"] for name in ("mean", "low", "high"))
+        top = math.inf if metric == "log_loss" else 1.0
+        interval = f" [{max(low, 0.0):.3f}, {min(high, top):.3f}]" if high >= mean else ""
+        return shown(mean, f"{mean:.3f}{interval}")
+
+    def difference(stem: str) -> str:
+        value, text = record[stem], f"{record[stem]:+.3f}"
+        for infix, (opening, closing) in (("", "[]"), ("_instances", "{}")):
+            low, high = record[f"{stem}{infix}_low"], record[f"{stem}{infix}_high"]
+            text += shown(low, f" {opening}{low:+.3f}, {high:+.3f}{closing}").removesuffix("-")
+        return shown(value, text)
+
+    seconds = record["fit_seconds_mean"]
+    beats = "/".join(record[f"{metric}_beats_mv_lr"] or "-" for metric in COMPARED)
+    return (
+        record["dataset"] + (" (cv)" if record["evaluation"] == "cv" else ""),
+        record["method"],
+        str(record["runs"]),
+        *map(spread, ("accuracy", "auc", "f1", "log_loss")),
+        shown(seconds, f"{seconds:.1f}"),
+        *(map(difference, compared) if compared else (beats,)),
+    )

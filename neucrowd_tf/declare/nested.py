@@ -1,0 +1,56 @@
+"""Options of an estimator's nested configurations, such as those of its network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neucrowd_tf.declare.declarations import declared
+from neucrowd_tf.errors import UsageError
+
+
+def nested_names(kind: Any) -> list[str]:
+    """Returns the options of an estimator's nested configurations, such as those of its network.
+
+    An estimator declares `nested`: configuration classes by name for each argument that takes such
+    a name or a mapping. On the command line these options are listed with the estimator's
+    arguments.
+    """
+    names: dict[str, None] = {}
+    for kinds in getattr(kind, "nested", {}).values():
+        names |= dict.fromkeys(field.name for each in kinds.values() for field in declared(each))
+    return list(names)
+
+
+def nest(
+    kind: Any, values: dict[str, Any], presets: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Returns arguments of an estimator with the options of nested configurations moved into these.
+
+    Args:
+        kind: the estimator's class (or another factory, whose arguments stay as they are).
+        values: arguments and options by name.
+        presets: likewise; `values` win, and options that a configuration lacks are left out.
+
+    Raises:
+        UsageError: an option in `values` for an argument that is an object.
+    """
+    merged = {**(presets or {}), **values}
+    if not isinstance(merged.get("optimizer", ""), str) and "learning_rate" not in values:
+        merged.pop("learning_rate", None)  # the optimizer has its own
+    for name, kinds in getattr(kind, "nested", {}).items():
+        every = {field.name for each in kinds.values() for field in declared(each)}
+        options = {option: merged.pop(option) for option in list(merged) if option in every}
+        default = next(field.default for field in declared(kind) if field.name == name)
+        value = merged.get(name, default)
+        if callable(value):
+            unused = [option for option in options if option in values]
+            if unused:
+                raise UsageError(f"{unused[0]}: has no effect on {name}, which is an object")
+            continue
+        config = {"name": value} if isinstance(value, str) else dict(value)
+        chosen = kinds.get(config.get("name", next(iter(kinds))))
+        allowed = {field.name for field in declared(chosen)} if chosen else set()
+        options = {o: v for o, v in options.items() if o in values or o in allowed}
+        if options:
+            merged[name] = {**config, **options}
+    return merged

@@ -1,0 +1,305 @@
+"""The registry of methods, datasets and suites.
+
+A module registers them when it is imported; the decorators are the only source. What each module
+registers stands in an index, so that a name costs the import of one module, and a question about
+names none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib
+import importlib.resources
+import inspect
+import json
+import pkgutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from neucrowd_tf.declare import registration
+from neucrowd_tf.declare.declarations import whole
+from neucrowd_tf.declare.nested import nest, nested_names
+from neucrowd_tf.declare.registration import Registered
+from neucrowd_tf.declare.registration import register_method as register_method
+from neucrowd_tf.declare.variants import frozen
+from neucrowd_tf.errors import UsageError
+
+Loader = TypeVar("Loader", bound=Callable[..., Any])
+Kind = Literal["method", "dataset", "suite"]
+INDEX = "index.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Method(Registered):
+    """A registered method, and how its estimators are made."""
+
+    factory: Callable[..., Any]
+
+    def make(self, *, dataset: str | None = None, bases: str = "papers", **hparams: Any) -> Any:
+        """Returns an estimator with the method's defaults, the dataset's preset and `hparams`.
+
+        Later ones override earlier ones. With `bases="stronger"` the dataset's stronger base, if
+        the method has one, overrides its preset. `ensemble`, which every method takes, is the
+        number of fits with different seeds whose probabilities are averaged.
+        """
+        presets = {**self.defaults, **self.presets.get(dataset or "", {})}
+        presets |= self.stronger.get(dataset or "", {}) if bases == "stronger" else {}
+        arguments = self._arguments(hparams, presets)
+        size = arguments.pop("ensemble", 1)
+        whole(1).check("ensemble", size)
+        estimator = self.factory(**arguments)
+        if size == 1:
+            return estimator
+        ensemble = pkgutil.resolve_name("neucrowd_tf.training.ensemble:Ensemble")
+        return ensemble(estimator, size=size, seed=arguments.get("seed", 0))
+
+    def _arguments(self, values: dict[str, Any], presets: dict[str, Any]) -> dict[str, Any]:
+        """Returns the factory's arguments, with options of networks in their configurations.
+
+        Where `estimator` names a method, what the factory does not declare belongs to that method,
+        and the argument becomes its estimator.
+        """
+        if not isinstance(self.defaults.get("estimator"), str):
+            return nest(self.factory, values, presets)
+        names = {*inspect.signature(self.factory).parameters, "ensemble"}
+        options, direct = _divided(values, names)
+        theirs, presets = _divided(presets, names)
+        name = direct.get("estimator", self.defaults["estimator"])
+        if refused := sorted(options.keys() & set(getattr(self.factory, "fixed", ()))):
+            raise UsageError(f"{refused[0]}: {self.name} does not take it. Leave it out.")
+        if isinstance(name, str):
+            inner = method(name, "estimator")
+            arguments = inner._arguments(options, {**inner.defaults, **theirs})
+            direct["estimator"] = inner.factory(**arguments)
+        elif options:
+            raise UsageError(f"{min(options)}: has no effect on estimator, which is an object")
+        return nest(self.factory, direct, presets)
+
+    @property
+    def parameter_names(self) -> list[str] | None:
+        """Hyper-parameters of the factory and its nested configurations; None if it takes any.
+
+        They include those of the method that the default of `estimator` names.
+        """
+        parameters = inspect.signature(self.factory).parameters.values()
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return None
+        names = [item.name for item in parameters if item.kind is not item.VAR_POSITIONAL]
+        if isinstance(name := self.defaults.get("estimator"), str):
+            theirs = method(name, "estimator").parameter_names or []
+            other = {*names, *getattr(self.factory, "fixed", ()), "ensemble"}
+            names += [option for option in theirs if option not in other]
+        return [*names, *nested_names(self.factory), "ensemble"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """A registered dataset.
+
+    Attributes:
+        loader: `loader(data_dir, seed, **options)` returns a `CrowdDataset`; `seed` draws what is
+            simulated, and is ignored by real data.
+        simulated: whether `seed` changes the data.
+        options: the names of further options that the loader takes (a table's files, for one).
+    """
+
+    name: str
+    loader: Callable[..., Any]
+    summary: str
+    simulated: bool = False
+    options: tuple[str, ...] = ()
+    module: str = ""
+
+    def load(self, data_dir: str | Path | None = None, seed: int = 0, **options: Any) -> Any:
+        """Returns the `CrowdDataset` from `data_dir`, or from the cache (downloaded once)."""
+        return self.loader(None if data_dir is None else Path(data_dir), seed, **options)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """A registered suite: runs that fill a table or a figure.
+
+    Attributes:
+        make: called with the command's options and a function that tells the user a line, makes
+            what is not there yet and returns a line for each run that failed.
+        in_all: whether `--suite=all` has it, and `--list` shows it.
+    """
+
+    name: str
+    make: Callable[..., Sequence[str]]
+    summary: str
+    in_all: bool = True
+    module: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A name in an index; its fields are those of `Method`, `Dataset` and `Suite`.
+
+    Attributes:
+        module: the module that registers it: importing this one is enough.
+        stronger: the names of the datasets for which there is a stronger base.
+    """
+
+    name: str
+    module: str
+    summary: str
+    parameter_names: tuple[str, ...] | None = None
+    requires_identities: bool = False
+    max_classes: int | None = None
+    uses_truth: bool = False
+    stronger: tuple[str, ...] = ()
+    simulated: bool = False
+    options: tuple[str, ...] = ()
+    in_all: bool = True
+
+
+@functools.cache
+def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
+    """Returns the entries of a package's index by kind and name."""
+    path = importlib.resources.files(package).joinpath(INDEX)
+    index = frozen(json.loads(path.read_text(encoding="utf-8")))
+    return {kind: {each["name"]: Entry(**each) for each in index[kind]} for kind in index}
+
+
+_DATASETS: dict[str, Dataset] = {}
+_SUITES: dict[str, Suite] = {}
+_SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
+_INDEXED: dict[str, None] = {"neucrowd_tf.declare": None}  # packages whose indexes are read
+
+
+def _divided(
+    options: Mapping[str, Any], names: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the options that have none of these names, and those that have."""
+    others = {name: value for name, value in options.items() if name not in names}
+    return others, {name: value for name, value in options.items() if name in names}
+
+
+def register_dataset(name: str, *, summary: str, **fields: Any) -> Callable[[Loader], Loader]:
+    """Returns a decorator that registers a loader as the dataset `name`."""
+
+    def decorate(loader: Loader) -> Loader:
+        registration.add(_DATASETS, Dataset(name, loader, summary, **fields), "dataset", "loader")
+        return loader
+
+    return decorate
+
+
+def register_suite(suite: Suite) -> None:
+    """Registers what `--suite` with its name makes."""
+    registration.add(_SUITES, suite, "suite", "make")
+
+
+def register_suite_files(reader: Callable[[Path], Sequence[Suite]]) -> None:
+    """Registers what reads the suites of `--suite=FILE.toml`."""
+    _SUITE_FILES[:] = [reader]
+
+
+def register_index(package: str) -> None:
+    """Registers what stands in a package's index; its `__init__` calls this."""
+    _INDEXED[package] = None
+
+
+def _table(kind: Kind) -> dict[str, Any]:
+    tables: dict[str, Any] = {"dataset": _DATASETS, "suite": _SUITES}
+    return dict(tables.get(kind, registration.METHODS))
+
+
+def registered(kind: Kind) -> dict[str, Any]:
+    """Returns what the imported modules have registered, by name."""
+    return {name: _opened(listed) for name, listed in _table(kind).items()}
+
+
+def _opened(listed: Any) -> Any:
+    """Returns an entry, or a registered method: what makes its estimators is imported."""
+    if not isinstance(listed, Registered):
+        return listed
+    factory = listed.factory
+    if isinstance(factory, str):
+        factory = pkgutil.resolve_name(factory)
+    return Method(**{**vars(listed), "factory": factory})
+
+
+def entries(kind: Kind) -> dict[str, Any]:
+    """Returns what is registered by name, or the index's `Entry` of what is not imported yet."""
+    indexed: dict[str, Any] = {}
+    for package in _INDEXED:
+        indexed |= read_index(package)[kind]
+    return indexed | _table(kind)
+
+
+def entry(kind: Kind, name: str, argument: str = "") -> Any:
+    """Returns the entry of that name, without importing anything.
+
+    Raises:
+        UsageError: no such name; suggests the closest ones.
+    """
+    every = entries(kind)
+    if name not in every:
+        names = sorted(every)
+        close = (
+            difflib.get_close_matches(name, names, n=3)
+            or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
+        )
+        hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
+        raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
+    return _opened(every[name])
+
+
+def _look_up(kind: Kind, name: str, argument: str = "") -> Any:
+    listed = entry(kind, name, argument)
+    if isinstance(listed, Entry):
+        importlib.import_module(listed.module)
+        if name not in _table(kind):
+            raise UsageError(
+                f"--{kind}={name}: {listed.module} does not register it. Run `make pages`."
+            )
+        return entry(kind, name)
+    return listed
+
+
+def method(name: str, argument: str = "--method") -> Method:
+    """Returns the method of that name; UsageError suggests the closest names."""
+    return _look_up("method", name, argument)
+
+
+def dataset(name: str) -> Dataset:
+    """Returns the dataset of that name; UsageError suggests the closest names."""
+    return _look_up("dataset", name)
+
+
+def methods() -> list[Method]:
+    """Returns all methods by name; their modules are imported."""
+    return [method(name) for name in sorted(entries("method"))]
+
+
+def datasets() -> list[Dataset]:
+    """Returns all datasets by name; their modules are imported."""
+    return [dataset(name) for name in sorted(entries("dataset"))]
+
+
+def chosen_suites(names: Sequence[str]) -> list[Suite]:
+    """Returns the suites of those names, each once.
+
+    "all" is every one that `--list` shows; FILE.toml is those of a file.
+
+    Raises:
+        UsageError: an unknown name.
+        DataError: a file without suites.
+    """
+    chosen: dict[str, Suite] = {}
+    for name in names:
+        if name == "all" or name.endswith(".toml"):
+            every = [_look_up("suite", each) for each in entries("suite")]
+        if name.endswith(".toml") and _SUITE_FILES:
+            suites: Sequence[Suite] = _SUITE_FILES[0](Path(name))
+        elif name == "all" and every:
+            suites = [suite for suite in every if suite.in_all]
+        else:
+            suites = [_look_up("suite", name)]
+        chosen |= {suite.name: suite for suite in suites}
+    return list(chosen.values())

@@ -1,0 +1,223 @@
+"""The page's sections on the crowd: agreement, annotators, labels to collect, doubtful items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.aggregation.families import PEOPLE, Sources
+from neucrowd_tf.annotations import Annotations, agreement, statistics
+from neucrowd_tf.certainty import skills as verdicts
+from neucrowd_tf.certainty.agreement_intervals import agreement_intervals, titles
+from neucrowd_tf.certainty.estimate import NOTHING, Estimate
+from neucrowd_tf.certainty.inference import Inference
+from neucrowd_tf.certainty.inference import shown as interval
+from neucrowd_tf.certainty.judges import Judge, judges
+from neucrowd_tf.certainty.labelling.belief import belief_of
+from neucrowd_tf.certainty.labelling.plan import REACHED, accuracy_after, make_plan, reason
+from neucrowd_tf.certainty.models import compare_models
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.evaluation.agreement_tables import MANY_SHARED, Pair, pairs, people_only
+from neucrowd_tf.evaluation.cached_consensus import consensus_method, inferred
+from neucrowd_tf.evaluation.report.text import percent, shown
+from neucrowd_tf.io.values import numbers_of
+
+# Agreement on fewer items than this is shown, but not judged.
+LEAST_OVERLAP = 30
+MOST_ANNOTATORS, MOST_PAIRS, MOST_ITEMS = 200, 8, 60  # in the tables
+# Of the labels to collect: items x annotators x classes x classes, and labels.
+MOST_PLANNED, MOST_REQUESTS = 30_000_000, 500
+# Annotators' shares of right labels are shown by class for so many classes.
+MOST_CLASSES = 12
+# Why there is no verdict on an annotator.
+REASONS = {
+    verdicts.ALONE_NOTE: "no other annotator labelled the same items",
+    verdicts.FEW_NOTE: f"fewer than {verdicts.FEW_LABELS} labels on items that others labelled too",
+    verdicts.ONE_CLASS_NOTE: "all of the annotator's items have one consensus class",
+    verdicts.CHANCE_NOTE: "labels hardly depend on others' labels; check some with gold labels",
+    verdicts.WEAK_NOTE: "the consensus may be little better than chance",
+}
+
+
+def crowd_sections(
+    annotations: Annotations,
+    sources: Sources = PEOPLE,
+    gold: NDArray[np.int64] | None = None,
+    scale: agreement.Scale = "nominal",
+    texts: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Returns the template's values for a crowd.
+
+    Args:
+        annotations: of N items.
+        sources: which annotators are models, or count once.
+        gold: `[N]` class codes, -1 if unknown, or None.
+        scale: of the classes, for the coefficients of agreement.
+        texts: what was labelled, by the name of the instance.
+    """
+    described = statistics.describe(annotations)
+    inference, models = inferred(annotations, gold, sources, scale), list(sources.models)
+    values: dict[str, Any] = {"annotators": None, "relabelling": None}
+    if annotations.has_identities:
+        people = ~np.isin(annotations.annotator_names.astype(str), models)
+        values["relabelling"] = _requests(inference, people)
+        values["annotators"] = _annotators(inference)
+    classes = map(shown, annotations.class_names.tolist())
+    return values | {
+        "stats": described,
+        "shares": list(zip(classes, described["class_shares"], strict=True)),
+        "consensus": {
+            "method": consensus_method(annotations, scale).replace("_", " "),
+            "accuracy": inference.accuracy,
+            "without_gold": inference.estimates is not None,
+            "lines": inference.lines(),
+            "gold": int((inference.gold >= 0).sum()),
+        },
+        "agreement": _agreement(annotations, models, scale, inference),
+        "items": _items(inference),
+        "texts": texts or {},
+    }
+
+
+def _agreement(
+    annotations: Annotations, models: Sequence[str], scale: agreement.Scale, inference: Inference
+) -> dict[str, Any]:
+    """Returns the agreement of people, also by pairs, and how models compare with them."""
+    numbers = numbers_of(annotations.class_names.tolist())
+    if scale == "interval" and numbers is None:
+        raise DataError("--scale=interval: a class is not a number. Use --scale=ordinal.")
+    crowd = people_only(annotations, models)
+    counts = crowd.vote_counts()
+    overlap = int((counts.sum(axis=1) > 1).sum())
+    measured = dict.fromkeys(agreement.COEFFICIENTS, NOTHING)
+    if overlap:
+        measured = agreement_intervals(counts, scale, numbers)
+    compared: list[Pair] = []
+    lines: list[str] = []
+    people = inference.people
+    if annotations.has_identities:
+        compared = pairs(crowd)
+        labels = people.labels if people else None
+        _, lines = compare_models(annotations, models, labels)
+    names = annotations.annotator_names.tolist()
+    classes = [shown(name, 24) for name in annotations.class_names.tolist()]
+    checked: list[Judge] = []
+    if models and annotations.has_identities:
+        probas = people.model.probas_ if people else None
+        checked = judges(annotations, models, probas, inference.gold)
+        checked = checked if any(one.items for one in checked) else []
+    by_class = zip(
+        classes, counts.sum(axis=0).tolist(), agreement.class_agreement(counts), strict=True
+    )
+    return {
+        "overlap": overlap,
+        "least_overlap": LEAST_OVERLAP,
+        "kappa": measured["fleiss"],
+        "coefficients": [(text, measured[name]) for name, text in titles(scale).items()],
+        "scale": scale,
+        "order": " < ".join(classes) if scale != "nominal" else "",
+        "by_class": list(by_class)[:MOST_CLASSES] if len(classes) > 1 else [],
+        "unanimous": int((agreement.item_agreement(counts) == 1).sum()),
+        "numbers": scale == "nominal" and annotations.num_classes > 2 and numbers is not None,
+        "least": [(names[p.first], names[p.second], *p[2:]) for p in compared[:MOST_PAIRS]],
+        "pairs": len(compared),
+        "many": MANY_SHARED,
+        "models": [name for name in names if str(name) in models],
+        "model_lines": lines,
+        "judges": [(shown(names[judge.annotator]), judge) for judge in checked],
+        "people": bool(crowd.num_annotations),
+        "one_person": bool(checked) and overlap == 0,
+        "classes": classes[:MOST_CLASSES],
+    }
+
+
+def _requests(inference: Inference, people: NDArray[np.bool_]) -> dict[str, Any] | None:
+    """Returns the labels to collect next and the annotators to ask; None for a large crowd."""
+    crowd = inference.crowd
+    if crowd.num_instances * crowd.num_annotators * crowd.num_classes**2 > MOST_PLANNED:
+        return None
+    belief = belief_of(crowd, inference.probas, people)
+    budget = int(np.clip(crowd.num_annotations // 10, 10, MOST_REQUESTS))
+    plan = make_plan(crowd, belief, budget, free=people)
+    tasks, names = crowd.instance_names.tolist(), crowd.annotator_names.tolist()
+    grounds = (crowd, belief, crowd.vote_counts())
+    rows = [
+        (tasks[ask.task], names[ask.annotator], REACHED[0] * ask.gain, reason(*grounds, ask))
+        for ask in plan[:MOST_ITEMS]
+    ]
+    labelled = (crowd.annotated | (inference.gold >= 0)).sum()
+    now, gains = inference.certainty.accuracy(), np.array([ask.gain for ask in plan])
+    then = Estimate(*accuracy_after(now, gains, int(labelled)))
+    return {"rows": rows, "total": len(plan), "now": interval(now), "then": interval(then)}
+
+
+def _annotators(inference: Inference) -> dict[str, Any]:
+    """Returns the annotators: the unreliable ones, then the others from the most skilled on."""
+    crowd, skills = inference.crowd, inference.skills
+    if skills is None:
+        raise ValueError("a crowd with identities has skills")
+    suspect = skills.note == verdicts.UNRELIABLE_NOTE
+    skill = np.nan_to_num(skills.skill, nan=-1.0)  # without labels: last
+    order = np.lexsort((np.where(suspect, skill, -skill), ~suspect))
+    labels = np.where(crowd.annotated | (inference.gold >= 0), inference.labels, -1)
+    counts = statistics.annotator_confusion(crowd, labels).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        recalls = np.einsum("rcc->rc", counts) / counts.sum(axis=2)
+    classes = [shown(name, 24) for name in crowd.class_names.tolist()]
+    columns = {
+        "annotator": crowd.annotator_names,
+        "num_labels": crowd.labels_per_annotator(),
+        **{name: getattr(skills, name) for name in ("skill", "low", "high", "note")},
+        "agreement": statistics.leave_one_out_agreement(crowd),
+    }
+    rows = []
+    for code in order[:MOST_ANNOTATORS].tolist():
+        row = {name: values[code] for name, values in columns.items()}
+        by_class = zip(classes[:MOST_CLASSES], recalls[code], strict=False)
+        row["recalls"] = ", ".join(f"{name} {percent(recall)}" for name, recall in by_class)
+        rows.append(row)
+    noted, names = skills.note.tolist(), crowd.annotator_names.tolist()
+    return {
+        "rows": rows,
+        "total": len(order),
+        "left_out": max(0, len(order) - MOST_ANNOTATORS),
+        "flagged": int(suspect.sum()),
+        "suspects": [names[code] for code in order[: min(20, int(suspect.sum()))]],
+        "verdict": verdicts.UNRELIABLE_NOTE,
+        "reasons": [
+            (note, why, noted.count(note)) for note, why in REASONS.items() if note in noted
+        ],
+        "average": skills.average,
+    }
+
+
+def _items(inference: Inference) -> dict[str, Any]:
+    """Returns the labelled items without gold labels, the least certain consensus label first."""
+    crowd, labels = inference.crowd, inference.labels
+    counts = crowd.vote_counts()
+    rows = np.flatnonzero(crowd.annotated & (inference.gold < 0))
+    probability = inference.probas[rows, labels[rows]]
+    share = counts[rows, labels[rows]] / counts[rows].sum(axis=1)
+    names = crowd.class_names.tolist()
+
+    def votes(row: int) -> list[tuple[str, int]]:
+        order = np.argsort(-counts[row], kind="stable")[:4]
+        return [(shown(names[c], 24), int(counts[row, c])) for c in order if counts[row, c]]
+
+    return {
+        "rows": [
+            {
+                "task": crowd.instance_names[rows[index]],
+                "consensus": names[labels[rows[index]]],
+                "labels": votes(rows[index]),
+                "probability": probability[index],
+                "tied": int(inference.certainty.num_tied[rows[index]]),
+            }
+            for index in np.lexsort((share, probability))[:MOST_ITEMS].tolist()
+        ],
+        "total": len(rows),
+        "wrong": float((1.0 - probability).sum()),
+    }

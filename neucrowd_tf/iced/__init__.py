@@ -1,9 +1,0 @@
-"""ICED: learning from imbalanced crowd labels by label inference and synthetic minority data.
-
-The same in one file, in the paper's order: examples/iced.py.
-"""
-
-from neucrowd_tf.iced.estimator import ICED, score_rounds
-from neucrowd_tf.iced.inference import label_certainty
-
-__all__ = ["ICED", "label_certainty", "score_rounds"]

@@ -1,0 +1,183 @@
+"""The weights and the temperature of the average, fitted to held-out instances' labels."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_softmax, logsumexp, softmax
+
+from neucrowd_tf.methods.auto.average import log_probabilities, mean_logits
+from neucrowd_tf.methods.auto.evidence import Evidence
+from neucrowd_tf.methods.auto.ranking import Ranked, shifted
+
+Array = NDArray[np.float64]
+# Weights are shrunk to their mean: this times M times the sum of squared distances is subtracted
+# from the log likelihood. With ten times as much, one good member among seven poor ones did not
+# count.
+SHRINKAGE = 0.3
+# This share of the weight is shared evenly: a member that imitates mistakes which annotators share
+# makes their labels likely too, and no number of labels shows that.
+EVENLY = 0.75
+MOST_ROWS = 20_000  # more would not change the weights
+CERTAIN = 30.0  # log odds of a true label
+STEPS = 60
+HOTTEST = 10.0
+
+
+def fit_weights(predictions: Sequence[Array], likelihoods: Array, counts: Array) -> Array:
+    """Returns `[M]` non-negative weights under which the members' mean makes labels likely.
+
+    They maximise `sum_i v_i log sum_c q_i(c) exp(l_i(c))` with `q = softmax(sum_m w_m log p_m)`,
+    shrunk to their mean. Their sum is the inverse of a temperature; only their shares are used.
+
+    Args:
+        predictions: `[N, C]` by member.
+        likelihoods: `[N, C]` log likelihoods l of each instance's labels by true class.
+        counts: `[N]` weights v of the instances.
+
+    References:
+        Wolpert (1992), Stacked generalization; Genest and Zidek (1986), Combining probability
+        distributions (logarithmic pools).
+    """
+    logs = np.stack([log_probabilities(each) for each in predictions])
+    members = len(logs)
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        pooled = log_softmax(np.tensordot(weights, logs, 1), axis=1)
+        joint = pooled + likelihoods
+        likely = logsumexp(joint, axis=1)
+        pull = (np.exp(joint - likely[:, None]) - np.exp(pooled)) * counts[:, None]
+        off = weights - weights.mean()
+        penalty = SHRINKAGE * members * float(off @ off)
+        slope = -np.tensordot(logs, pull, 2) + 2 * SHRINKAGE * members * off
+        return penalty - float(likely @ counts), slope
+
+    start = np.full(members, 1 / members)
+    bounds = [(0, None)] * members
+    options = {"maxiter": STEPS}
+    best = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return np.asarray(best.x)
+
+
+def weigh(
+    held_out: Mapping[str, Array],
+    ranked: Ranked,
+    evidence: Evidence,
+    *,
+    balanced: bool = False,
+    unlike: Collection[str] = (),
+) -> list[float]:
+    """Returns the weights of `ranked.members`, which sum to one.
+
+    They are a mean of even weights (`EVENLY`) and of those of `fit_weights`. Of the even weights,
+    members that make other mistakes than the rest have one half together.
+
+    Args:
+        held_out: predictions `[N, C]` by candidate.
+        ranked: the members and their corrections.
+        evidence: the crowd's labels of these instances, and true labels, which are certain.
+        balanced: whether all classes count equally.
+        unlike: candidates that make other mistakes than the rest.
+    """
+    if len(ranked.members) == 1:
+        return [1.0]
+    size = evidence.num_classes
+    posterior = evidence.posterior(mean_logits(list(held_out.values())).argmax(axis=1))
+    probas, likely = posterior.probas, posterior.log_likelihoods
+    counts = np.ones(len(probas))
+    if balanced:
+        counts = (probas / np.maximum(probas.mean(axis=0), 1 / len(probas))).sum(axis=1) / size
+    certain = CERTAIN * (np.eye(size) - 1)
+    rows = np.flatnonzero(evidence.gold >= 0)
+    likely[rows] = certain[evidence.gold[rows]]
+    every = slice(None, None, -(-len(likely) // MOST_ROWS))
+    pooled = [shifted(held_out[name][every], ranked.corrections[name]) for name in ranked.members]
+    weights = fit_weights(pooled, likely[every], counts[every] / counts.mean())
+    apart = np.isin(ranked.members, list(unlike))
+    sizes = np.where(apart, apart.sum(), (~apart).sum())
+    even = 1 / sizes / (1 / sizes).sum()
+    shares = weights / weights.sum() if weights.sum() > 0 else even
+    return [float(share) for share in EVENLY * even + (1 - EVENLY) * shares]
+
+
+# --------------------------------------------------------------------------- temperature
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """A fitted temperature.
+
+    Attributes:
+        temperature: T.
+        shift: `[C]` added to logits at that temperature: minus the log class shares for a balanced
+            target, else zeros.
+        probabilities: `[N, C]` the average's held-out predictions with both.
+    """
+
+    temperature: float
+    shift: Array
+    probabilities: Array
+
+
+def consensus_mistakes(evidence: Evidence, predicted: NDArray[np.int64]) -> Array:
+    """Returns `[C, C]` the probability of each consensus class (columns) by true class (rows).
+
+    Args:
+        evidence: the crowd's labels of N instances.
+        predicted: `[N]` held-out classes of a model.
+    """
+    consensus = np.eye(evidence.num_classes)[evidence.consensus]
+    joint = evidence.posterior(predicted).probas.T @ consensus + 1e-3
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def temperature_for(logits: Array, labels: NDArray[np.int64], mistakes: Array) -> float:
+    """Returns the temperature with the least log loss of noisy labels.
+
+    Args:
+        logits: `[N, C]`.
+        labels: `[N]` class codes.
+        mistakes: `[N, C, C]`, the probability of a label (last) by true class.
+
+    References:
+        Patrini et al. (2017), Making deep neural networks robust to label noise: forward
+        correction; Guo et al. (2017), section 4.2.
+    """
+    emitted = mistakes[np.arange(len(labels)), :, labels]
+
+    def loss(log_t: float) -> float:
+        likely = (softmax(logits / np.exp(log_t), axis=1) * emitted).sum(axis=1)
+        return -float(np.log(np.maximum(likely, 1e-12)).mean())
+
+    bound = float(np.log(HOTTEST))
+    best = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-3})
+    return float(np.exp(best.x))
+
+
+def calibrate(
+    held_out: Mapping[str, Array], ranked: Ranked, weights: Sequence[float], evidence: Evidence
+) -> Calibration:
+    """Fits the temperature of the mean of held-out predictions.
+
+    It makes the consensus labels most likely, whose estimated mistakes are allowed for (the
+    consensus alone would make predictions too unsure), and gold labels, which have none.
+
+    Args:
+        held_out: predictions `[N, C]` by candidate.
+        ranked: the members and their corrections.
+        weights: of the members.
+        evidence: the crowd's labels of these N instances, and true labels.
+    """
+    gold = evidence.gold
+    logits = mean_logits([held_out[name] for name in ranked.members], weights)
+    errors = consensus_mistakes(evidence, logits.argmax(axis=1))
+    labels = np.where(gold >= 0, gold, evidence.consensus)
+    mistakes = np.where((gold >= 0)[:, None, None], np.eye(logits.shape[1]), errors)
+    temperature = temperature_for(logits, labels, mistakes)
+    corrections = [ranked.corrections[name] for name in ranked.members]
+    shift = -np.average(corrections, axis=0, weights=weights) / temperature
+    return Calibration(temperature, shift, softmax(logits / temperature + shift, axis=1))

@@ -1,0 +1,296 @@
+"""The candidates' cross-validations and last fits, in parallel threads."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+from tqdm import tqdm
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.tables import is_text
+from neucrowd_tf.errors import one_line
+from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
+from neucrowd_tf.methods.texts import TextClassifier
+from neucrowd_tf.training.ensemble import MEMBER_SEEDS
+from neucrowd_tf.training.reuse import NetworkCache
+from neucrowd_tf.training.run import Run
+
+Rows = NDArray[np.int64]
+Result = TypeVar("Result")
+
+# A candidate whose agreement with the consensus after one fold is this far below the baseline's, by
+# more than this many standard errors, is not tried on the other folds.
+HOPELESS, ERRORS = 0.05, 3.0
+# Networks hold the features of their latest fit: with more bytes than this, each candidate's last
+# fit compiles again.
+MOST_KEPT = 1 << 26
+# Shares of a budget at which the search and the last fits end. A last fit takes about half as long
+# as a cross-validation, and the recommendation a little.
+SEARCH, LAST = 0.6, 0.9
+
+
+class Clock(threading.Event):
+    """Ends fits when it is set, or when a share of a budget has passed.
+
+    Attributes:
+        budget: seconds since the clock was made; without limit until they are chosen.
+        share: of the budget.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.budget, self.share, self._start = math.inf, SEARCH, time.perf_counter()
+        self._spent: dict[str, tuple[float, float]] = {"": (1.0, 1.0)}
+
+    @property
+    def left(self) -> float:
+        """The seconds until the share has passed."""
+        return self.share * self.budget - (time.perf_counter() - self._start)
+
+    def is_set(self) -> bool:
+        """Returns whether fits have to end."""
+        return super().is_set() or self.left < 0
+
+    def run(self, function: Callable[[Task], Outcome], task: Task) -> Outcome:
+        """Returns a task's outcome, which has no result if there is not enough time.
+
+        Expected are the predicted seconds, scaled by what the candidate took before, or else by
+        what all others took.
+        """
+        name, start = task.candidate.name, time.perf_counter()
+        actual, expected = self._spent.get(name, np.sum([*self._spent.values()], axis=0))
+        predicted = task.candidate.cost * (1 if function is fitted else 2)
+        if predicted * actual / expected <= self.left:
+            try:
+                outcome = function(task)
+                self._spent[name] = time.perf_counter() - start, predicted
+                return outcome
+            except KeyboardInterrupt:
+                if self.left > 0:
+                    raise
+        return Outcome(task.name, reason=TOO_DEAR.format(self.budget))
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A candidate with the data to try it on.
+
+    Attributes:
+        candidate: to fit.
+        features: `[N, ...]`.
+        annotations: of N instances.
+        splits: training and held-out rows by fold; all folds train on as many rows, so that one
+            compiled network serves them all.
+        seed: the estimator's.
+        folder: for results that a resumed run need not compute again, or None.
+        owner: whose results these are (see `Run`).
+        consensus: `[N]` class codes.
+        agreement: `[N]` whether a quick regression's prediction is the consensus, or None: a
+            candidate that agrees with it far less after one fold is not tried further.
+        networks: compiled for the candidate's fits, including the last one.
+        repeat: 0 for the first fits of a candidate; others draw with another seed.
+        stop: ends the search.
+    """
+
+    candidate: Candidate
+    features: NDArray[np.float32]
+    annotations: Annotations
+    splits: Sequence[tuple[Rows, Rows]]
+    seed: int
+    folder: Path | None = None
+    owner: str = ""
+    consensus: NDArray[np.int64] | None = None
+    agreement: NDArray[np.bool_] | None = None
+    networks: NetworkCache = dataclasses.field(default_factory=NetworkCache)
+    repeat: int = 0
+    stop: Clock = dataclasses.field(default_factory=Clock)
+
+    @property
+    def name(self) -> str:
+        """The candidate's name; that of further fits has a number."""
+        return f"{self.candidate.name}-{self.repeat + 1}" if self.repeat else self.candidate.name
+
+    def make(self) -> Any:
+        """Returns the candidate's unfitted estimator; of texts, with TF-IDF before it."""
+        estimator = self.candidate.make((self.seed + MEMBER_SEEDS * self.repeat) % 2**31)
+        if is_text(self.features):
+            return TextClassifier(estimator=estimator, seed=self.seed)
+        return estimator
+
+    @property
+    def strengths(self) -> str:
+        """The parameter that has a regression's regularisation strengths."""
+        return "estimator__Cs" if is_text(self.features) else "Cs"
+
+    def again(self, repeat: int) -> Task:
+        """Returns the task of a further fit, with networks of its own."""
+        return dataclasses.replace(self, repeat=repeat, networks=NetworkCache(), agreement=None)
+
+    def run(self) -> Run:
+        """Returns the `Run` of the task's fits."""
+        return Run(checkpoints=self.folder, progress=False, stop=self.stop, owner=self.owner)
+
+    def shared_networks(self, estimator: Any) -> contextlib.AbstractContextManager[Any]:
+        """Returns a context in which the estimator's fits use the task's compiled networks."""
+        context: Any = getattr(estimator, "reused", contextlib.nullcontext)
+        return context(self.networks)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The result of a task.
+
+    Attributes:
+        name: the candidate's.
+        seconds: the duration of a cross-validation.
+        probabilities: `[N, C]`, each row from the fold that held it out, NaN if none did; None if
+            the candidate failed or was hopeless.
+        strength: the regularisation of a regression, chosen in the first fold, or None.
+        reason: why there are no probabilities, or "".
+        error: the exception, if that is why.
+        estimator: fitted to all rows; None of a cross-validation.
+    """
+
+    name: str
+    seconds: float = 0.0
+    probabilities: NDArray[np.float64] | None = None
+    strength: float | None = None
+    reason: str = ""
+    error: Exception | None = None
+    estimator: Any = None
+
+
+def held_out(task: Task) -> Outcome:
+    """Returns a candidate's predictions for each row, by a fit without that row."""
+    start = time.perf_counter()
+    name, run = task.name, task.run()
+    probabilities = None
+    strength: float | None = None
+    try:
+        estimator = task.make()
+        with task.shared_networks(estimator):
+            for fold, (train, test) in enumerate(task.splits):
+                run.raise_if_stopped()
+                arrays = run.cached(
+                    f"cv-{name}-{fold}",
+                    lambda fold=fold, train=train, test=test: _fold(  # type: ignore[misc]
+                        task, estimator, train, test, run.stage(f"{name}-{fold}")
+                    ),
+                )
+                if probabilities is None:
+                    classes = arrays["probabilities"].shape[1]
+                    probabilities = np.full((len(task.features), classes), np.nan)
+                probabilities[test] = arrays["probabilities"]
+                if strength is None and "strength" in arrays:
+                    # A cross-validation within each fold would cost ten times the fit.
+                    strength = float(arrays["strength"])
+                    estimator.set_params(**{task.strengths: (strength,)})
+                reason = _hopeless(task, probabilities, test) if fold == 0 else ""
+                if reason:
+                    return Outcome(name, time.perf_counter() - start, reason=reason)
+    except OSError:
+        raise
+    except Exception as error:  # one candidate's failure is a reason to leave it out
+        reason = one_line(error) or type(error).__name__
+        return Outcome(name, time.perf_counter() - start, reason=reason, error=error)
+    if task.features.nbytes > MOST_KEPT:
+        task.networks.clear()
+    return Outcome(name, time.perf_counter() - start, probabilities, strength)
+
+
+def _fold(task: Task, estimator: Any, train: Rows, test: Rows, run: Run) -> dict[str, Any]:
+    estimator.fit(task.features[train], task.annotations[train], run=run)
+    arrays = {"probabilities": np.asarray(estimator.predict_proba(task.features[test]), np.float64)}
+    head = getattr(estimator, "head_", None)
+    if head is not None and task.strengths in estimator.get_params():
+        arrays["strength"] = np.array(head.C_)
+    return arrays
+
+
+def _hopeless(task: Task, probabilities: NDArray[Any], rows: Rows) -> str:
+    """Returns why a candidate is not worth its other folds, or an empty text."""
+    if task.agreement is None or task.consensus is None or len(rows) < 2:
+        return ""
+    agrees = probabilities[rows].argmax(axis=1) == task.consensus[rows]
+    difference = agrees.astype(np.float64) - task.agreement[rows]
+    error = float(difference.std(ddof=1)) / np.sqrt(len(rows))
+    if difference.mean() + ERRORS * error > -HOPELESS:
+        return ""
+    return (
+        f"after one fold it agreed with {agrees.mean():.0%} of the consensus labels, and the"
+        f" baseline with {task.agreement[rows].mean():.0%}"
+    )
+
+
+def fitted(task: Task) -> Outcome:
+    """Returns a candidate that is fitted to all rows."""
+    estimator = task.make()
+    with task.shared_networks(estimator):
+        run = task.run().stage(f"final-{task.name}")
+        estimator.fit(task.features, task.annotations, run=run)
+    return Outcome(task.name, estimator=estimator)
+
+
+def outcomes(
+    function: Callable[[Task], Outcome],
+    tasks: Sequence[Task],
+    jobs: int | None = None,
+    action: str = "",
+) -> dict[str, Outcome]:
+    """Returns the outcomes of tasks by name, in the order of the tasks.
+
+    Args:
+        function: `held_out` or `fitted`.
+        tasks: its arguments.
+        jobs: see `side_by_side`.
+        action: what the progress bar says is done; without it none is shown.
+    """
+    hidden = None if action and tasks else True  # None hides it unless stderr is a terminal
+    working = side_by_side(lambda task: task.stop.run(function, task), tasks, jobs)
+    bar = tqdm(working, f"auto: {action}", len(tasks), disable=hidden)
+    completed = {each.name: each for each in bar}
+    return {task.name: completed[task.name] for task in tasks}
+
+
+def side_by_side(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int | None = None
+) -> Iterator[Result]:
+    """Yields results as they are completed by threads, without warnings.
+
+    More processes would each import TensorFlow, for seconds, and pass their models on by file.
+    Threads do not block each other within TensorFlow's compiled steps.
+
+    Args:
+        function: `held_out` or `fitted`.
+        tasks: its arguments.
+        jobs: number of threads; None for one per core.
+    """
+    allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+    jobs = max(1, min(jobs or cores, len(tasks)))
+    # Both settings are of the whole process, so no thread may reset them while another runs.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pool = ThreadPoolExecutor(jobs, "auto")
+        try:
+            for done in as_completed([pool.submit(function, task) for task in tasks]):
+                yield done.result()
+        finally:
+            for task in tasks:
+                task.stop.set()
+            pool.shutdown(cancel_futures=True)
+            for task in tasks:
+                task.stop.clear()

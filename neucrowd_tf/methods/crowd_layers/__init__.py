@@ -1,0 +1,1 @@
+"""Crowd layers, one file each: citation, head, Keras model, estimator and registration."""

@@ -1,0 +1,233 @@
+"""Base classifiers: the papers' networks by name, and any Keras classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.nn.embedding_networks import check_activation
+from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
+from neucrowd_tf.training.state import copy_network
+
+
+def build_base(
+    config: Base, input_shape: tuple[int, ...], num_classes: int, seed: int = 0
+) -> keras.Model:
+    """Returns the base classifier of a configuration, whose last layer is a softmax.
+
+    Raises:
+        DataError: the configuration is for images, and the features are not images.
+    """
+    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
+    inputs = keras.Input(input_shape, name="features")
+    if isinstance(config, DenseBase):
+        x = _dense(config, inputs, penalty, seed)
+    elif len(input_shape) != 3:
+        raise DataError(
+            f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
+            f" [height, width, channels], received features of shape {input_shape}"
+        )
+    elif isinstance(config, SmallCnn):
+        x = _small_cnn(config, inputs, penalty, seed)
+    else:
+        x = _resnet18(inputs, penalty, seed)
+    outputs = keras.layers.Dense(
+        num_classes,
+        activation="softmax",
+        kernel_initializer=keras.initializers.GlorotUniform(seed * 1021 + 7),
+        kernel_regularizer=penalty,
+        dtype="float32",
+        name="class_probabilities",
+    )(x)
+    return keras.Model(inputs, outputs, name="base")
+
+
+def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
+    """Returns fully connected layers: dense, batch norm, activation, dropout each.
+
+    References:
+        DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
+    """
+    check_activation(config.activation)
+    x = keras.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
+    for index, width in enumerate(config.hidden_units):
+        x = keras.layers.Dense(
+            width,
+            kernel_initializer=keras.initializers.GlorotUniform(seed * 1009 + index),
+            kernel_regularizer=penalty,
+            name=f"dense_{index}",
+        )(x)
+        if config.batch_norm:
+            x = _batch_norm(name=f"batch_norm_{index}")(x)
+        x = keras.layers.Activation(config.activation, name=f"activation_{index}")(x)
+        if config.dropout:
+            masks = seed * 1013 + index
+            x = keras.layers.Dropout(config.dropout, seed=masks, name=f"dropout_{index}")(x)
+    return x
+
+
+def _batch_norm(name: str | None = None) -> keras.layers.Layer:
+    """Returns batch norm over the batch of all replicas, so that their number changes nothing."""
+    return keras.layers.BatchNormalization(name=name, synchronized=tf.distribute.has_strategy())
+
+
+def _convolution(
+    x: Any,
+    filters: int,
+    penalty: Any,
+    seed: int,
+    *,
+    size: int = 3,
+    strides: int = 1,
+    relu: bool = True,
+) -> Any:
+    """Convolution without bias, batch norm, ReLU."""
+    x = keras.layers.Conv2D(
+        filters,
+        size,
+        strides=strides,
+        padding="same",
+        use_bias=False,
+        kernel_initializer=keras.initializers.HeNormal(seed),
+        kernel_regularizer=penalty,
+    )(x)
+    x = _batch_norm()(x)
+    return keras.layers.ReLU()(x) if relu else x
+
+
+def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
+    """Returns five convolutions of 16 to 64 filters for images such as 32 x 32 x 3."""
+    x = _convolution(inputs, 16, penalty, seed * 1031)
+    for index, filters in enumerate((32, 64)):
+        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
+        x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
+    x = keras.layers.GlobalAveragePooling2D()(x)
+    return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
+
+
+def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
+    """Returns ResNet-18 in its form for 32 x 32 images.
+
+    It has a 3 x 3 stem without pooling and four stages of two blocks.
+
+    References:
+        He et al. (2016), Deep residual learning for image recognition, sections 3.3 and 4.2; DASC,
+        section 4.1.
+    """
+    x = _convolution(inputs, 64, penalty, seed * 1033)
+    draw = seed * 1033
+    for stage, filters in enumerate((64, 128, 256, 512)):
+        for block in range(2):
+            strides = 2 if stage and not block else 1
+            draw += 3
+            y = _convolution(x, filters, penalty, draw, strides=strides)
+            y = _convolution(y, filters, penalty, draw + 1, relu=False)
+            if strides > 1:
+                x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
+            x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
+    return keras.layers.GlobalAveragePooling2D()(x)
+
+
+def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    """Returns a copy of a user's classifier, weights and all, with softmax outputs.
+
+    Raises:
+        DataError: it takes other features, or its output is not `[None, C]`.
+    """
+    copy = copy_network(base, "base", input_shape)
+    inputs = keras.Input(input_shape, name="features")
+    try:
+        outputs = copy(inputs)
+    except (ValueError, TypeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        wanted = f"[None, {', '.join(map(str, input_shape))}]"
+        raise DataError(
+            f"base: expected a classifier of features of shape {wanted}, received one that fails:"
+            f" {reason}"
+        ) from None
+    shape = tuple(getattr(outputs, "shape", ()))
+    if len(shape) != 2 or shape[-1] != num_classes:
+        raise DataError(
+            f"base: expected output of shape [None, {num_classes}] (one column for each class),"
+            f" received {shape}"
+        )
+    if not ends_in_softmax(copy):
+        outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
+    return keras.Model(inputs, outputs, name="base")
+
+
+def ends_in_softmax(model: Any) -> bool:
+    """Returns whether a model's last layer gives probabilities; if it is linear, it gives logits.
+
+    Raises:
+        DataError: the model has no layers to look at, or ends in another activation.
+    """
+    last = output_layer(model)
+    if isinstance(last, keras.Model) and last.layers:
+        return ends_in_softmax(last)
+    softmax, linear = keras.activations.softmax, keras.activations.linear
+    if isinstance(last, keras.layers.Softmax):
+        return True
+    activation = getattr(last, "activation", None) or linear
+    if activation in (softmax, linear):
+        return activation is softmax
+    name = getattr(activation, "__name__", str(activation))
+    raise DataError(
+        "base: expected a last layer with softmax (probabilities) or linear activation (logits),"
+        f" received {name!r}"
+    )
+
+
+def output_layer(model: Any) -> Any:
+    """Returns the layer that makes a model's output; of a user's own class, its last layer."""
+    if outputs := getattr(model, "outputs", None):
+        return outputs[0]._keras_history.operation
+    if not model.layers:
+        name = type(model).__name__
+        raise DataError(f"base: expected a Keras classifier with layers, received {name} with none")
+    return model.layers[-1]
+
+
+def feature_extractor(base: keras.Model) -> keras.Model:
+    """Returns the part of a classifier before its last dense layer.
+
+    It is `[None, ...] -> [None, h]`; softmax and activations after it are left out.
+
+    Raises:
+        DataError: the classifier does not end in a dense layer.
+    """
+    layer, tensor = _source(base.outputs[0])
+    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+        layer, tensor = _source(tensor)
+    if isinstance(layer, keras.Model):
+        inner = feature_extractor(layer)
+        if tensor is base.inputs[0]:
+            return inner
+        tensor = inner(tensor)
+    elif not isinstance(layer, keras.layers.Dense):
+        raise DataError(
+            "base: expected a dense last layer, before which the shared features are taken,"
+            f" received {type(layer).__name__}"
+        )
+    return keras.Model(base.inputs[0], tensor, name="extractor")
+
+
+def _source(tensor: Any) -> tuple[Any, Any]:
+    """Returns the layer that made a symbolic tensor, and what it made it from."""
+    history = tensor._keras_history
+    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
+    return history.operation, inputs[0] if inputs else None
+
+
+def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
+    """Returns a classifier's probabilities and the features before its last dense layer.
+
+    Both come from one pass if the base is a plain graph.
+    """
+    features = feature_extractor(base)(inputs)
+    last = output_layer(base)
+    probabilities = last(features) if isinstance(last, keras.layers.Dense) else base(inputs)
+    return probabilities, features

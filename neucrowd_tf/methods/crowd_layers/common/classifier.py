@@ -1,0 +1,347 @@
+"""A Keras classifier as an estimator whose compiled network serves every refit.
+
+Crowd layers and two-stage methods with a network build on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.declare.declarations import estimator, fitted, one_of, whole
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layers.common import bases
+from neucrowd_tf.methods.crowd_layers.common.mixing import crop_and_flip
+from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
+from neucrowd_tf.methods.crowd_layers.common.network import Network
+from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
+from neucrowd_tf.nn.embedding_networks import make_optimizer
+from neucrowd_tf.nn.standardise import Standardise
+from neucrowd_tf.training.dataset_features import DatasetFeatures
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.networks import (
+    BASES,
+    BatchSize,
+    Kinds,
+    LearningRate,
+    MinDelta,
+    Optimizer,
+    Patience,
+    Pretrained,
+    ValidationFraction,
+    check_network,
+    configuration,
+    network,
+)
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import (
+    optimizers_of,
+    read_variables,
+    reinitialise,
+    reset_optimizer,
+    starting_values,
+    warn_redrawn,
+)
+from neucrowd_tf.training.validation import hold_out, validation_figures
+
+# Restarted fits' seeds lie this far apart, away from those of self-training's rounds.
+_RESTART_SEEDS = 15_485_863
+
+
+@estimator
+class NetworkClassifier(CrowdEstimator):
+    """A Keras classifier trained on instances drawn by index.
+
+    A subclass sets what it is trained on.
+
+    `fit` always starts from fresh weights, drawn from `seed`. Within `reused()`, further fits on
+    data of as many features, annotators and classes share one compiled network, and give what a
+    fresh one would.
+
+    Attributes:
+        model_: Keras model from raw features to {"probabilities" `[None, C]`}.
+        history_: a dict with a list for each logged value, one entry an epoch.
+        n_iter_: epochs trained; `best_epoch_` (from 0) is the one that was kept where `monitor`
+            chose it, else None.
+        rows_: `[N]` positions of the instances trained on in what `fit` was given.
+    """
+
+    distributed: ClassVar[bool] = True
+
+    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
+
+    base: Annotated[
+        Any,
+        network(BASES),
+        'a name ("dense", or "small_cnn" and "resnet18" for images), or a configuration such as'
+        ' `{"hidden_units": [256, 128], "batch_norm": True}`. Also a Keras classifier with C'
+        " probabilities or logits, which is copied, or a function of (input shape, C) that makes"
+        ' one. Also "module:function", or a name of keras.applications such as "MobileNetV2"'
+        " (untrained).",
+    ] = dataclasses.field(default="dense", kw_only=False)
+    standardise: Annotated[
+        bool | Literal["square_root"],
+        "whether features are scaled to mean 0 and standard deviation 1 on the training instances;"
+        ' "square_root" takes their signed square root first.',
+    ] = True
+    augment: Annotated[bool, "whether images are shifted and mirrored in training."] = False
+    schedule: Annotated[
+        Literal["constant", "cosine"],
+        'learning rates over the epochs: "constant", or "cosine", which falls to 0.',
+    ] = "constant"
+    monitor: Annotated[
+        str | None,
+        one_of("accuracy", "log_loss", "auc", "loss"),
+        'None trains all epochs; "accuracy", "log_loss" or "auc" keeps the best epoch on validation'
+        ' data, "loss" that with the least training loss.',
+    ] = None
+
+    pretrained: Pretrained = False
+    epochs: Annotated[int, whole(1), "number of passes over the instances."] = 50
+    patience: Patience = None
+    min_delta: MinDelta = 0.0
+    validation_fraction: ValidationFraction = 0.2
+    optimizer: Optimizer = "adam"
+    learning_rate: LearningRate = 1e-3
+    batch_size: BatchSize = 128
+
+    model_: Any = fitted()
+    history_: dict[str, list[float]] = fitted()
+    n_iter_: int = fitted()
+    best_epoch_: int | None = fitted()
+    rows_: NDArray[np.int64] = fitted()
+
+    # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
+    # and what predictions compiled.
+    _networks = _network = _functions = UNSET
+    reused = reused
+
+    def _check_together(self) -> None:
+        check_network(self)
+        if self.schedule == "cosine" and not (
+            isinstance(self.optimizer, str) and isinstance(self.learning_rate, (int, float))
+        ):
+            raise UsageError(
+                "schedule: cosine needs an optimizer by name and a number as learning_rate. Leave"
+                " schedule out, or give both so."
+            )
+        for name in ("patience", "min_delta"):
+            if getattr(self, name) and self.monitor is None:
+                raise UsageError(
+                    f"{name}: without monitor there is no best epoch to wait for. Pass"
+                    ' monitor="accuracy" or another one, too.'
+                )
+
+    # ----------------------------------------------------------------- what a subclass provides
+
+    def _model(self, classifier: keras.Model, data: TrainingData) -> Any:
+        """Returns the `InstanceModel` that trains a classifier of standardised features."""
+        return TargetModel(classifier, data.features, len(self.classes_), self._augmentation())
+
+    def _spec(self, data: TrainingData, run: Run) -> tuple[Hashable, ...]:
+        """Returns all that the compiled network depends on: another value needs another network."""
+        # Replicas share a batch by its size, which has to be known when it is traced.
+        size = None if run.strategy is None else len(data.features)
+        shape = (*data.features.shape[1:], data.annotations.num_annotators, len(self.classes_))
+        lazy = isinstance(data.features, DatasetFeatures)
+        arguments = {**self.get_params(deep=False), "seed": None}.values()
+        # A configuration by its text, as it may be changed in place; objects by their identity.
+        values = (str(x) if isinstance(x, (Mapping, list, tuple)) else x for x in arguments)
+        return (type(self), run.strategy, size, shape, lazy, *values)
+
+    def _build(self, data: TrainingData) -> Network:
+        base = self._make_base(data.features.shape[1:], len(self.classes_))
+        layer = Standardise(self.standardise == "square_root", name="standardise")
+        inputs = keras.Input(data.features.shape[1:], name="features")
+        outputs = base(layer(inputs))
+        model = self._model(keras.Model(inputs, outputs, name="classifier"), data)
+        name = type(self).__name__.lower()
+        whole_model = keras.Model(inputs, {"probabilities": outputs}, name=name)
+        return Network(model, whole_model, base, layer)
+
+    def _compile(self, network: Any, run: Run) -> None:
+        """Compiles what is trained."""
+        self._compile_model(network.model, network.steps, self.learning_rate, run)
+
+    def _set_targets(self, network: Any, data: TrainingData) -> None:
+        """Sets what the network is trained on."""
+        raise NotImplementedError
+
+    def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
+        """Trains a network that has just been started, and returns the history."""
+        return self._train_phase(network, network.model, self.epochs, data, run)
+
+    def _fails(self, data: TrainingData, *, last: bool) -> bool:
+        """Returns whether a trained network is so poor that it starts again, if it may."""
+        return False
+
+    def _start_again(self, network: Any) -> None:
+        """Changes how a network starts after an attempt that failed."""
+
+    def _finish(self, network: Any, data: TrainingData) -> None:
+        """Reads results off the trained network."""
+
+    # ----------------------------------------------------------------- fit
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if self.monitor not in (None, "loss"):
+            data, _ = hold_out(data, self.seed, fraction=self.validation_fraction)
+        cache = self._networks or NetworkCache()
+        network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
+        network.set_batches(data.features, self.batch_size, self.seed, run)
+        self.model_ = network.whole
+        if self._networks is not None:
+            self._network, self._functions = network, network.functions
+        restarts = getattr(self, "restarts", 0)
+        for attempt in range(restarts + 1):
+            self._start(network, data, (self.seed + _RESTART_SEEDS * attempt) % 2**31)
+            if attempt:
+                self._start_again(network)
+            stage = run.stage(f"restart-{attempt}") if attempt else run
+            history = self._train(network, data, stage)
+            if not self._fails(data, last=attempt == restarts):
+                break
+        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.best_epoch_, self.rows_ = history.best_epoch, data.rows
+        self._finish(network, data)
+
+    @property
+    def network(self) -> Any:
+        """The compiled network of the latest fit, within `reused()` alone."""
+        return self._network
+
+    def _compiled(self, data: TrainingData, run: Run) -> Any:
+        # Room first: what predicted with an earlier network keeps that one's memory.
+        self._functions = self._network = None
+        with run.scope():
+            network = self._build(data)
+            for model in filter(None, (network.model, network.second)):
+                object.__setattr__(model, "whole", network.whole)  # no part of what is trained
+            network.start = starting_values(network.base, self.pretrained)
+            # A user's layer may not say how its weights are drawn.
+            undrawn = reinitialise(network.model, self.seed)
+            network.start += zip(undrawn, read_variables(undrawn), strict=True)
+            network.set_batches(data.features, self.batch_size, self.seed, run)
+            self._compile(network, run)
+        return network
+
+    def _compile_model(self, model: Any, steps: int, learning_rate: Any, run: Run) -> None:
+        other = learning_rate is not self.learning_rate
+        optimizer = make_optimizer(self.optimizer, learning_rate, always=other)
+        steps = run.steps_per_call(steps)
+        model.compile(optimizer=optimizer, steps_per_execution=steps, jit_compile=False)
+
+    def _start(self, network: Any, data: TrainingData, seed: int) -> None:
+        """Gives the network fresh weights, this data's constants and its targets.
+
+        Weights are drawn from `seed`.
+        """
+        reinitialise(network.model, seed)
+        # Rounds of self-training fit the same features, which nobody can write to meanwhile.
+        same = network.standardised and network.features is data.features
+        if not same or data.features.flags.writeable:
+            network.set_features(data.features, self.standardise, rows_at_once(self.feature_shape_))
+        network.model.set_draw_seed(seed)
+        self._set_targets(network, data)
+        # Last, as a subclass's targets may draw weights too.
+        for variable, value in network.start:
+            variable.assign(value)
+        for optimizer in optimizers_of(network.model):  # whose state may be a copy of weights
+            reset_optimizer(optimizer)
+
+    def _train_phase(
+        self,
+        network: Any,
+        model: Any,
+        epochs: int,
+        data: TrainingData,
+        run: Run,
+        epoch_start: Callable[[int], Mapping[str, float] | None] | None = None,
+    ) -> Any:
+        """Trains one of the network's compiled models.
+
+        With `monitor` it keeps the best epoch. `epoch_start` is called before each epoch.
+        """
+
+        def evaluate() -> Mapping[str, float]:
+            features, labels = data.validation  # type: ignore[misc]
+            auc = self.monitor == "auc"
+            return validation_figures(self._predict_proba(features), labels, auc=auc)
+
+        def start(epoch: int) -> Mapping[str, float] | None:
+            if self.schedule == "cosine" and model is network.model:
+                share = 0.5 * (1.0 + math.cos(math.pi * epoch / epochs))
+                for optimizer, rate in self._rates(model):
+                    optimizer.learning_rate = share * rate
+            return None if epoch_start is None else epoch_start(epoch)
+
+        # Processes that train together need the same figures; the first alone writes event files.
+        logged = run.tensorboard is not None or run.workers > 1
+        wanted = self.monitor is not None or run.callbacks or logged
+        return train(
+            model,
+            network.batches,
+            epochs=epochs,
+            steps_per_epoch=network.steps,
+            run=run,
+            evaluate=evaluate if wanted and data.validation is not None else None,
+            monitor=self.monitor,
+            patience=self.patience,
+            min_delta=self.min_delta,
+            epoch_start=start,
+        )
+
+    def _rates(self, model: Any) -> list[tuple[Any, float]]:
+        """Returns the optimizers of `model` and the learning rates that they begin with."""
+        return [(model.optimizer, self.learning_rate)]
+
+    # ----------------------------------------------------------------- bases
+
+    def _make_base(self, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+        """Returns the base classifier: a named one, a copy of the user's, or a function's."""
+        base = configuration("base", self.base, BASES)
+        if callable(base):
+            if isinstance(base, keras.Model):
+                warn_redrawn(base, "base", self.pretrained)
+            else:
+                base = base(input_shape, num_classes)
+            return bases.copied(base, input_shape, num_classes)
+        return bases.build_base(base, input_shape, num_classes, self.seed)
+
+    def _augmentation(self) -> Callable[[Any, Any], Any] | None:
+        if not self.augment:
+            return None
+        if len(self.feature_shape_) != 3:
+            raise DataError(
+                "augment: expected images [height, width, channels], received features of shape"
+                f" {tuple(self.feature_shape_)}"
+            )
+        return crop_and_flip
+
+    # ----------------------------------------------------------------- use
+
+    def _inference_model(self) -> keras.Model:
+        outputs = {"probabilities": self.model_.output["probabilities"]}
+        return keras.Model(self.model_.input, outputs, name=self.model_.name)
+
+    def _outputs(self, name: str, features: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns one output of `model_` for a block of features."""
+        if self._functions is None:
+            self._functions = NetworkCache()
+        functions = self._functions.get(self.model_, dict)
+        if name not in functions:
+            functions[name] = compiled_output(self.model_, name, self.feature_shape_)
+        return np.asarray(functions[name](features))
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        rows = rows_at_once(self.feature_shape_)
+        return in_blocks(lambda block: self._outputs("probabilities", block), features, rows)

@@ -1,0 +1,94 @@
+"""What annotations of each class weigh in the loss: by a user's weights, and against imbalance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.declare.declarations import Constraint, none, number
+from neucrowd_tf.errors import UsageError
+
+CLASS_WEIGHT = none | Constraint(
+    "class names with numbers from 0",
+    lambda value: (
+        isinstance(value, Mapping) and all(number(least=0).holds(each) for each in value.values())
+    ),
+)
+# What the loss may do against imbalance. DASC's losses have the usual constants.
+IMBALANCES = ("none", "resampling", "reweighting", "focal", "cb_focal")
+GAMMA = 2.0  # of the focal losses
+BETA = 0.9999  # of the class-balanced focal loss
+
+
+def class_weights(counts: NDArray[Any], imbalance: str, beta: float = BETA) -> NDArray[np.float32]:
+    """Returns the weight `[C]` of an annotation of each class.
+
+    Args:
+        counts: `[C]` annotations of each class.
+        imbalance: "reweighting" and "resampling" give max N_c / N_c (section 4.1); "cb_focal" gives
+            (1 - beta) / (1 - beta^N_c), scaled so that the classes in use have mean weight 1;
+            others give 1.
+        beta: of the effective number of samples.
+
+    Returns:
+        float32; a class that nobody used has weight 1, as no annotation carries it.
+
+    References:
+        DASC, section 4.1; Cui et al. (2019), Class-balanced loss based on effective number of
+        samples, eq. 3.
+    """
+    n = np.asarray(counts, dtype=np.float64)
+    used = n > 0
+    weights = np.ones(len(n))
+    if imbalance in ("reweighting", "resampling"):
+        weights[used] = n.max() / n[used]
+    elif imbalance == "cb_focal":
+        weights[used] = (1.0 - beta) / (1.0 - beta ** n[used])
+        weights[used] /= weights[used].mean()
+    return weights.astype(np.float32)
+
+
+def resampled_multiplicities(
+    labels: NDArray[np.integer[Any]], weights: NDArray[Any], seed: int
+) -> NDArray[np.int64]:
+    """Returns how often each of `[A]` annotations occurs in the oversampled data.
+
+    This is the whole part of its class's weight, and once more for as many others of the class,
+    drawn without replacement, as bring the class to the largest one's size.
+
+    Args:
+        labels: `[A]` class codes.
+        weights: `[C]` max N_c / N_c.
+        seed: draws the annotations that are taken once more.
+    """
+    rng = np.random.default_rng([seed, 0x5A3])
+    copies = np.ones(len(labels), dtype=np.int64)
+    for code, weight in enumerate(np.asarray(weights, dtype=np.float64)):
+        members = np.flatnonzero(labels == code)
+        if len(members):
+            copies[members], more = divmod(round(weight * len(members)), len(members))
+            copies[rng.permutation(members)[:more]] += 1
+    return copies
+
+
+def class_weight_of(
+    class_weight: Mapping[Any, float] | None, classes: NDArray[Any]
+) -> NDArray[np.float32]:
+    """Returns the weight `[C]` of each class; those that are not named weigh 1.
+
+    Names are compared as text, so that they can be the keys of JSON.
+
+    Raises:
+        UsageError: a name that no class has.
+    """
+    weights = {str(name): float(weight) for name, weight in (class_weight or {}).items()}
+    names = [str(name) for name in classes.tolist()]
+    unknown = [name for name in weights if name not in names]
+    if unknown:
+        raise UsageError(
+            f"class_weight: no class is named {unknown[0]!r}. There are {', '.join(names)}."
+        )
+    return np.array([weights.get(name, 1.0) for name in names], np.float32)

@@ -1,0 +1,127 @@
+"""Base of heads whose confusion matrices depend on the instance, too: annot-mix and MaDL."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Unpack
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from neucrowd_tf.methods.crowd_layers.common.head import (
+    AnnotatorHead,
+    Cells,
+    HeadsUniform,
+    LayerOptions,
+)
+
+
+def right_at_first(eta: float, num_classes: int) -> Any:
+    """Returns an initialiser of biases `[C * C]` with which annotators are right with `eta`.
+
+    They are `log(eta (C - 1) / (1 - eta))` times the identity, before the softmax over a row.
+
+    References:
+        Herde, Huseljic and Sick (2023), eq. 19.
+    """
+    height = math.log(eta * (num_classes - 1) / (1.0 - eta))
+    return keras.initializers.Constant((height * np.eye(num_classes)).ravel().tolist())
+
+
+def _weak(seed: int) -> keras.initializers.Initializer:
+    """Returns a uniform initialiser within 1 / sqrt(inputs), as the authors' layers have.
+
+    Larger weights drown the prior, and classes swap.
+    """
+    return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
+
+
+def batch_norm() -> keras.layers.BatchNormalization:
+    """Returns batch normalisation with the authors' constants, which are PyTorch's."""
+    return keras.layers.BatchNormalization(
+        momentum=0.9, epsilon=1e-5, dtype="float32", synchronized=tf.distribute.has_strategy()
+    )
+
+
+class InstanceConfusion(AnnotatorHead):
+    """Base of heads whose confusion matrices depend on the instance.
+
+    They take `[p [B, C], h [B, d]]`, class probabilities and shared features, and give log answers
+    `log sum_c p_c P(y | c, h, annotator)`. A subclass turns embedded pairs into what the matrices'
+    logits are made of in `_joined`.
+
+    Args:
+        num_annotators: R.
+        num_classes: C.
+        embedding_size: e, of instances and annotators.
+        eta: how often an annotator is right at first.
+        seed: draws the weights.
+
+    Attributes:
+        detached: whether the shared features learn nothing from the matrices.
+    """
+
+    detached: ClassVar[bool] = False
+    annotator: Any
+
+    def __init__(
+        self,
+        num_annotators: int,
+        num_classes: int,
+        embedding_size: int,
+        eta: float,
+        seed: int,
+        **layer: Unpack[LayerOptions],
+    ) -> None:
+        super().__init__(num_annotators, **layer)
+        self.num_classes, self.embedding_size = num_classes, embedding_size
+        self.eta, self.seed = eta, seed
+        self.instances = self._dense(embedding_size, "instances", 1)
+        self.output_layer = keras.layers.Dense(
+            num_classes**2,
+            kernel_initializer=_weak(seed + 2),
+            bias_initializer=right_at_first(eta, num_classes),
+            dtype=layer.get("dtype", "float32"),
+            name="confusion",
+        )
+
+    def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
+        maker = _weak(self.seed + draw)
+        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", name=name)
+
+    def build(self, input_shape: Any) -> None:
+        self.annotator_weight("annotator", (1, self.embedding_size), HeadsUniform(self.seed))
+        self.instances.build((None, int(input_shape[1][-1])))
+        self.output_layer.build((None, self.embedding_size))
+
+    def annotators(self) -> Any:
+        """Returns `[R, e]` embeddings."""
+        return ops.convert_to_tensor(self.annotator)[:, 0]
+
+    def _joined(self, instances: Any, annotators: Any) -> Any:
+        """Returns `[K, e]` of K pairs of embeddings."""
+        raise NotImplementedError
+
+    def logits(self, inputs: Any, cells: Cells | None) -> Any:
+        """Returns log answers of all annotators or of cells.
+
+        In place of codes, cells may have embeddings `[K, e]` of annotators.
+        """
+        if cells is None:
+            batch = ops.shape(inputs[0])[0]
+            rows = ops.repeat(ops.arange(batch), self.num_annotators)
+            codes = ops.tile(ops.arange(self.num_annotators), (batch,))
+            answers = self.logits(inputs, (rows, codes))
+            return ops.reshape(answers, (-1, self.num_annotators, self.num_classes))
+        rows, who = cells
+        features = ops.cast(inputs[1], "float32")
+        embedded = self.instances(ops.stop_gradient(features) if self.detached else features)
+        if not keras.backend.is_float_dtype(who.dtype):
+            who = ops.take(self.annotators(), who, axis=0)
+        matrices = self.output_layer(self._joined(ops.take(embedded, rows, axis=0), who))
+        matrices = ops.reshape(matrices, (-1, self.num_classes, self.num_classes))
+        p = ops.take(ops.cast(inputs[0], "float32"), rows, axis=0)
+        p = ops.log(ops.maximum(p, 1e-30))
+        return ops.logsumexp(p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)

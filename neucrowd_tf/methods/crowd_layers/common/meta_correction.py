@@ -1,0 +1,173 @@
+"""Two crowd layers that correct each other's matrices by the gradient through a virtual step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.methods.crowd_layers.common.losses import annotation_losses
+from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
+
+
+def correction(gain: Any, matrices: Any, rate: Any) -> Any:
+    """Returns what is added to the matrices of each group, `[G, C, C]`.
+
+    It has the gain's direction; its largest entry is `rate` times the largest of the matrices'.
+
+    Args:
+        gain: `[G, C, C]`, how much a correction lowers the meta set's loss, up to a factor.
+        matrices: `[R, C, C]`.
+        rate: the step's size.
+
+    References:
+        Zhang et al. (2024), the correction's update, as in the authors' code.
+    """
+    return tf.math.divide_no_nan(rate * tf.reduce_max(matrices) * gain, tf.reduce_max(tf.abs(gain)))
+
+
+class CoupledModel(AnnotationModel):
+    """Two classifiers behind one head with a matrix of each for every annotator, trained together.
+
+    Args:
+        network, head, features, gamma, augment: as of `AnnotationModel`; the network
+            gives both classifiers' probabilities. The head is `methods.ccc.CoupledHead`.
+        members: each of the two classifiers on its own, from the same features.
+        groups: G.
+        rate: of the correction.
+        meta_batch: instances of the meta set a step.
+    """
+
+    whole_batch = True
+
+    def __init__(
+        self,
+        *args: Any,
+        members: Sequence[keras.Model],
+        groups: int,
+        rate: float,
+        meta_batch: int,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.members, self.groups = list(members), groups
+        self.rate, self.meta_batch = rate, meta_batch
+        self._correcting = tf.Variable(False, trainable=False, name="correcting")
+        self._groups = tf.Variable(
+            tf.zeros([2, self.head.num_annotators], tf.int32), trainable=False, name="groups"
+        )
+        self._meta = [
+            tf.Variable(
+                tf.zeros([2, 1], tf.int32),
+                shape=tf.TensorShape([2, None]),
+                trainable=False,
+                name=f"meta_{member}",
+            )
+            for member in range(2)
+        ]
+
+    def stop_correcting(self) -> None:
+        """Trains both as plain crowd layers from here on."""
+        self._correcting.assign(False)
+
+    def start_correcting(
+        self,
+        meta: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        groups: Sequence[NDArray[np.int32]],
+    ) -> None:
+        """Sets the meta set that corrects each member, and each member's groups of annotators.
+
+        A meta set is instances and labels; groups are `[R]`.
+        """
+        for variable, (rows, labels) in zip(self._meta, meta, strict=True):
+            variable.assign(np.stack([rows, labels]).astype(np.int32))
+        self._groups.assign(np.stack(groups))
+        self._correcting.assign(True)
+
+    def batch_loss(self, rows: Any, features: Any) -> tuple[Any, Any]:
+        """Returns the sum of both members' losses and of weights."""
+        cells = self.gathered(rows)[1:]
+        corrections = tf.cond(
+            self._correcting,
+            lambda: self.corrections(features, cells),
+            lambda: tf.zeros((2, *self.head.first.shape)),
+        )
+        first, second = self._member_sums(features, cells, tf.stop_gradient(corrections))
+        return first + second, tf.reduce_sum(cells[3])
+
+    def _member_sums(self, features: Any, cells: Any, corrections: Any) -> tuple[Any, Any]:
+        """Returns the weighted sum of each member's losses."""
+        within, annotators, labels, weights = cells
+        inputs = self.network(features, training=True)
+        members = self.head.member_cells(inputs, (within, annotators), tf.unstack(corrections))
+        first, second = (
+            tf.reduce_sum(weights * annotation_losses(labels, logits, self.gamma))
+            for logits in members
+        )
+        return first, second
+
+    def corrections(self, features: Any, cells: Any) -> Any:
+        """Returns `[2, R, C, C]`: what each member's matrices are to be changed by in this step.
+
+        A step with the correction V moves the weights by `-lr dL(V)/dw`, and the meta set's loss
+        behind it by `-lr d/dV <dL(V)/dw, dM/dw>`; M's gradient is taken after the step with V = 0.
+
+        References:
+            Zhang et al. (2024), the virtual step and the meta step.
+        """
+        # Deviation: Coupled Confusion Correction. Paper: On images only the last layer's virtual
+        # step depends on the correction. Here: That of all layers, as the authors have it on
+        # LabelMe. Why: The gradient as written. Effect: Time.
+        classes = self.head.first.shape[-1]
+        count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
+        base = [weight.value for member in self.members for weight in member.trainable_variables]
+        zero = tf.zeros((2, self.groups, classes, classes))
+        with tf.GradientTape() as outer:
+            outer.watch(zero)
+            by_annotator = tf.gather(zero, self._groups, batch_dims=1)
+            with tf.GradientTape(watch_accessed_variables=False) as inner:
+                inner.watch(base)
+                losses = self._member_sums(features, cells, by_annotator)
+                loss = count * (losses[0] + losses[1])
+            gradients = inner.gradient(loss, base, unconnected_gradients="zero")
+            wanted = self._meta_gradients(base, [tf.stop_gradient(g) for g in gradients])
+            pairs = zip(gradients, wanted, strict=True)
+            agreement = tf.add_n(
+                [tf.reduce_sum(gradient * tf.stop_gradient(meta)) for gradient, meta in pairs]
+            )
+        gain = outer.gradient(agreement, zero)
+        members = zip(tf.unstack(gain), self.head.matrices, strict=True)
+        added = tf.stack([correction(step, matrices, self.rate) for step, matrices in members])
+        return tf.gather(added, self._groups, batch_dims=1)
+
+    def _meta_gradients(self, base: list[Any], gradients: list[Any]) -> list[Any]:
+        """Returns the gradient of each member's loss on a batch of its meta set.
+
+        It is taken after a plain step against `gradients`.
+        """
+        rate = keras.ops.cast(self.optimizer.learning_rate, "float32")
+        stepped = [value - rate * gradient for value, gradient in zip(base, gradients, strict=True)]
+        collected: list[Any] = []
+        for index, member in enumerate(self.members):
+            size = len(member.trainable_variables)
+            weights, stepped = stepped[:size], stepped[size:]
+            meta = tf.convert_to_tensor(self._meta[index])
+            seed = self._step_seed + tf.constant([0, index])
+            order = tf.argsort(tf.random.stateless_uniform([tf.shape(meta)[1]], seed))
+            rows, labels = tf.unstack(tf.gather(meta, order[: self.meta_batch], axis=1))
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(weights)
+                probabilities, _ = member.stateless_call(
+                    weights,
+                    [tf.convert_to_tensor(x.value) for x in member.non_trainable_variables],
+                    tf.gather(self.features, rows),
+                    training=True,
+                )
+                chosen = tf.gather(tf.cast(probabilities, tf.float32), labels, batch_dims=1)
+                loss = -tf.reduce_mean(tf.math.log(tf.maximum(chosen, 1e-7)))
+            collected += tape.gradient(loss, weights, unconnected_gradients="zero")
+        return collected

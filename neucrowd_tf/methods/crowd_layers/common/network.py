@@ -1,0 +1,75 @@
+"""A compiled network with its pipeline and its features, which serves every refit."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.methods.crowd_layers.common.model import position_batches
+from neucrowd_tf.training.dataset_features import DatasetFeatures
+from neucrowd_tf.training.features import in_blocks, standardise
+from neucrowd_tf.training.reuse import NetworkCache
+from neucrowd_tf.training.run import Run
+
+
+@dataclasses.dataclass
+class Network:
+    """A compiled network.
+
+    Attributes:
+        model: what is trained, an `InstanceModel`.
+        second: what a second phase trains, or None.
+        whole: raw features to a dict of outputs, "probabilities" among them; it shares the trained
+            weights.
+        base: the base classifier, whose Keras losses (weight penalties) `model` counts.
+        standardise: the layer that holds the features' mean and scale.
+        standardised: whether `model` takes what that layer makes of the features.
+        batches, steps: the latest fit's pipeline and its steps an epoch; `pipelines` has those of
+            all fits, by the number of instances.
+        start: variables and the values that every fit starts them from: the base's state and its
+            frozen weights, all of its weights if they are pretrained, and weights that cannot be
+            drawn anew.
+        features: those whose mean, scale and standardised values the network holds.
+        functions: what predictions compiled, for all fits that share the network.
+    """
+
+    model: Any
+    whole: Any
+    base: Any
+    standardise: Any
+    standardised: bool = False
+    second: Any = None
+    batches: Any = None
+    steps: int = 0
+    pipelines: dict[int, tuple[Any, int]] = dataclasses.field(default_factory=dict)
+    start: list[tuple[Any, NDArray[Any]]] = dataclasses.field(default_factory=list)
+    features: NDArray[np.float32] | None = None
+    functions: NetworkCache = dataclasses.field(default_factory=NetworkCache)
+
+    def set_batches(self, features: Any, size: int, seed: int, run: Run) -> None:
+        """Sets the pipeline of so many instances, or of a dataset, in batches of this size."""
+        replicas = 1 if run.strategy is None else run.strategy.num_replicas_in_sync
+        if isinstance(features, DatasetFeatures):
+            if replicas > 1:
+                raise UsageError("features: a tf.data.Dataset trains on one device only")
+            self.batches, self.steps = features.batches(size, seed)
+            return
+        instances = len(features)
+        if instances not in self.pipelines:
+            self.pipelines[instances] = position_batches(instances, size, replicas)
+        self.batches, self.steps = self.pipelines[instances]
+
+    def set_features(self, features: NDArray[np.float32], scaling: bool | str, rows: int) -> None:
+        """Sets the features, and their mean and scale; `rows` are standardised at a time."""
+        self.features = features
+        mean, scale = standardise(features, scaling)
+        self.standardise.mean.assign(mean.astype(np.float32))
+        self.standardise.scale.assign(scale.astype(np.float32))
+        if self.standardised:
+            features = in_blocks(self.standardise, features, rows)
+        if not isinstance(features, DatasetFeatures):
+            self.model.features.assign(features)

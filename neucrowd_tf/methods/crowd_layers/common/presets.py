@@ -1,0 +1,85 @@
+"""Hyper-parameters by dataset of crowd layers, of DASC over them, and of classifiers alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.declare.variants import settings_in
+
+Preset = Mapping[str, Any]
+
+
+# Deviation: DASC section 4.1. Paper: Inputs as they are. Here: Standardised, on LabelMe after a
+# signed square root. Why: Chosen on LabelMe's validation images. Effect: `standardise`.
+# Deviation: DASC section 4.1. Paper: LabelMe: 25 epochs of batches of 512 (CrowdLayer, Anno-Reg).
+# Here: 50 epochs of 128; within DASC's rounds the published ones. Why: On the 1,000 images that
+# there are 25 epochs are 50 steps, for 400; that ten times as many augmented images are meant is
+# inferred from CrowdInG 4.1, DASC names none; chosen on validation images, where rounds over 400
+# steps gain less (0.870, for 0.890). Effect: `batch_size`, `epochs`.
+# Deviation: DASC section 4.1. Paper: Weighted Doctor Net on Music: cyclic SGD for the
+# weights. Here: Adam at 1e-2, as on LabelMe. Why: Published rates are for raw weights;
+# behind the softmax they move nothing. Effect: `weight_schedule="cyclic"` of the control
+# `wdn_control` until commit 76fd42b2.
+# Deviation: DASC section 4.1. Paper: M = 10,000, Weighted Doctor Net on LabelMe. Here: 1,000,
+# with 500 steps a fit; CrowdLayer and Anno-Reg keep the published M. Why: With all of it five
+# rounds end below their start (0.690 to 0.595, three seeds). That the published M goes with
+# CrowdInG's 10,000 augmented images is inferred: DASC names 1,000 and no augmentation. The reading
+# is used for this layer alone, which fails as in the paper on validation images too (0.723, with
+# 1,000 0.859; three seeds). Effect: `quota`; the suite `dasc_scale` has both readings of all three.
+_SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
+_BASE: dict[str, dict[str, Any]] = _SETTINGS["base"]
+SMALL_CNN = _BASE["images"]
+
+
+def _by_dataset(changes: Mapping[str, Preset]) -> dict[str, dict[str, Any]]:
+    """Returns presets for every dataset, from what a method changes of each kind's settings."""
+    kinds = {kind: {**_BASE[kind], **changes.get(kind, {})} for kind in _BASE}
+    presets = {"labelme": kinds["labelme"], "music": kinds["music"]}
+    presets |= dict.fromkeys(("cifar10n", "cifar100n", "cifar10h"), kinds["images"])
+    tail = {**kinds["images"], **kinds["long_tail"]}
+    presets |= dict.fromkeys(("cifar10n_lt", "cifar10h_lt"), tail)
+    families = {"labelme": (8, "heavy"), "digits": (10, "heavy"), "cifar10n": (10, "images")}
+    for family, (count, kind) in families.items():
+        presets |= {f"{family}_ovr_{code}": kinds[kind] for code in range(count)}
+    return presets
+
+
+CLASSIFIER_PRESETS = _by_dataset(_SETTINGS["classifier"])
+INSTANCE_PRESETS = _by_dataset(_SETTINGS["instance"])
+PRESETS = {name: _by_dataset(changes) for name, changes in _SETTINGS["layers"].items()}
+STRONG_BASE: dict[str, Any] = _SETTINGS["stronger"]["music"]
+CLASSIFIER_STRONGER = {
+    name: {**STRONG_BASE, **changes} for name, changes in _SETTINGS["stronger"].items()
+}
+STRONGER = {
+    name: {**base, "annotator_learning_rate": None} for name, base in CLASSIFIER_STRONGER.items()
+}
+SPACE: dict[str, tuple[Any, ...]] = _SETTINGS["space"]
+_DASC = Path(__file__).parents[2] / "dasc" / "presets.toml"
+_QUOTAS: dict[str, dict[str, int]] = settings_in(_DASC)["quotas"]
+
+
+def schedule_presets(name: str) -> dict[str, dict[str, Any]]:
+    """Returns a crowd layer's presets with M and the number of rounds (sections 4.1 and 4.5)."""
+
+    def schedule(dataset: str) -> dict[str, Any]:
+        if dataset in _QUOTAS:
+            quotas = _QUOTAS[dataset]
+            return {"quota": quotas.get(name, quotas["crowd_layer"]), "rounds": 5}
+        if "_ovr_" in dataset:
+            return {"quota": 500, "rounds": 14}
+        # Convolutions train for minutes a round: no second pass over all rounds only to choose one
+        # of them.
+        return {"quota": 2_000, "rounds": 5, "pick": "last"}
+
+    presets = {
+        dataset: {**preset, **schedule(dataset)} for dataset, preset in PRESETS[name].items()
+    }
+    if name != "wdn":
+        # The printed 25 epochs of 512 in each round, 50 steps, where the layer alone takes 400: the
+        # rounds of a model that fits its annotators more closely gain less. Chosen on LabelMe's
+        # validation images (.890 with 50 steps, .870 with 400).
+        presets["labelme"] |= {"batch_size": 512, "epochs": 25}
+    return presets

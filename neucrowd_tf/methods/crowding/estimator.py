@@ -1,0 +1,429 @@
+"""CrowdInG, a classifier that learns from authentic annotations and from generated ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import keras
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
+from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
+from neucrowd_tf.methods.crowding.game import Game
+from neucrowd_tf.methods.crowding.networks import fold
+from neucrowd_tf.nn.standardise import Standardise
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.networks import BASES, Kinds, configuration, network
+from neucrowd_tf.training.reuse import NetworkCache
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import (
+    from_snapshot,
+    load_snapshot,
+    read_variables,
+    snapshot,
+    write_variables,
+)
+from neucrowd_tf.training.validation import hold_out, validation_figures
+
+_PAIRS_AT_ONCE = 1 << 17
+# Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
+PRECOMPUTED = 1 << 18
+_CHOICE = ("history_", "start_", "n_iter_", "best_epoch_", "collapsed_")
+_rate = number(above=0)
+
+
+@estimator
+class ClassifierArguments:
+    """The arguments of DL-CL's network."""
+
+    nested: ClassVar[Mapping[str, Kinds]] = {"base": BASES}
+
+    base: Annotated[Any, network(BASES), "the classifier, as for `CrowdLayer`."] = (
+        dataclasses.field(default="dense", kw_only=False)
+    )
+    standardise: Annotated[
+        bool | Literal["square_root"], "scaling of the features, as for `CrowdLayer`."
+    ] = True
+
+    def dl_cl(self, **training: Any) -> CrowdLayer:
+        """Returns the untrained DL-CL, with arguments of `CrowdLayer` for its training."""
+        return CrowdLayer(self.base, standardise=self.standardise, **training)
+
+    def _check_together(self) -> None:
+        if not callable(self.base):
+            configuration("base", self.base, BASES)
+
+
+@estimator
+class CrowdInG(ClassifierArguments, CrowdEstimator):
+    """A classifier and a generator of annotations against a discriminator and an auxiliary network.
+
+    The classifier is first trained through a crowd layer (DL-CL), the generator on the authentic
+    annotations, the discriminative module against that generator. Then each epoch of the game
+    trains the discriminative module on authentic and selected generated annotations, the generator
+    on instances of which the classifier is sure, and the classifier on the others.
+
+    Annotations that are marked as generated are left out.
+
+    Attributes:
+        model_: Keras model from raw features to {"probabilities" `[None, C]`}.
+        history_: a dict with a list for each logged value of the game, one entry per epoch.
+        n_iter_: epochs of the game; `best_epoch_` (from 0) is the selected one, None if the start
+            is at least as good.
+        start_: validation figures of the start, or None without validation data.
+        collapsed_: whether the guard stopped training.
+        confusion_matrices_: `[R, C true, C observed]`: the generator's answers on training
+            instances after the game, weighted by the classifier's probability of each class. The
+            game drives the generator from the annotations, so they do not measure annotators.
+            Without a game, the crowd layer's, which do.
+        annotator_names_, generator_weights_: inputs of `generate`.
+        rows_: `[N]` positions of the instances trained on among those passed to `fit`.
+
+    References:
+        Chu and Wang (2021), Improve learning from crowds via generative augmentation, KDD.
+    """
+
+    requires_identities: ClassVar[bool] = True
+    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
+
+    pretrain_epochs: Annotated[int, whole(1), "epochs of DL-CL."] = 15
+    pretrain_batch: Annotated[int, whole(1), "DL-CL's batch size."] = 64
+    pretrain_learning_rate: Annotated[float, _rate, "DL-CL's learning rate."] = 1e-3
+    game_pretrain_epochs: Annotated[
+        int, whole(0), "epochs of the generator, then of discriminator and Q, before the game."
+    ] = 10
+    embedding_size: Annotated[int, whole(1), "length of all embeddings."] = 32
+    noise_size: Annotated[int, whole(1), "length of the noise vector."] = 8
+    information: Annotated[float, number(least=0), "lambda of eq. 4; 0 is CrowdG."] = 0.5
+    threshold: Annotated[float, share, "t, the share of instances for the generator's turn."] = 0.5
+    passes: Annotated[int, whole(1), "number of inner passes per turn."] = 5
+    multiplier: Annotated[
+        float | Literal["mean", "search"],
+        one_of("mean", "search") | number(),
+        'mu of eqs. 5 and 6: a number, "mean" (of the losses) or "search" (the best of five).',
+    ] = "mean"
+    selection: Annotated[
+        Literal["entropy", "random"],
+        'choice of cells for the discriminator: "entropy" (section 3.3.1) or "random" (CrowdInGR).',
+    ] = "entropy"
+    instance_features: Annotated[bool, "input of the generator; False is CrowdInGU."] = True
+    annotator_identities: Annotated[bool, "input of the generator; False is CrowdInGI."] = True
+    label_correlation: Annotated[bool, "whether the discriminator has the LCA decoder."] = True
+    two_step: Annotated[bool, "False updates generator and classifier together."] = True
+    generator_learning_rate: Annotated[float, _rate, "the generator's learning rate."] = 3e-4
+    classifier_learning_rate: Annotated[float, _rate, "the classifier's learning rate."] = 1e-4
+    discriminator_learning_rate: Annotated[float, _rate, "discriminator and Q's rate."] = 1e-3
+    batch_size: Annotated[int, whole(1), "batch size of generator and classifier."] = 100
+    averaging: Annotated[
+        float,
+        number(least=0, below=1),
+        "decay per epoch of the running average of the classifier's weights that predicts; 0"
+        " predicts with the current weights, as published.",
+    ] = 0.8
+    epochs: Annotated[int, whole(0), "number of epochs of the game; 0 stops after DL-CL."] = 12
+    collapse_drop: Annotated[
+        float,
+        number(above=0),
+        "training stops if validation accuracy falls this far below the best one. It also stops"
+        " if the entropy of the predicted classes falls below half of its first value. 1 switches"
+        " both rules off.",
+    ] = 0.1
+    refit: Annotated[
+        bool,
+        "whether a fit without validation data trains again on all instances, for the number of"
+        " epochs that held-out instances chose.",
+    ] = True
+
+    history_: dict[str, list[float]] = fitted()
+    start_: dict[str, float] | None = fitted()
+    best_epoch_: int | None = fitted()
+    generator_weights_: list[NDArray[Any]] = fitted()
+
+    # ----------------------------------------------------------------- fit
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if data.annotations.generated.any():
+            data = authentic_data(data)
+        self.rows_, self.annotator_names_ = data.rows, data.annotations.annotator_names
+        if self.epochs and data.validation is None:
+            chosen, _ = hold_out(data, self.seed)
+            self._train(chosen, run.stage("choice") if self.refit else run, self.epochs)
+            if self.refit:  # on all instances; the history is that of the choice
+                choice = {name: getattr(self, name) for name in _CHOICE}
+                best = self.best_epoch_
+                self._train(data, run.stage("refit"), 0 if best is None else best + 1)
+                if self.collapsed_:  # without validation data only the start is left
+                    choice |= {"best_epoch_": None, "collapsed_": True}
+                for name, value in choice.items():
+                    setattr(self, name, value)
+        else:
+            self._train(data, run, self.epochs)
+        if self.collapsed_:
+            problem = "CrowdInG collapsed in training. The best epoch before is used."
+            warnings.warn(problem, UserWarning, stacklevel=4)
+        run.flush()
+
+    def _train(self, data: TrainingData, run: Run, epochs: int) -> None:
+        """Trains DL-CL, the other networks against it, and plays so many epochs of the game.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        if self.epochs and len(data.features) < 2:
+            raise DataError(
+                f"CrowdInG: expected two instances or more to train on, received {len(data.rows)}"
+            )
+        network = self._pretrain(data, run.stage("classifier"))
+        self.history_, self.start_, self.n_iter_ = {}, None, 0
+        self.best_epoch_, self.collapsed_ = None, False
+        if not self.epochs:
+            self.model_ = self._classifier.inference_model()
+            return
+        game = self._game(network, data)
+        for stage in ("generator", "discriminator"):
+            self._play(game, stage, self.game_pretrain_epochs, data, run)
+        self._play(game, "game", epochs, data, run)
+        self.generator_weights_ = read_variables(game.generator.variables)
+        self.confusion_matrices_ = game.confusion_matrices()
+
+    def _dl_cl(self) -> CrowdLayer:
+        """Returns the untrained DL-CL that the game starts from."""
+        return self.dl_cl(
+            epochs=self.pretrain_epochs,
+            batch_size=self.pretrain_batch,
+            learning_rate=self.pretrain_learning_rate,
+            seed=self.seed,
+        )
+
+    def _pretrain(self, data: TrainingData, run: Run) -> Any:
+        """Trains DL-CL and returns its network."""
+        self._classifier = classifier = self._dl_cl()
+        with classifier.reused(self._caches["classifier"]):
+            classifier.fit(data.features, data.annotations, run=run)
+            network = classifier.network
+        self.confusion_matrices_ = classifier.confusion_matrices_
+        self.generator_weights_ = []
+        return network
+
+    def _play(self, game: Any, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
+        """Trains the game's networks for some epochs of a stage.
+
+        The stage "game" leaves them at its best epoch, or at its start if none is better.
+        """
+        game.begin(stage)
+        stage_run = run.stage(stage)
+        if stage != "game":
+            train(game, itertools.count, epochs=epochs, steps_per_epoch=1, run=stage_run)
+            return
+
+        def evaluate() -> dict[str, float]:
+            features, labels = data.validation  # type: ignore[misc]
+            return validation_figures(self._predict_proba(features), labels, auc=False)
+
+        before = read_variables(game.variables)
+        self.start_ = start = None if data.validation is None else evaluate()
+
+        def stop(logs: Mapping[str, list[float]]) -> bool:
+            return collapsed(logs, start, self.collapse_drop)
+
+        history = train(
+            game,
+            itertools.count,
+            epochs=epochs,
+            steps_per_epoch=1,
+            run=stage_run,
+            evaluate=None if start is None else evaluate,
+            monitor=None if start is None else "accuracy",
+            tie_break=None if start is None else "log_loss",
+            stop_when=stop,
+        )
+        self.history_, self.n_iter_ = history.logs, history.epochs
+        self.collapsed_ = stop(history.logs)
+        better = not self.collapsed_ if start is None else history.best_value > start["accuracy"]
+        if better:
+            self.best_epoch_ = history.best_epoch
+        else:
+            write_variables(game.variables, before)
+
+    def watched(self, stage: str) -> Any:
+        """Returns what predicts the classes during a stage of the fit, None in other stages."""
+        name = stage.rpartition("/")[2]
+        if name == "classifier":
+            return self._classifier
+        return self if name == "game" else None
+
+    # ----------------------------------------------------------------- compiled networks
+
+    @functools.cached_property
+    def _caches(self) -> dict[str, NetworkCache]:
+        return defaultdict(NetworkCache)
+
+    def _game_class(self) -> type[Game]:
+        """Returns the class of the game; a subclass returns another one."""
+        return Game
+
+    def _spec(self) -> tuple[Hashable, ...]:
+        """Returns what compiled networks may depend on: the data's shape, all but the seed."""
+        shape = self.feature_shape_, len(self.annotator_names_), len(self.classes_)
+        values = self.get_params(deep=False) | {"seed": None}
+        return (*shape, *(id(v) if callable(v) else repr(v) for v in values.values()))
+
+    def _game(self, network: Any, data: TrainingData) -> Any:
+        """Returns the game of this fit, which starts from DL-CL's network."""
+        precompute = data.annotations.shape[0] * data.annotations.shape[1] <= PRECOMPUTED
+
+        def build() -> tuple[Any, Any, keras.Model]:
+            """Returns the game, the layer that standardises, and what predicts as a model."""
+            averaged = keras.models.clone_model(network.base)
+            standardise = Standardise(self.standardise == "square_root", name="standardise")
+            inputs = keras.Input(self.feature_shape_, name="features")
+            outputs = keras.layers.Activation("linear", dtype="float32", name="probabilities")(
+                averaged(standardise(inputs))
+            )
+            model = keras.Model(inputs, {"probabilities": outputs}, name="crowding")
+            sizes = self.feature_shape_, len(self.annotator_names_)
+            game = self._game_class()(self, network.base, averaged, *sizes, precompute)
+            return game, standardise, model
+
+        spec = (*self._spec(), precompute)
+        game, standardise, self.model_ = self._caches["game"].get(spec, build)
+        write_variables(standardise.variables, read_variables(network.standardise.variables))
+        hparams = type(self)(**self.get_params(deep=False))
+        features = in_blocks(network.standardise, data.features)
+        game.restart(hparams, network.base, features, data.annotations)
+        return game
+
+    def _generator(self) -> Any:
+        """Returns the generator of the latest fit, rebuilt from its weights."""
+        if not self.generator_weights_:
+            raise UsageError(
+                "CrowdInG: epochs=0 trains DL-CL only, which has no generator. Fit with epochs of"
+                " at least 1."
+            )
+        size = int(np.prod(self.feature_shape_))
+        generator = self._game_class().make_generator(
+            self, size, len(self.annotator_names_), len(self.classes_)
+        )
+        write_variables(generator.variables, self.generator_weights_)
+        return generator
+
+    # ----------------------------------------------------------------- use
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        shape = self.feature_shape_
+        make = functools.partial(compiled_output, self.model_, "probabilities", shape)
+        predict = self._caches["predictions"].get(self.model_, make)
+        return in_blocks(predict, features, rows_at_once(shape))
+
+    def _blocks(
+        self, features: NDArray[np.float32]
+    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[Any]]]:
+        """Yields blocks of instances: a slice, the generator's features `[B, d]` and z-hat."""
+        rows = max(1, _PAIRS_AT_ONCE // len(self.annotator_names_))
+        standardise = self.model_.get_layer("standardise")
+        for first in range(0, len(features), rows):
+            block = features[first : first + rows]
+            flat = np.asarray(standardise(block)).reshape(len(block), -1)
+            yield slice(first, first + len(block)), flat, self._predict_proba(block)
+
+    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the probability of each annotator's labels at the noise's mean, `[M, R, C]`.
+
+        Args:
+            features: `[M, ...]` raw features.
+        """
+        x = self._check_fitted(features)
+        generator, size = self._generator(), len(self.annotator_names_)
+        annotators = np.eye(size, dtype=np.float32)
+        result = np.empty((len(x), size, len(self.classes_)), np.float32)
+        for place, flat, latent in self._blocks(x):
+            result[place] = generator.answers(flat, latent, annotators)
+        return result
+
+    def generate(self, features: ArrayLike, annotations: Annotations | None = None) -> Annotations:
+        """Draws annotations from the generator, marked as generated (`Annotations.generated`).
+
+        Args:
+            features: `[M, ...]` raw features.
+            annotations: of these M instances, by the annotators and classes of `fit`: they stay,
+                and only empty cells are filled. By default there are no such labels.
+
+        Returns:
+            `Annotations` of M instances, any method can train on them.
+
+        Raises:
+            DataError: annotations of other instances, annotators or classes.
+        """
+        x, names, classes = self._check_fitted(features), self.annotator_names_, self.classes_
+        generator, annotators = self._generator(), np.eye(len(names), dtype=np.float32)
+        if annotations is None:
+            nothing = np.zeros(0, np.int32)
+            sides: dict[str, Any] = {"annotator_names": names, "class_names": classes}
+            annotations = Annotations(nothing, nothing, nothing, num_instances=len(x), **sides)
+        theirs = annotations.annotator_names, annotations.class_names
+        same = np.array_equal(theirs[0], names) and np.array_equal(theirs[1], classes)
+        if annotations.num_instances != len(x) or not same:
+            raise DataError(
+                f"generate: expected annotations of {len(x)} instances, by the annotators and with"
+                " the classes that fit was given, received others"
+            )
+        labels = np.empty(annotations.shape, np.int32)
+        for place, flat, latent in self._blocks(x):
+            seed = fold([self.seed % 2**31, 0x6E], place.start)
+            labels[place] = generator.draw(flat, latent, annotators, seed).labels
+        return completed(annotations, labels)
+
+
+def completed(annotations: Annotations, labels: NDArray[np.integer[Any]]) -> Annotations:
+    """Returns annotations whose empty cells hold the generated labels `[N, R]`."""
+    rows, columns = np.nonzero(annotations.to_dense(np.int32) < 0)
+    return annotations.with_generated(
+        rows.astype(np.int32), columns.astype(np.int32), labels[rows, columns].astype(np.int32)
+    )
+
+
+def authentic_data(data: TrainingData) -> TrainingData:
+    """Returns the data without generated annotations and without instances of only these."""
+    authentic = data.annotations.observed()
+    rows = np.flatnonzero(authentic.annotated)
+    if not len(rows):
+        raise DataError("annotations: expected authentic ones, received only generated ones")
+    features, annotations = data.features[rows], authentic[rows]
+    return dataclasses.replace(
+        data, features=features, annotations=annotations, rows=data.rows[rows]
+    )
+
+
+def collapsed(
+    logs: Mapping[str, list[float]], start: Mapping[str, float] | None, drop: float
+) -> bool:
+    """Returns whether the classifier lost its accuracy, or predicts ever fewer classes.
+
+    Args:
+        logs: of the game so far.
+        start: validation figures before it, or None.
+        drop: largest fall of accuracy below the best one; the entropy of predicted classes may
+            fall to half of its first value. From 1 on both may fall; weights that are no numbers
+            still count.
+    """
+    spread = logs.get("predicted_class_entropy", [])
+    if drop >= 1:
+        return bool(spread) and not np.isfinite(spread[-1])
+    accuracies = logs.get("val_accuracy", [])
+    if start is not None and accuracies:
+        best = max(start["accuracy"], *accuracies)
+        if accuracies[-1] < best - drop:
+            return True
+    return bool(spread) and not spread[-1] >= 0.5 * spread[0]

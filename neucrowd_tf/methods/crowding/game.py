@@ -1,0 +1,278 @@
+"""CrowdInG's game: its networks, its stages before the game, and an epoch of turns.
+
+`Game.play_epoch` is section 3.3 of the paper: the discriminative module learns from authentic and
+selected generated annotations, the generator by eq. 5 on the instances of which the classifier is
+sure, the classifier by eq. 6 on the others. The turns are in `turns.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.crowding.networks import (
+    Auxiliary,
+    Discriminator,
+    Generator,
+    fold,
+    label_cooccurrence,
+    label_correlation,
+    pair_noise,
+)
+from neucrowd_tf.methods.crowding.objectives import (
+    authentic_loss,
+    entropy,
+    selection_counts,
+    split_by_entropy,
+)
+from neucrowd_tf.methods.crowding.records import Crowd, Logged, Purpose
+from neucrowd_tf.methods.crowding.turns import (
+    Turns,
+    batches_in,
+    codes,
+    compiled,
+    inputs_spec,
+    matrix,
+    positions_of,
+    seeds,
+    shuffled,
+    unconverted,
+)
+from neucrowd_tf.nn.optimizers import FusedAdam
+from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.state import (
+    read_variables,
+    reinitialise,
+    reset_optimizer,
+    write_variables,
+)
+
+PRETRAINING = 1 << 20  # epochs before the game draw from numbers that the game never reaches
+
+
+class Game(Turns):
+    """CrowdInG's networks and their turns; a training step of this model is an epoch.
+
+    Everything drawn in an epoch is a function of (seed, epoch). A subclass changes the networks
+    (`generator_class`, `discriminator_class`, `auxiliary_class`), the discriminator's loss
+    (`annotation_losses`, `penalty`, `weight_penalty`), the auxiliary network's
+    (`auxiliary_loss`), the labels' graph (`label_graph`), the reward (`reward`), the split of the
+    instances (`split`) or the schedule of turns (`play_epoch`, `early_draws`).
+
+    Args:
+        hparams: a `CrowdInG`, whose arguments are read.
+        base: the classifier; the game trains a copy.
+        averaged: another copy, whose weights follow the classifier's as a running average.
+        feature_shape: of an instance.
+        annotator_size: e.
+        precompute: whether a turn computes what is the same in all passes once and stores it.
+
+    References:
+        CrowdInG, eq. 4 and section 3.3.
+    """
+
+    generator_class: ClassVar[type[Generator]] = Generator
+    discriminator_class: ClassVar[type[Discriminator]] = Discriminator
+    auxiliary_class: ClassVar[type[Auxiliary]] = Auxiliary
+    hidden_units: ClassVar[tuple[int, int]] = (64, 128)  # of g and h (section 4.1)
+    pretrain_batch: ClassVar[int] = 64  # annotations in a batch of the generator's pre-training
+    pretrain_rate: ClassVar[float] = 1e-3  # of the generator before the game
+
+    def __init__(
+        self,
+        hparams: Any,
+        base: keras.Model,
+        averaged: keras.Model,
+        feature_shape: tuple[int, ...],
+        annotator_size: int,
+        precompute: bool = True,
+    ) -> None:
+        super().__init__()
+        self.hparams, self.stage, self.precompute = hparams, "game", precompute
+        self.feature_shape, size = feature_shape, int(np.prod(feature_shape))
+        classes, k = base.output_shape[-1], hparams.embedding_size
+        self.generator = self.make_generator(hparams, size, annotator_size, classes)
+        self.classifier = keras.models.clone_model(base)
+        self.auxiliary = self.auxiliary_class(
+            classes, hidden_units=self.hidden_units[1], label_size=k, embedding_size=k
+        )
+        self.discriminator = self.discriminator_class(
+            *(size, annotator_size, classes),
+            embedding_size=k,
+            aggregate_labels=hparams.label_correlation,
+        )
+        self.averaged = averaged
+        self.built = True
+        optimizers = [FusedAdam() for _ in range(3)]
+        optimizer, self.generator_optimizer, self.classifier_optimizer = optimizers
+        self.generator_optimizer.build(self.generator.trainable_variables)
+        self.classifier_optimizer.build(self.classifier.trainable_variables)
+        optimizer.build(self.discriminative_variables)
+        # Each turn is compiled by itself; TensorFlow would optimise a shared part once per turn.
+        self.compile(optimizer=optimizer, run_eagerly=True, auto_scale_loss=False)
+
+    @classmethod
+    def make_generator(
+        cls, hparams: Any, feature_size: int, annotator_size: int, classes: int
+    ) -> Generator:
+        """Returns an untrained generator."""
+        return cls.generator_class(
+            *(feature_size, annotator_size, classes),
+            embedding_size=hparams.embedding_size,
+            hidden_units=cls.hidden_units[0],
+            noise_size=hparams.noise_size,
+            use_instances=hparams.instance_features,
+            use_annotators=hparams.annotator_identities,
+        )
+
+    # ----------------------------------------------------------------- a fit
+
+    def restart(
+        self,
+        hparams: Any,
+        classifier: keras.Model,
+        features: NDArray[np.float32],
+        annotations: Annotations,
+    ) -> None:
+        """Takes a fit's data and the pre-trained classifier; the other networks get fresh weights.
+
+        Args:
+            hparams: the `CrowdInG` that is fitted.
+            classifier: DL-CL's, of the same layers as `base`.
+            features: `[N, ...]` standardised.
+            annotations: of N instances.
+        """
+        self.hparams = hparams
+        reinitialise(self, hparams.seed)
+        for model in (self.classifier, self.averaged):
+            write_variables(model.variables, read_variables(classifier.variables))
+        if self.discriminator.aggregate_labels:
+            self.discriminator.correlation.assign(self.label_graph(annotations))
+        self.crowd = Crowd.of(features, annotations, hparams.seed)
+        self.counts = selection_counts(self.crowd.observed)
+
+    def begin(self, stage: str) -> None:
+        """Begins a stage, "generator", "discriminator" or "game", with fresh optimizers."""
+        self.stage, hparams = stage, self.hparams
+        generator = self.pretrain_rate if stage == "generator" else hparams.generator_learning_rate
+        for optimizer, rate in (
+            (self.optimizer, hparams.discriminator_learning_rate),
+            (self.generator_optimizer, generator),
+            (self.classifier_optimizer, hparams.classifier_learning_rate),
+        ):
+            reset_optimizer(optimizer)
+            optimizer.learning_rate.assign(rate)
+
+    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+        """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
+        return label_correlation(label_cooccurrence(annotations))
+
+    def call(self, features: Any, training: bool = False) -> Any:
+        """Returns class probabilities `[B, C]` of standardised features."""
+        return self.averaged(features, training=False)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Makes an epoch of the present stage; the data is its number."""
+        make = getattr(self, f"pretrain_{self.stage}", self.play_epoch)
+        return make(tf.constant(data, tf.int32))
+
+    # ----------------------------------------------------------------- before the game
+
+    def pretrain_generator(self, epoch: Any) -> dict[str, Any]:
+        """Trains the generator on all authentic annotations; the classifier stays as it is.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        crowd, epoch = self.crowd, epoch + PRETRAINING
+        authentic = (crowd.instances, crowd.annotators, crowd.labels)
+        draws = (crowd.draw(epoch, Purpose.ORDER), crowd.draw(epoch, Purpose.NOISE))
+        return {"loss": self._pretrained(crowd.inputs, authentic, self.classify_all(), draws)}
+
+    @compiled(inputs_spec, (codes, codes, codes), matrix, (seeds, seeds))
+    def _pretrained(self, inputs: Any, authentic: Any, latent: Any, draws: Any) -> Any:
+        """Updates the generator batch by batch; returns the mean loss of the pass."""
+        (features, identities), variables = inputs, self.generator.trainable_variables
+        size = tf.size(authentic[0])
+
+        @unconverted
+        def update(index: Any) -> Any:
+            chosen = shuffled(positions_of(index, self.pretrain_batch, size), size, draws[0])
+            instances, annotators, labels = (tf.gather(column, chosen) for column in authentic)
+            shape = [tf.size(chosen), self.generator.noise_size]
+            noise, x = pair_noise(fold(draws[1], index), shape), tf.gather(features, instances)
+            with tf.GradientTape() as tape:
+                hidden = self.generator.hidden_of_pairs(x, identities, noise, annotators)
+                log_g = self.generator.log_probabilities(hidden, tf.gather(latent, instances))
+                loss = authentic_loss(log_g, labels)
+            take_step(self.generator_optimizer, gradients(tape, loss, variables), variables)
+            return loss * tf.cast(tf.size(chosen) / size, tf.float32)
+
+        total = 0.0
+        for index in tf.range(batches_in(size, self.pretrain_batch)):
+            total += update(index)
+        return total
+
+    def pretrain_discriminator(self, epoch: Any) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network for a pass, against the generator as it is.
+
+        References:
+            CrowdInG, section 3.3.3.
+        """
+        logs = self.discriminator_turn(epoch + PRETRAINING, self.classify_all(), passes=1)
+        return {"loss": logs["discriminator_loss"], **logs}
+
+    # ----------------------------------------------------------------- an epoch of the game
+
+    def play_epoch(self, epoch: Any) -> dict[str, Any]:
+        """Plays an epoch: a turn of each network.
+
+        References:
+            CrowdInG, section 3.3.3 (two-step update).
+        """
+        latent = self.classify_all()  # until the classifier's turn ends
+        logs = self.discriminator_turn(epoch, latent, self.hparams.passes)
+        if self.hparams.two_step:
+            sure, unsure = self.split(latent)
+            drawn = self.early_draws(epoch, unsure, latent)
+            logs |= self.generative_turn(("generator",), epoch, sure, latent)
+            logs |= self.generative_turn(("classifier",), epoch, unsure, latent, drawn)
+        else:
+            everyone = ("generator", "classifier")
+            logs |= self.generative_turn(everyone, epoch, tf.range(len(latent)), latent)
+        decay, trained = self.hparams.averaging, self.classifier.trainable_variables
+        for average, variable in zip(self.averaged.trainable_variables, trained, strict=True):
+            average.assign(decay * average + (1.0 - decay) * variable)
+        latent = self.classify_all()
+        logs["classifier_entropy"] = tf.reduce_mean(entropy(latent))
+        logs["predicted_class_entropy"] = entropy(tf.reduce_mean(latent, axis=0))
+        return {"loss": logs["generator_loss"] + logs["discriminator_loss"], **logs}
+
+    def early_draws(self, epoch: Any, instances: Any, latent: Any) -> tuple[Logged, Any] | None:
+        """Returns draws for the classifier's turn from before the generator's, None for later."""
+        return None
+
+    def split(self, latent: Any) -> tuple[Any, Any]:
+        """Returns the instances of the generator's turn and those of the classifier's."""
+        return split_by_entropy(entropy(latent), self.hparams.threshold)
+
+    # ----------------------------------------------------------------- after the game
+
+    def confusion_matrices(self) -> NDArray[np.float32]:
+        """Returns the generator's mean answers by the classifier's classes, `[R, C, C]`.
+
+        An entry (annotator, true class, observed class) is the mean of G at the noise's mean over
+        the training instances, weighted by the classifier's probability of the true class.
+        """
+        latent, (features, identities) = self.classify_all(), self.crowd.inputs
+        total, size = np.zeros((len(identities), *[latent.shape[1]] * 2)), self.hparams.batch_size
+        for first in range(0, len(latent), size):
+            x, z = features[first : first + size], latent[first : first + size]
+            answers = np.asarray(self.generator.answers(x, z, identities), np.float64)
+            total += np.einsum("nc,nrk->rck", np.asarray(z, np.float64), answers)
+        return (total / total.sum(axis=2, keepdims=True)).astype(np.float32)

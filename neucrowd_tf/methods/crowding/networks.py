@@ -1,0 +1,419 @@
+"""CrowdInG's generator (eq. 1), discriminator with its LCA decoder (eq. 2) and auxiliary network.
+
+Pairs of instance and annotator are worked on through factored embeddings: the first layer of each
+network is a sum of parts of its inputs, so nothing of size instances x annotators x features is
+ever made. Shapes use B instances, R annotators, P chosen pairs, C classes, d features of an
+instance and e of an annotator.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.methods.crowd_layers.common.losses import cross_entropies
+from neucrowd_tf.methods.crowding.objectives import entropy
+
+
+def fold(seed: Any, number: Any) -> Any:
+    """Returns a separate seed `[2]` for each number."""
+    return tf.random.experimental.stateless_fold_in(seed, number)
+
+
+def pair_noise(seed: Any, shape: Any) -> Any:
+    """Returns standard normal noise, a function of the seed `[2]` alone."""
+    return tf.random.stateless_normal(shape, seed=seed)
+
+
+def draw_labels(logits: Any, seed: Any) -> Any:
+    """Returns labels drawn from `softmax(logits)`, `[..., C] -> [...]` int32.
+
+    References:
+        CrowdInG, section 3.2.1.
+    """
+    shape = tf.shape(logits)
+    flat = tf.reshape(logits, [-1, shape[-1]])
+    drawn = tf.random.stateless_categorical(flat, 1, seed, dtype=tf.int32)
+    return tf.reshape(drawn, shape[:-1])
+
+
+def label_probabilities(logits: Any, labels: Any) -> Any:
+    """Returns softmax(logits) at one label each, `[..., C]` and `[...]` to `[...]`."""
+    return tf.exp(-cross_entropies(labels, logits))
+
+
+def of_pairs(layer: keras.layers.Dense, inputs: Any) -> Any:
+    """Applies a layer along the last axis, `[..., n] -> [..., units]`, as one product.
+
+    Keras' own way is a dozen operations if shapes are open.
+    """
+    units, size = layer.kernel.shape[1], layer.kernel.shape[0]
+    shape = tf.concat([tf.shape(inputs)[:-1], [units]], axis=0)
+    return tf.reshape(layer(tf.reshape(inputs, [-1, size])), shape)
+
+
+def _dense(size: int, units: int, seed: int, use_bias: bool = False) -> keras.layers.Dense:
+    kernel = keras.initializers.GlorotUniform(seed)
+    layer = keras.layers.Dense(units, use_bias=use_bias, kernel_initializer=kernel, dtype="float32")
+    layer.build((None, size))
+    return layer
+
+
+class Drawn(NamedTuple):
+    """Annotations that a generator drew for `[B, R]` pairs.
+
+    Attributes:
+        labels: `[B, R]` class codes.
+        probabilities: `[B, R]` of the labels when they were drawn, G_0(y).
+        entropies: `[B, R]` of the distributions that they were drawn from.
+    """
+
+    labels: Any
+    probabilities: Any
+    entropies: Any
+
+
+class Generator(keras.layers.Layer):
+    """Generator of annotations, g(x, e, noise, z-hat): one hidden layer, then a score per class.
+
+    Args:
+        feature_size, annotator_size: d and e.
+        num_classes: C.
+        embedding_size: width of the instance and annotator embeddings.
+        hidden_units: width of the hidden layer.
+        noise_size: length of the noise vector.
+        use_instances: False leaves the instance's features out (CrowdInGU).
+        use_annotators: False leaves the annotator out (CrowdInGI).
+        seed: draws the kernels.
+
+    References:
+        CrowdInG, eq. 1 and section 4.1 (two layers, 64 hidden units).
+    """
+
+    def __init__(
+        self,
+        feature_size: int,
+        annotator_size: int,
+        num_classes: int,
+        *,
+        embedding_size: int = 32,
+        hidden_units: int = 64,
+        noise_size: int = 8,
+        use_instances: bool = True,
+        use_annotators: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(name="generator", dtype="float32")
+        self.noise_size, self.hidden_units = noise_size, hidden_units
+        self.least_probability = 0.0  # of those that `Drawn.entropies` are of
+        self.use_instances, self.use_annotators = use_instances, use_annotators
+        # Deviation: CrowdInG eq. 1. Paper: A layer over the concatenated inputs, in P_Q too. Here:
+        # A sum of dense layers, each with its own fan-in. Why: No array of pairs x features is
+        # made. Effect: Kernels start larger; not measured alone.
+        first = seed * 1039
+        self.instance_embedding = _dense(feature_size, embedding_size, first, use_bias=True)
+        self.annotator_embedding = _dense(annotator_size, embedding_size, first + 1, use_bias=True)
+        self.from_instance = _dense(embedding_size, hidden_units, first + 2)
+        self.from_annotator = _dense(embedding_size, hidden_units, first + 3)
+        self.from_classifier = _dense(num_classes, hidden_units, first + 4, use_bias=True)
+        self.from_noise = _dense(noise_size, hidden_units, first + 5)
+        self.scores = _dense(hidden_units, num_classes, first + 6, use_bias=True)
+        self.built = True
+
+    def instance_part(self, features: Any) -> Any:
+        """Returns the instances' part of the hidden layer, `[B, d] -> [B, h]`."""
+        if not self.use_instances:
+            return tf.zeros([tf.shape(features)[0], self.hidden_units])
+        return self.from_instance(self.instance_embedding(features))
+
+    def annotator_part(self, annotators: Any) -> Any:
+        """Returns the annotators' part of the hidden layer, `[R, e] -> [R, h]`."""
+        hidden = self.from_annotator(self.annotator_embedding(annotators))
+        return hidden if self.use_annotators else tf.zeros_like(hidden)
+
+    def hidden(self, features: Any, annotators: Any, noise: Any) -> Any:
+        """Returns the part of instances, annotators and noise in the hidden layer, `[B, R, h]`.
+
+        Args:
+            features: `[B, d]`.
+            annotators: `[R, e]`.
+            noise: `[B, R, k]`.
+        """
+        instance = self.instance_part(features)[:, None, :]
+        return instance + self.annotator_part(annotators) + of_pairs(self.from_noise, noise)
+
+    def logits(self, hidden: Any, latent: Any) -> Any:
+        """Returns the logits of each annotator's label of each instance, `[B, R, C]`.
+
+        Args:
+            hidden: `[B, R, h]` from `hidden`.
+            latent: z-hat, `[B, 1, C]` or `[B, R, C]`; gradients go through it.
+
+        References:
+            CrowdInG, eq. 1.
+        """
+        from_classifier = of_pairs(self.from_classifier, latent)
+        return of_pairs(self.scores, tf.nn.relu(hidden + from_classifier))
+
+    def probabilities(self, hidden: Any, latent: Any, labels: Any) -> Any:
+        """Returns G(y) of drawn labels under the present generative module, `[B, R]`.
+
+        Args:
+            hidden: `[B, R, h]` from `hidden`.
+            latent: `[B, C]` z-hat of the present classifier; gradients go through it.
+            labels: `[B, R]`.
+
+        References:
+            CrowdInG, eqs. 5 and 6 (G).
+        """
+        return label_probabilities(self.logits(hidden, latent[:, None, :]), labels)
+
+    def draw(self, features: Any, latent: Any, annotators: Any, seed: Any) -> Drawn:
+        """Draws a label of each instance by each annotator.
+
+        Args:
+            features: `[B, d]`.
+            latent: `[B, C]` z-hat.
+            annotators: `[R, e]`.
+            seed: `[2]`, decides all draws; the noise is `pair_noise` of it.
+        """
+        shape = [tf.shape(features)[0], tf.shape(annotators)[0], self.noise_size]
+        hidden = self.hidden(features, annotators, pair_noise(seed, shape))
+        logits = self.logits(hidden, latent[:, None, :])
+        labels = draw_labels(logits, fold(seed, 1))
+        every, least = tf.nn.softmax(logits), self.least_probability
+        if least:
+            every = tf.clip_by_value(every, least, 1.0 - least)
+        return Drawn(labels, label_probabilities(logits, labels), entropy(every))
+
+    def answers(self, features: Any, latent: Any, annotators: Any) -> Any:
+        """Returns G(y | x, e, z-hat) at the mean of the noise, `[B, R, C]`.
+
+        Args:
+            features: `[B, d]`.
+            latent: `[B, C]` z-hat.
+            annotators: `[R, e]`.
+        """
+        noise = tf.zeros([tf.shape(features)[0], tf.shape(annotators)[0], self.noise_size])
+        hidden = self.hidden(features, annotators, noise)
+        return tf.nn.softmax(self.logits(hidden, tf.convert_to_tensor(latent)[:, None, :]))
+
+    def hidden_of_pairs(self, features: Any, annotators: Any, noise: Any, codes: Any) -> Any:
+        """Returns `hidden` of chosen pairs, `[P, h]`.
+
+        Args:
+            features: `[P, d]`, a row per pair.
+            annotators: `[R, e]`, all of them.
+            noise: `[P, k]`.
+            codes: `[P]` annotator codes.
+        """
+        annotator = tf.gather(self.annotator_part(annotators), codes)
+        return self.instance_part(features) + annotator + self.from_noise(noise)
+
+    def log_probabilities(self, hidden: Any, latent: Any) -> Any:
+        """Returns log G of all labels of chosen pairs, `[P, C]`.
+
+        Args:
+            hidden: `[P, h]` from `hidden_of_pairs`.
+            latent: `[P, C]` z-hat.
+        """
+        return tf.nn.log_softmax(self.scores(tf.nn.relu(self.from_classifier(latent) + hidden)))
+
+
+def label_cooccurrence(annotations: Annotations) -> NDArray[np.float64]:
+    """Returns the number of pairs of annotators with two labels of one instance, `[C, C]`.
+
+    The diagonal is zero; generated annotations do not count.
+
+    References:
+        CrowdInG, section 3.2.2 (A of the LCA decoder).
+    """
+    votes = annotations.observed().vote_counts().astype(np.float64)
+    counts = votes.T @ votes
+    np.fill_diagonal(counts, 0.0)
+    return counts
+
+
+def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Returns the graph convolution's matrix D^-1/2 (A + I) D^-1/2, `[C, C]`.
+
+    A is the co-occurrence divided by its largest row sum, so that a label has at least as much
+    weight as its neighbours together.
+
+    References:
+        CrowdInG, section 3.2.2 (LCA decoder); Kipf and Welling (2017), Semi-supervised
+        classification with graph convolutional networks, eq. 2.
+    """
+    largest = cooccurrence.sum(axis=1).max(initial=0.0)
+    # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
+    # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
+    # all classes become one. Effect: `label_correlation=False` leaves the decoder out (as the paper
+    # does on Music).
+    adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
+    adjacency = adjacency + np.eye(len(adjacency))
+    scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
+    return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)
+
+
+class Discriminator(keras.layers.Layer):
+    """Discriminator D(y = c | x, e) = sigmoid(u^T M_c v), a multi-label classifier.
+
+    Args:
+        feature_size, annotator_size: d and e.
+        num_classes: C.
+        embedding_size: length k of u and v.
+        aggregate_labels: whether M_c passes through the label-correlation graph convolution (LCA
+            decoder).
+        seed: draws the weights.
+
+    References:
+        CrowdInG, eq. 2 and the LCA decoder below it (section 3.2.2).
+    """
+
+    def __init__(
+        self,
+        feature_size: int,
+        annotator_size: int,
+        num_classes: int,
+        *,
+        embedding_size: int = 32,
+        aggregate_labels: bool = True,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(name="discriminator", dtype="float32")
+        self.num_classes, self.embedding_size = num_classes, embedding_size
+        self.aggregate_labels = aggregate_labels
+        k, c, first = embedding_size, num_classes, seed * 1049
+        self.instance_encoder = _dense(feature_size, k, first, use_bias=True)
+        self.annotator_encoder = _dense(annotator_size, k, first + 1, use_bias=True)
+        # `reinitialise` finds an initialiser by the name of its weight.
+        self.matrices_initializer = keras.initializers.RandomNormal(stddev=1.0 / k, seed=first + 2)
+        self.mixing_initializer = keras.initializers.Orthogonal(seed=first + 3)
+        self.correlation_initializer = keras.initializers.Identity()
+        self.matrices = self._weight("matrices", (c, k, k))
+        self.mixing = self._weight("mixing", (k, k), aggregate_labels)
+        self.correlation = self._weight("correlation", (c, c), False)
+        self.built = True
+
+    def _weight(self, name: str, shape: tuple[int, ...], trainable: bool = True) -> Any:
+        initializer = getattr(self, f"{name}_initializer")
+        return self.add_weight(shape=shape, initializer=initializer, trainable=trainable, name=name)
+
+    def class_matrices(self) -> Any:
+        """Returns M_c, or with the LCA decoder sum_c' S_cc' M_c' W, `[C, k, k]`.
+
+        References:
+            CrowdInG, section 3.2.2 (M-hat_c).
+        """
+        matrices = tf.convert_to_tensor(self.matrices)
+        if not self.aggregate_labels:
+            return matrices
+        k = self.embedding_size
+        mixed = tf.matmul(tf.convert_to_tensor(self.correlation), tf.reshape(matrices, [-1, k * k]))
+        return tf.matmul(tf.reshape(mixed, [-1, k, k]), tf.convert_to_tensor(self.mixing))
+
+    def encode(self, features: Any, annotators: Any) -> tuple[Any, Any, Any]:
+        """Returns v `[B, k]`, u `[R, k]` and the class matrices M `[C, k, k]`.
+
+        Args:
+            features: `[B, d]`.
+            annotators: `[R, e]`.
+        """
+        v, u = self.instance_encoder(features), self.annotator_encoder(annotators)
+        return v, u, self.class_matrices()
+
+    def all_pairs(self, v: Any, u: Any, matrices: Any) -> Any:
+        """Returns the logits of D of every label of every pair, `[B, R, C]`.
+
+        Args:
+            v: `[B, k]` from `encode`.
+            u: `[R, k]` from `encode`.
+            matrices: `[C, k, k]` from `encode`.
+        """
+        maps = tf.reshape(tf.einsum("rk,ckl->rcl", u, matrices), [-1, self.embedding_size])
+        scores = tf.matmul(v, maps, transpose_b=True)
+        return tf.reshape(scores, [tf.shape(scores)[0], -1, self.num_classes])
+
+    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any) -> Any:
+        """Returns the logits of D of every label of chosen pairs, `[P, C]`.
+
+        Args:
+            v: `[P, k]`, a row per pair.
+            u: `[R, k]` from `encode`.
+            matrices: `[C, k, k]` from `encode`.
+            codes: `[P]` annotator codes.
+        """
+        maps = tf.gather(tf.einsum("rk,ckl->rcl", u, matrices), codes)
+        return tf.einsum("pcl,pl->pc", maps, v)
+
+
+class Auxiliary(keras.layers.Layer):
+    """Auxiliary network Q(z-hat | x, e, y): one hidden layer over the discriminator's encodings.
+
+    The embedding m_c of a label is a linear layer over the discriminator's flattened class matrix,
+    label correlation included.
+
+    Args:
+        num_classes: C.
+        hidden_units: width h of the hidden layer.
+        label_size: length of m_c.
+        embedding_size: length k of the discriminator's encodings.
+        seed: draws the kernels.
+
+    References:
+        CrowdInG, section 3.2.2 (P_Q, below eq. 3) and section 4.1 (two layers, 128 hidden units).
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        hidden_units: int = 128,
+        label_size: int = 32,
+        embedding_size: int = 32,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(name="auxiliary", dtype="float32")
+        self.embedding_size, first = embedding_size, seed * 1051
+        self.label_embedding = _dense(embedding_size**2, label_size, first, use_bias=True)
+        self.from_label = _dense(label_size, hidden_units, first + 1, use_bias=True)
+        self.from_instance = _dense(embedding_size, hidden_units, first + 2)
+        self.from_annotator = _dense(embedding_size, hidden_units, first + 3)
+        self.scores = _dense(hidden_units, num_classes, first + 4, use_bias=True)
+        self.built = True
+
+    def _log_probabilities(self, pairs: Any, matrices: Any, labels: Any) -> Any:
+        flat = tf.reshape(matrices, [-1, self.embedding_size**2])
+        from_label = self.from_label(self.label_embedding(flat))
+        hidden = tf.nn.relu(pairs + tf.gather(from_label, labels))
+        return tf.nn.log_softmax(self.scores(hidden))
+
+    def all_pairs(self, v: Any, u: Any, matrices: Any, labels: Any) -> Any:
+        """Returns log Q(z | x, e, y) of all pairs, `[B, R, C]`.
+
+        Args:
+            v: `[B, k]` from `Discriminator.encode`.
+            u: `[R, k]` likewise.
+            matrices: `[C, k, k]` likewise.
+            labels: `[B, R]` class codes y.
+        """
+        pairs = self.from_instance(v)[:, None, :] + self.from_annotator(u)[None]
+        return self._log_probabilities(pairs, matrices, labels)
+
+    def some_pairs(self, v: Any, u: Any, matrices: Any, codes: Any, labels: Any) -> Any:
+        """Returns log Q(z | x, e, y) of chosen pairs, `[P, C]`.
+
+        Args:
+            v: `[P, k]`, a row per pair.
+            u: `[R, k]` from `Discriminator.encode`.
+            matrices: `[C, k, k]` likewise.
+            codes: `[P]` annotator codes.
+            labels: `[P]` class codes y.
+        """
+        pairs = self.from_instance(v) + tf.gather(self.from_annotator(u), codes)
+        return self._log_probabilities(pairs, matrices, labels)

@@ -1,0 +1,520 @@
+"""The turns of CrowdInG's game: the discriminative module (eq. 4) and the generative one (5, 6).
+
+A turn draws its annotations, then makes several passes over batches of them: the `for` loops of
+`discriminative_passes` and `generative_passes`, in which `update` takes a step on one batch.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from neucrowd_tf.methods.crowd_layers.common.losses import at_labels
+from neucrowd_tf.methods.crowding.networks import (
+    Auxiliary,
+    Discriminator,
+    Drawn,
+    Generator,
+    fold,
+    pair_noise,
+)
+from neucrowd_tf.methods.crowding.objectives import (
+    authenticity_loss,
+    counterfactual_risk,
+    discriminator_losses,
+    generator_delta,
+    importance_ratios,
+    latent_log_likelihood,
+    output_penalty,
+    quantiles,
+    ratio_sums,
+    select_annotations,
+    self_normalised_estimate,
+)
+from neucrowd_tf.methods.crowding.records import Crowd, Logged, Pairs, Purpose
+from neucrowd_tf.nn.optimizers import FusedAdam
+from neucrowd_tf.nn.steps import gradients, take_step
+from neucrowd_tf.training.state import read_variables, write_variables
+
+BLOCK = 1024  # instances that the classifier predicts at once
+# What a player's turn lowers: delta (eq. 5) or L_G (eq. 6), fields of `Logged`.
+LOSSES = {"generator": "delta", "classifier": "authenticity"}
+# Who learns in a turn of the generative module, and what its draws are for.
+PURPOSES = {
+    ("generator",): (Purpose.SURE, Purpose.GENERATOR),
+    ("classifier",): (Purpose.UNSURE, Purpose.CLASSIFIER),
+    ("generator", "classifier"): (Purpose.SURE, Purpose.GENERATOR),
+}
+# Shapes are open, so that one graph serves all turns, batches and fits.
+codes, seeds = tf.TensorSpec([None], tf.int32), tf.TensorSpec([2], tf.int32)
+scalar, count = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int32)
+matrix, label_matrix = tf.TensorSpec([None, None]), tf.TensorSpec([None, None], tf.int32)
+cube, inputs_spec = tf.TensorSpec([None, None, None]), (matrix, matrix)
+pairs_spec = Pairs(codes, codes, codes, tf.TensorSpec([None], tf.bool), matrix)
+drawn_spec = Drawn(label_matrix, matrix, matrix)
+logged_spec = Logged(codes, matrix, label_matrix, matrix, matrix, matrix)
+# AutoGraph converts the loops alone; it takes longer to convert a step than to trace it.
+unconverted = tf.autograph.experimental.do_not_convert
+
+
+def compiled(*signature: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Returns a decorator that compiles a method, with its loops, for arguments of these specs."""
+    return tf.function(input_signature=signature)  # type: ignore[no-any-return]
+
+
+def shuffled(positions: Any, size: Any, seed: Any) -> Any:
+    """Returns the images of positions under a permutation of 0..size-1 that the seed decides."""
+    return tf.random.experimental.index_shuffle(positions, tf.cast(seed, tf.int32), size - 1)
+
+
+def positions_of(index: Any, batch: int, size: Any) -> Any:
+    """Returns the positions of a batch among 0..size-1; the last batch may be smaller."""
+    return tf.range(index * batch, tf.minimum((index + 1) * batch, size))
+
+
+def batches_in(size: Any, batch: int) -> Any:
+    """Returns the number of batches in `size` rows."""
+    return -tf.math.floordiv(-size, batch)
+
+
+@unconverted
+def gathered(batches: Any, spec: Any, compute: Callable[[Any], Any]) -> Any:
+    """Computes tensors batch by batch and returns them whole.
+
+    Args:
+        batches: their number.
+        spec: a structure of tensor specs.
+        compute: `compute(index)` returns rows of each of these tensors.
+    """
+    arrays = [
+        tf.TensorArray(item.dtype, batches, infer_shape=False, element_shape=item.shape)
+        for item in tf.nest.flatten(spec)
+    ]
+
+    def step(index: Any, arrays: list[Any]) -> tuple[Any, list[Any]]:
+        rows = tf.nest.flatten(compute(index))
+        return index + 1, [array.write(index, x) for array, x in zip(arrays, rows, strict=True)]
+
+    _, arrays = tf.while_loop(
+        lambda index, _: index < batches, step, (0, arrays), parallel_iterations=1
+    )
+    return tf.nest.pack_sequence_as(spec, [array.concat() for array in arrays])
+
+
+def authenticity_auc(authentic: NDArray[np.bool_], scores: NDArray[np.float32]) -> float:
+    """Returns the ROC AUC of D's scores for authenticity, .5 without generated annotations."""
+    return 0.5 if authentic.all() else float(roc_auc_score(authentic, scores))
+
+
+class Turns(keras.Model):
+    """The turns of the networks; `Game` has the networks and the order of turns.
+
+    References:
+        CrowdInG, eqs. 4 to 6 and section 3.3.
+    """
+
+    pair_batch: ClassVar[int] = 512  # annotations in a batch of the discriminative module
+    output_penalty: ClassVar[float] = 1.0  # weight of D's mean squared output
+    # Bounds of G / G_0 and G_0, see `importance_ratios`.
+    ratio_cap: ClassVar[float] = 10.0
+    ratio_floor: ClassVar[float] = 1e-3
+
+    hparams: Any
+    stage: str
+    precompute: bool
+    feature_shape: tuple[int, ...]
+    crowd: Crowd
+    counts: NDArray[np.int32]
+    generator: Generator
+    discriminator: Discriminator
+    auxiliary: Auxiliary
+    classifier: keras.Model
+    generator_optimizer: FusedAdam
+    classifier_optimizer: FusedAdam
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passes = {
+            players: compiled(inputs_spec, logged_spec, seeds, dict.fromkeys(players, scalar))(
+                self.generative_passes
+            )
+            for players in PURPOSES
+        }
+
+    @property
+    def discriminative_variables(self) -> list[Any]:
+        """The weights of discriminator and auxiliary network."""
+        return [*self.discriminator.trainable_variables, *self.auxiliary.trainable_variables]
+
+    def classify(self, features: Any) -> Any:
+        """Returns z-hat of `[B, d]` features, `[B, C]`; the classifier is in inference mode.
+
+        References:
+            CrowdInG, section 3.2.1 (P(z | x)).
+        """
+        shaped = tf.reshape(features, [-1, *self.feature_shape])
+        return tf.cast(self.classifier(shaped, training=False), tf.float32)
+
+    def classify_all(self) -> Any:
+        """Returns z-hat of all instances, `[N, C]`."""
+        return self._classified(self.crowd.features)
+
+    @compiled(matrix)
+    def _classified(self, features: Any) -> Any:
+        def compute(index: Any) -> Any:
+            return self.classify(features[index * BLOCK : (index + 1) * BLOCK])
+
+        return gathered(batches_in(tf.shape(features)[0], BLOCK), matrix, compute)
+
+    # ------------------------------------------------------------- discriminative module (eq. 4)
+
+    def discriminator_turn(self, epoch: Any, latent: Any, passes: int) -> dict[str, Any]:
+        """Trains discriminator and auxiliary network on authentic and selected annotations.
+
+        References:
+            CrowdInG, eq. 4 (maximised by D, minimised by Q) and section 3.3.1.
+        """
+        pairs, mean_entropy = self.select_pairs(epoch, latent)
+        seed = self.crowd.draw(epoch, Purpose.PAIRS)
+        loss = self.discriminative_passes(self.crowd.inputs, pairs, seed, tf.constant(passes))
+        logs = {"discriminator_loss": loss, "generator_entropy": mean_entropy}
+        if self.stage == "game":  # the history has no other stages
+            scores = np.asarray(self.scores(self.crowd.inputs, pairs))
+            auc = authenticity_auc(np.asarray(pairs.authentic), scores)
+            logs["discriminator_training_auc"] = auc
+        return logs
+
+    def select_pairs(self, epoch: Any, latent: Any) -> tuple[Pairs, Any]:
+        """Returns all authentic and the selected generated annotations, and the mean entropy.
+
+        Args:
+            epoch: its number.
+            latent: `[N, C]` z-hat.
+
+        References:
+            CrowdInG, section 3.3.1.
+        """
+        crowd, seed = self.crowd, self.crowd.draw(epoch, Purpose.SURVEY)
+        labels, _, entropies = self.draw(crowd.inputs, tf.range(len(latent)), latent, seed)
+        instances, annotators = select_annotations(
+            entropies,
+            crowd.observed,
+            self.counts,
+            crowd.draw(epoch, Purpose.SELECT),
+            by_entropy=self.hparams.selection == "entropy",
+        )
+        rows, *others = crowd.with_generated(instances, annotators, labels)
+        return Pairs._make([rows, *others, tf.gather(latent, rows)]), tf.reduce_mean(entropies)
+
+    @compiled(inputs_spec, pairs_spec, seeds, count)
+    def discriminative_passes(self, inputs: Any, pairs: Pairs, seed: Any, passes: Any) -> Any:
+        """Updates discriminator and auxiliary network batch by batch by eq. 4.
+
+        It returns the mean of the discriminator's losses over the last pass.
+
+        References:
+            CrowdInG, eq. 4 (V - lambda L_I).
+        """
+        (features, identities), variables = inputs, self.discriminative_variables
+
+        @unconverted
+        def update(chosen: Any) -> Any:
+            batch = Pairs(*(tf.gather(column, chosen) for column in pairs))
+            # An instance of several pairs is encoded once: its features are long.
+            instances, places = tf.unique(batch.instances)
+            with tf.GradientTape() as tape:
+                v, u, m = self.discriminator.encode(tf.gather(features, instances), identities)
+                v = tf.gather(v, places)
+                logits = self.discriminator.some_pairs(v, u, m, batch.annotators)
+                losses = self.annotation_losses(logits, batch.labels, batch.authentic)
+                log_q = self.latent_answers((v, u, m), batch)
+                unlikely = -latent_log_likelihood(batch.latent, log_q)
+                loss = tf.reduce_mean(losses)
+                loss += self.output_penalty * self.penalty(logits, batch.authentic)
+                loss += self.hparams.information * self.auxiliary_loss(unlikely, batch.authentic)
+                loss += self.weight_penalty()
+            take_step(self.optimizer, gradients(tape, loss, variables), variables)
+            return tf.reduce_sum(losses)
+
+        size, total = tf.size(pairs.instances), 0.0
+        batches = batches_in(size, self.pair_batch)
+        for number in tf.range(passes * batches):
+            index = number % batches
+            positions = positions_of(index, self.pair_batch, size)
+            added = update(shuffled(positions, size, fold(seed, number // batches)))
+            total = tf.where(index == 0, 0.0, total) + added
+        return total / tf.cast(size, tf.float32)
+
+    @compiled(inputs_spec, pairs_spec)
+    def scores(self, inputs: Any, pairs: Pairs) -> Any:
+        """Returns the logit of D at the label of each annotation, `[P]`."""
+        size = tf.size(pairs.instances)
+
+        def compute(index: Any) -> Any:
+            positions = positions_of(index, self.pair_batch, size)
+            batch = Pairs(*(tf.gather(column, positions) for column in pairs))
+            v, u, m = self.discriminator.encode(tf.gather(inputs[0], batch.instances), inputs[1])
+            scores = self.discriminator.some_pairs(v, u, m, batch.annotators)
+            return at_labels(scores, batch.labels)
+
+        return gathered(batches_in(size, self.pair_batch), tf.TensorSpec([None]), compute)
+
+    def annotation_losses(self, logits: Any, labels: Any, authentic: Any) -> Any:
+        """Returns the discriminator's loss of each annotation; see `discriminator_losses`."""
+        return discriminator_losses(logits, labels, authentic)
+
+    def penalty(self, logits: Any, authentic: Any) -> Any:
+        """Returns what keeps the discriminator's outputs sparse; see `output_penalty`."""
+        return output_penalty(logits)
+
+    def latent_answers(self, encoded: Any, batch: Pairs) -> Any:
+        """Returns log Q(z | x, e, y) of each annotation, `[P, C]`; see `Auxiliary.some_pairs`."""
+        v, u, matrices = encoded
+        return self.auxiliary.some_pairs(v, u, matrices, batch.annotators, batch.labels)
+
+    def auxiliary_loss(self, unlikely: Any, authentic: Any) -> Any:
+        """Returns the auxiliary network's loss, the mean over generated annotations.
+
+        It is -L_I without H(z), which is a constant while the classifier is fixed.
+
+        Args:
+            unlikely: `[P]` of each annotation, -log Q expected over z-hat.
+            authentic: `[P]` bool, False for generated annotations.
+
+        References:
+            CrowdInG, eq. 3.
+        """
+        # Deviation: CrowdInG eq. 4. Paper: D maximises V - lambda L_I, Q minimises it. Here: Both
+        # lower their own loss in one step, also through the encoders and matrices that they share.
+        # Why: Q has to "reuse" these layers; by the sign of eq. 4 they would raise Q's loss.
+        # Effect: not measured alone.
+        generated = tf.cast(~authentic, tf.float32)
+        total = tf.reduce_sum(unlikely * generated)
+        return tf.math.divide_no_nan(total, tf.reduce_sum(generated))
+
+    def weight_penalty(self) -> Any:
+        """Returns a term to add to the loss of discriminator and auxiliary network."""
+        return 0.0
+
+    # ------------------------------------------------------------- generative module (eqs. 5, 6)
+
+    def generative_turn(
+        self,
+        players: tuple[str, ...],
+        epoch: Any,
+        instances: Any,
+        latent: Any,
+        logged: tuple[Logged, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Updates the generator by eq. 5, the classifier by eq. 6, or in one step both.
+
+        The classifier learns through the updated generator, which stays as it is.
+
+        Args:
+            players: who learns, a key of `PURPOSES`.
+            epoch: its number.
+            instances: of which the classifier is sure for the generator's turn, of which it is not
+                for the classifier's.
+            latent: `[N, C]` z-hat.
+            logged: their annotations from `log_annotations`; by default they are drawn here.
+
+        References:
+            CrowdInG, eqs. 5 and 6, section 3.3.3, figure 2b (one step).
+        """
+        # Deviation: CrowdInG eq. 6. Paper: G_0 is last epoch's module. Here: Labels are drawn
+        # again after the generator's turn. Why: The ratios would mix the generator's move with the
+        # classifier's. Effect: not measured alone.
+        if logged is None:
+            logged = self.log_annotations(epoch, instances, latent, PURPOSES[players])
+        drawn, seed = logged
+        losses = {player: getattr(drawn, LOSSES[player]) for player in players}
+        passes = functools.partial(self.passes[players], self.crowd.inputs, drawn, seed)
+        mu = self.multipliers(losses, passes)
+        passes(mu)
+        logs = {f"{player}_loss": tf.reduce_mean(losses[player]) for player in players}
+        return logs | {f"{player}_multiplier": mu[player] for player in players}
+
+    def generative_passes(
+        self, inputs: Any, logged: Logged, seed: Any, mu: Mapping[str, Any]
+    ) -> Any:
+        """Updates the players batch by batch; returns the loss expected afterwards.
+
+        Args:
+            inputs: features of all instances `[N, d]` and of the annotators `[R, e]`.
+            logged: the turn's annotations.
+            seed: `[2]` of their noise, which a batch has in each pass, so that ratios begin at 1.
+            mu: the multiplier of each player that learns.
+
+        References:
+            CrowdInG, eqs. 5 and 6.
+        """
+        features, identities = inputs
+        optimizers = [getattr(self, f"{player}_optimizer") for player in mu]
+        variables = [getattr(self, player).trainable_variables for player in mu]
+        batches = self._batches(logged.instances)
+
+        @unconverted
+        def constant(index: Any) -> Any:
+            """Returns what is the same in each pass: noise, or the whole part without z-hat."""
+            instances, labels = self._batch((logged.instances, logged.labels), index)
+            shape = [*tf.unstack(tf.shape(labels)), self.generator.noise_size]
+            noise = pair_noise(fold(seed, index), shape)
+            if "generator" in mu:
+                return noise
+            return self.generator.hidden(tf.gather(features, instances), identities, noise)
+
+        stored = gathered(batches, cube, constant) if self.precompute else None
+
+        @unconverted
+        def update(index: Any) -> Any:
+            batch = self._batch(logged, index)
+            x = tf.gather(features, batch.instances)
+            hidden = constant(index) if stored is None else self._batch(stored, index)
+            with tf.GradientTape(persistent=True) as tape:
+                if "generator" in mu:
+                    hidden = self.generator.hidden(x, identities, hidden)
+                latent = self.classify(x) if "classifier" in mu else batch.latent
+                ratios = self.ratios(batch, hidden, latent)
+                losses = [getattr(batch, LOSSES[player]) for player in mu]
+                risks = [
+                    counterfactual_risk(loss, ratios, multiplier)
+                    for loss, multiplier in zip(losses, mu.values(), strict=True)
+                ]
+            steps = [gradients(tape, *pair) for pair in zip(risks, variables, strict=True)]
+            for step in zip(optimizers, steps, variables, strict=True):
+                take_step(*step)
+            return ratio_sums(losses[0], ratios)
+
+        sums = tf.zeros([2])
+        for _ in tf.range(self.hparams.passes):
+            sums = tf.zeros([2])
+            for index in tf.range(batches):
+                sums += update(index)
+        return self_normalised_estimate(sums)
+
+    def log_annotations(
+        self, epoch: Any, instances: Any, latent: Any, purposes: tuple[Purpose, Purpose]
+    ) -> tuple[Logged, Any]:
+        """Returns annotations of instances by all annotators, drawn by the present module.
+
+        The present generative module is the logging policy G_0 of the turn.
+
+        Args:
+            epoch: its number.
+            instances: `[n]` codes.
+            latent: `[N, C]` z-hat.
+            purposes: of the random numbers for the order of the instances, and for the labels.
+
+        Returns:
+            The annotations, and the seed `[2]` of their noise.
+
+        References:
+            CrowdInG, section 3.3.2 (G_0).
+        """
+        order, seed = (self.crowd.draw(epoch, purpose) for purpose in purposes)
+        size = len(instances)
+        instances = tf.gather(instances, shuffled(tf.range(size), size, order))
+        return self._log(self.crowd.inputs, instances, tf.gather(latent, instances), seed), seed
+
+    @compiled(inputs_spec, codes, matrix, seeds)
+    def _log(self, inputs: Any, instances: Any, latent: Any, seed: Any) -> Logged:
+        """Draws annotations of instances by all annotators, with their losses."""
+
+        def compute(index: Any) -> Logged:
+            chosen, z = self._batch((instances, latent), index)
+            x = tf.gather(inputs[0], chosen), inputs[1]
+            labels, probabilities, _ = self.generator.draw(x[0], z, x[1], fold(seed, index))
+            return Logged(chosen, z, labels, probabilities, *self.reward(x, z, labels))
+
+        return gathered(self._batches(instances), logged_spec, compute)  # type: ignore[no-any-return]
+
+    @compiled(inputs_spec, codes, matrix, seeds)
+    def draw(self, inputs: Any, instances: Any, latent: Any, seed: Any) -> Drawn:
+        """Draws annotations of instances `[n]` by all annotators; z-hat is `[n, C]`."""
+
+        def compute(index: Any) -> Drawn:
+            chosen, z = self._batch((instances, latent), index)
+            x = tf.gather(inputs[0], chosen)
+            return self.generator.draw(x, z, inputs[1], fold(seed, index))
+
+        return gathered(self._batches(instances), drawn_spec, compute)  # type: ignore[no-any-return]
+
+    def reward(self, inputs: Any, latent: Any, labels: Any) -> tuple[Any, Any]:
+        """Returns L_G and delta = L_G - lambda log Q(z-hat | y) of drawn labels, both `[B, R]`.
+
+        Args:
+            inputs: features of the instances `[B, d]` and of the annotators `[R, e]`.
+            latent: `[B, C]` z-hat.
+            labels: `[B, R]`.
+
+        References:
+            CrowdInG, section 3.3.2 (L_G and delta, above eq. 5).
+        """
+        encoded, information = self.discriminator.encode(*inputs), self.hparams.information
+        authenticity = authenticity_loss(self.discriminator.all_pairs(*encoded), labels)
+        if not information:
+            return authenticity, authenticity
+        log_q = self.auxiliary.all_pairs(*encoded, labels)
+        likelihood = latent_log_likelihood(latent[:, None, :], log_q)
+        return authenticity, generator_delta(authenticity, likelihood, information)
+
+    def ratios(self, batch: Logged, hidden: Any, latent: Any) -> Any:
+        """Returns G(y) / G_0(y) of logged labels under the present module, `[B, R]`.
+
+        Args:
+            batch: the labels.
+            hidden: `[B, R, h]` from `Generator.hidden`.
+            latent: `[B, C]` z-hat; gradients go through it.
+
+        References:
+            CrowdInG, eqs. 5 and 6 (G / G_0).
+        """
+        current = self.generator.probabilities(hidden, latent, batch.labels)
+        bounds = {"cap": self.ratio_cap, "floor": self.ratio_floor}
+        return importance_ratios(current, batch.probabilities, **bounds)
+
+    def multipliers(
+        self, losses: Mapping[str, Any], passes: Callable[[Mapping[str, Any]], Any]
+    ) -> dict[str, Any]:
+        """Returns mu of a turn, one for each player that learns in it.
+
+        Args:
+            losses: delta or L_G of all logged labels, for each player.
+            passes: `passes(mu)` takes the turn and returns the loss expected after it.
+
+        References:
+            CrowdInG, section 3.3.2 (mu is searched for); Joachims, Swaminathan, de Rijke (2018),
+            section 3.3.
+        """
+        multiplier = self.hparams.multiplier
+        if multiplier == "mean":
+            # Deviation: CrowdInG eqs. 5 and 6. Paper: Mu searched. Here: The mean of the losses.
+            # Why: Mu = 0 raises the probability of every drawn label; a search takes five times as
+            # long and gave the same. Effect: `multiplier="search"`: five quantiles of the losses,
+            # the one with the lowest self-normalised estimate; or a number.
+            return {player: tf.reduce_mean(values) for player, values in losses.items()}
+        if multiplier != "search":
+            return dict.fromkeys(losses, tf.constant(float(multiplier)))
+        tried = zip(*(tf.unstack(quantiles(values)) for values in losses.values()), strict=True)
+        candidates = [dict(zip(losses, values, strict=True)) for values in tried]
+        changed = [*self.generator.trainable_variables, *self.generator_optimizer.variables]
+        changed += [*self.classifier.trainable_variables, *self.classifier_optimizer.variables]
+        start, estimates = read_variables(changed), []
+        for mu in candidates:
+            estimates.append(float(passes(mu)))
+            write_variables(changed, start)
+        return candidates[int(np.argmin(np.nan_to_num(estimates, nan=np.inf)))]
+
+    def _batches(self, instances: Any) -> Any:
+        return batches_in(tf.size(instances), self.hparams.batch_size)
+
+    def _batch(self, values: Any, index: Any) -> Any:
+        size = self.hparams.batch_size
+        return tf.nest.map_structure(lambda x: x[index * size : (index + 1) * size], values)

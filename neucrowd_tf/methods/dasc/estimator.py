@@ -1,0 +1,393 @@
+"""DASC: self-training of any crowd model on pseudo-annotations that balance the classes."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.annotations.statistics import imbalance_ratio
+from neucrowd_tf.declare import registry
+from neucrowd_tf.declare.declarations import (
+    Constraint,
+    check_arguments,
+    declared,
+    estimator,
+    fitted,
+    none,
+    one_of,
+    whole,
+)
+from neucrowd_tf.methods.dasc.quality import QUALITY, selection_quality
+from neucrowd_tf.methods.dasc.quotas import fill_lost_classes, generated_counts
+from neucrowd_tf.methods.dasc.selection import (
+    SELECTORS,
+    Candidates,
+    PredictsAnnotators,
+    pseudo_annotations,
+)
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.reuse import UNSET, reused
+from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.validation import hold_out
+
+if TYPE_CHECKING:
+    from neucrowd_tf.datasets import CrowdDataset
+
+# Seeds of the rounds' fits lie this far apart; round 0 has the method's own seed, so that it is the
+# base model's run where both have the same settings (on LabelMe only Weighted Doctor Net has).
+ROUND_SEEDS = 7919
+
+
+@dataclasses.dataclass
+class Rounds:
+    """What the rounds of self-training leave, an entry each.
+
+    Attributes:
+        history: figures by name.
+        selections: `[M, 3]` (instance, annotator, label) of each round that selected.
+        models: fitted models, or snapshots of `last`.
+        last: the last round's model.
+    """
+
+    history: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
+    selections: list[NDArray[np.int32]] = dataclasses.field(default_factory=list)
+    models: list[Any] = dataclasses.field(default_factory=list)
+    last: Any = None
+
+    def add(self, selected: NDArray[np.int32], **figures: Any) -> None:
+        """Adds the selection `[M, 3]` after the latest round, and figures about it."""
+        self.selections.append(selected)
+        by_annotator = np.bincount(selected[:, 1]) / max(1, len(selected))
+        figures |= {"selected": len(selected), "concentration": float(by_annotator @ by_annotator)}
+        for name, value in figures.items():
+            self.history[name][-1] = value
+
+    @property
+    def accuracies(self) -> list[float]:
+        """Validation accuracy of each round; empty without validation data."""
+        return [float(value) for value in self.history.get("val_accuracy", [])]
+
+
+@estimator
+class DASC(CrowdEstimator):
+    """Distribution-aware self-training over any crowd model.
+
+    Each round fits the model again on the observed and the selected pseudo-annotations, predicts
+    the labels that annotators did not give, and selects some of them: with "dasc" the most
+    confident of each class, fewer of classes that are predicted often.
+
+    Without validation data, a first pass holds out a fifth of the instances to choose the round by
+    their majority votes. A second pass runs as many rounds on all instances.
+
+    Attributes:
+        estimator_: the fitted model of the round that was picked; `last_estimator_` that of the
+            last round.
+        best_round_: the picked round; 0 is the model before any pseudo-annotation.
+        round_accuracy_: validation accuracy of each round (in the first pass, where validation data
+            was held out).
+        history_: lists with an entry each round: `round`, `annotations` (in training),
+            `imbalance_ratio` (R of these), `class_counts`, `val_accuracy`, and of the selection
+            after the round (the last has none): `selected`, `quota` (taken of each class), `lost`
+            (classes that annotators use and no pseudo-annotation had), `exhausted` (classes of
+            which all candidates were taken), `concentration` (the probability that two of its
+            pseudo-annotations are of one annotator).
+        selections_: for each round that selected, `[M, 3]` int32 (instance, annotator, label);
+            instances are rows of the training data, `rows_` gives their positions in what `fit` was
+            given.
+        confusion_matrices_: `[R, C true, C observed]`, the picked model's, where it has them.
+
+    References:
+        DASC, section 3.2.
+    """
+
+    requires_identities: ClassVar[bool] = True
+    distributed: ClassVar[bool] = True
+    # What a registered variant's layer cannot be given: rounds have one rate and as many epochs
+    # each, and what chooses among them is fixed.
+    fixed: ClassVar[Collection[str]] = ("patience", "min_delta", "schedule", "validation_fraction")
+
+    estimator: Annotated[
+        Any,
+        none
+        | Constraint(
+            "an estimator with predict_annotators", lambda x: hasattr(x, "predict_annotators")
+        ),
+        "estimator whose clones are fitted in each round. It needs `predict_annotators(features)"
+        " -> [N, R, C]`, as CrowdLayer, Anno-Reg and Weighted Doctor Net have. None is a"
+        " `CrowdLayer()`.",
+    ] = dataclasses.field(default=None, kw_only=False)
+
+    selection: Annotated[
+        str,
+        one_of(*SELECTORS),
+        '"dasc" (eqs. 3 and 4), "confidence" (least entropy), "random", or "equal" (the same number'
+        " of each class).",
+    ] = "dasc"
+    quota: Annotated[
+        int, whole(1), "M, the number of pseudo-annotations per round, or all if fewer are left."
+    ] = 1000
+    hand_on: Annotated[
+        bool, "whether other classes get what an exhausted class cannot fill; False takes fewer."
+    ] = True
+    rounds: Annotated[
+        int,
+        whole(0),
+        "number of times that pseudo-annotations are selected and the model is refitted. Rounds"
+        " end early when every annotator has a label for every instance.",
+    ] = 5
+    pick: Annotated[
+        Literal["validation", "last"],
+        '"last" predicts with the last round, as published. "validation" predicts with the latest'
+        " round whose validation accuracy is within a standard error of the best one.",
+    ] = "validation"
+    seed: Annotated[
+        int,
+        whole(0),
+        "seed of all random draws. Each round's model is fitted with a seed derived from it, not"
+        " with its own.",
+    ] = 0
+
+    confusion_matrices_: NDArray[np.float32] | None = fitted()
+
+    # What rounds share, also with those of other fits within `reused()`; left out of copies.
+    _networks = _network = UNSET
+    reused = reused
+
+    def _crowd_model(self) -> Any:
+        """Returns a new, unfitted crowd model with `predict_annotators`."""
+        if self.estimator is None:
+            return registry.method("crowd_layer").make()
+        return clone(self.estimator)
+
+    def _check_together(self) -> None:
+        model = self._crowd_model()
+        if isinstance(model, CrowdEstimator):
+            check_arguments(model)
+            model._check_together()
+
+    # ----------------------------------------------------------------- fit
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        by_validation, rounds, first = self.pick == "validation", self.rounds, None
+        validation = data.validation
+        if by_validation and validation is None:
+            split, _ = hold_out(data, self.seed)
+            first = self._self_train(split, rounds, run.stage("choose"))
+            validation, rounds = split.validation, len(first.models) - 1
+        result = self._self_train(data, rounds, run)
+        scored = result if first is None else first
+        self.best_round_ = last = len(result.models) - 1
+        if by_validation and validation is not None:
+            # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
+            # number of rounds, or all cells filled; the last round predicts unless an earlier one
+            # was better on validation data by more than a standard error. Why: Guards against the
+            # collapse that self-training can bring, without test labels. Effect: `pick="last"` is
+            # always the last round; `last_estimator_` is kept too.
+            self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
+        self.round_accuracy_ = scored.accuracies
+        self.history_, self.selections_ = result.history, result.selections
+        self.last_estimator_, self._models = result.last, result.models
+        self.estimator_ = result.last if self.best_round_ == last else self._model(self.best_round_)
+        self.confusion_matrices_ = getattr(self.estimator_, "confusion_matrices_", None)
+        self.rows_, self.n_iter_ = data.rows, last
+
+    def _self_train(self, data: TrainingData, rounds: int, run: Run) -> Rounds:
+        """Fits the model, predicts the labels that nobody gave, adds some of them and fits again.
+
+        References:
+            DASC, algorithm 1.
+        """
+        model, result = self._crowd_model(), Rounds()
+        # What cannot be written to is standardised once for all rounds.
+        data = dataclasses.replace(data, features=data.features.view())
+        data.features.flags.writeable = False
+        crowd = observed = data.annotations.observed()
+        taken = np.zeros(observed.shape, dtype=bool)
+        taken[observed.instances, observed.annotators] = True
+        if hasattr(model, "annotations_expected"):
+            model.annotations_expected = observed.num_annotations + self.quota * rounds
+        with model.reused(self._networks) if hasattr(model, "reused") else contextlib.nullcontext():
+            for number in range(rounds + 1):
+                model = seeded(model, self.seed + ROUND_SEEDS * number)
+                stage = run.stage(f"round-{number}")
+                model.fit(data.features, crowd, data.named_validation, run=stage)
+                self._record(result, model, crowd, data, run)
+                if number == rounds or taken.all():
+                    break
+                selected, figures = self._select(model, data.features, observed, taken, number)
+                result.add(selected, **figures)
+                taken[selected[:, 0], selected[:, 1]] = True
+                crowd = observed.with_generated(*np.concatenate(result.selections).T)
+                if not hasattr(model, "snapshot"):
+                    model = clone(model)
+        result.last = model
+        return result
+
+    def _record(
+        self, result: Rounds, model: Any, crowd: Annotations, data: TrainingData, run: Run
+    ) -> None:
+        """Adds what a round leaves: its model, its training annotations and its figures."""
+        number = len(result.models)
+        result.models.append(model.snapshot() if hasattr(model, "snapshot") else model)
+        counts = np.bincount(crowd.labels, minlength=crowd.num_classes)
+        figures: dict[str, Any] = {
+            "round": number,
+            "annotations": crowd.num_annotations,
+            "imbalance_ratio": imbalance_ratio(counts),
+        }
+        if data.validation is not None:
+            features, labels = data.validation
+            right = model.predict_proba(features).argmax(axis=1) == labels
+            figures["val_accuracy"] = float(right.mean())
+        run.stage("rounds").scalars(number, figures)
+        figures |= {"class_counts": counts.tolist(), "selected": 0, "quota": [0] * len(counts)}
+        figures |= {"lost": [], "exhausted": [], "concentration": 0.0}
+        for name, value in figures.items():
+            result.history.setdefault(name, []).append(value)
+
+    def _select(
+        self,
+        model: PredictsAnnotators,
+        features: NDArray[np.float32],
+        observed: Annotations,
+        taken: NDArray[np.bool_],
+        number: int,
+    ) -> tuple[NDArray[np.int32], dict[str, list[int]]]:
+        """Returns the round's selection, and its figures by class.
+
+        Returns:
+            `[M, 3]` (instance, annotator, label), and `lost`, `exhausted` and `quota` of the
+            history.
+        """
+        annotators = taken.shape[1]
+        labels, entropies = pseudo_annotations(model, features, annotators, observed.num_classes)
+        lost: list[int] = []
+        if self.selection in ("dasc", "equal"):
+            lost = fill_lost_classes(labels, entropies, observed)
+        rng = np.random.default_rng([self.seed, 0xDA5C, number])
+        generated, free = generated_counts(labels, observed), np.flatnonzero(~taken)
+        cells = labels.ravel()[free], entropies.ravel()[free]
+        candidates = Candidates(free, *cells, generated, self.hand_on)
+        picks = SELECTORS[self.selection](candidates, min(self.quota, len(candidates.cells)), rng)
+        chosen, available = candidates.labels[picks], candidates.available
+        quota = np.bincount(chosen, minlength=observed.num_classes)
+        exhausted = np.flatnonzero((available > 0) & (quota == available)).tolist()
+        figures = {"lost": lost, "exhausted": exhausted, "quota": quota.tolist()}
+        selected = np.stack([*np.divmod(candidates.cells[picks], annotators), chosen], axis=1)
+        return selected.astype(np.int32), figures
+
+    def _model(self, number: int) -> Any:
+        """Returns the fitted model of one round, on its own."""
+        model = self._models[number]
+        return self.last_estimator_.from_snapshot(model) if isinstance(model, dict) else model
+
+    # ----------------------------------------------------------------- use
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return np.asarray(self.estimator_.predict_proba(features))
+
+    def predict_annotators(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Returns the probabilities `[M, R, C]` of each annotator's label, by the picked model."""
+        x = self._check_fitted(features)
+        return np.asarray(self.estimator_.predict_annotators(x), dtype=np.float32)
+
+    def staged_predict_proba(self, features: ArrayLike) -> Iterator[NDArray[Any]]:
+        """Yields class probabilities `[M, C]` by the model of each round, from round 0 on.
+
+        Raises:
+            RuntimeError: the estimator was loaded from a folder, which holds the picked and the
+                last round alone.
+        """
+        x = self._check_fitted(features)
+        if not hasattr(self, "_models"):
+            raise RuntimeError(
+                "staged_predict_proba: expected an estimator that was fitted in this process,"
+                " received a loaded one"
+            )
+        viewer: Any = None
+        for index, model in enumerate(self._models):
+            if isinstance(model, dict):
+                viewer = viewer.load_snapshot(model) if viewer is not None else self._model(index)
+                model = viewer
+            yield np.asarray(model.predict_proba(x))
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Scores each round of a fit that was made in this process.
+
+        Args:
+            dataset: with test instances; without truth, selections are not scored.
+
+        Returns:
+            `rounds`, a dict of lists with an entry a round: `annotations` (in training),
+                `imbalance_ratio`, `val_accuracy`,
+            `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
+            `concentration` and the number of `exhausted` classes of the selection that the round
+            trained on (round 0 has none); `best_round`; `start_accuracy` and
+            `last_round_accuracy`, on the test split; the figures of the last selection again.
+        """
+        crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
+        counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
+        truth = np.full(crowd.num_instances, -1) if truth is None else truth
+        quality = selection_quality(self.selections_, truth[self.rows_], counts)
+        labelled = np.flatnonzero(test.labels >= 0)
+        accuracies: list[float] = []
+        if len(labelled):
+            for probabilities in self.staged_predict_proba(test.features[labelled]):
+                right = probabilities.argmax(axis=1) == test.labels[labelled]
+                accuracies.append(float(right.mean()))
+        names = ("round", "annotations", "imbalance_ratio")
+        rounds: dict[str, list[Any]] = {name: list(self.history_[name]) for name in names}
+        rounds |= {"val_accuracy": list(self.round_accuracy_), "test_accuracy": accuracies}
+        # A round's selection is what its training annotations were chosen by, so it stands beside
+        # the round that trains on it.
+        chosen = {name: [scores[name] for scores in quality] for name in QUALITY}
+        chosen["concentration"] = self.history_["concentration"]
+        chosen["exhausted"] = [len(classes) for classes in self.history_["exhausted"]]
+        figures: dict[str, Any] = {"best_round": self.best_round_}
+        for name, values in chosen.items():
+            rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
+            figures[name] = rounds[name][-1]
+        figures["rounds"] = rounds
+        if accuracies:
+            figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+        return figures
+
+    def _inference_model(self) -> Any:
+        """Returns the Keras model of the picked round; see `CrowdEstimator.inference_model`."""
+        return self.estimator_.inference_model()
+
+    @classmethod
+    def _restore(cls, params: dict[str, Any], attributes: dict[str, Any]) -> Self:
+        # An earlier version had the layer's arguments among those of self-training.
+        accepted = {field.name for field in declared(cls)}
+        if "estimator" not in params and (model := attributes.get("estimator_")) is not None:
+            params = {name: x for name, x in params.items() if name in accepted}
+            params["estimator"] = clone(model)
+        return super()._restore(params, attributes)
+
+
+def seeded(model: Any, seed: int) -> Any:
+    """Returns the model with this seed, if it has one."""
+    if "seed" in model.get_params(deep=False):
+        model.set_params(seed=seed % 2**31)
+    return model
+
+
+def latest_good(accuracies: list[float], size: int) -> int:
+    """Returns the latest round whose accuracy is within a standard error of the best one.
+
+    Args:
+        accuracies: of each round.
+        size: instances that they were measured on.
+    """
+    scores = np.asarray(accuracies)
+    best = scores.max()
+    error = np.sqrt(best * (1.0 - best) / size)
+    return int(np.flatnonzero(scores >= best - error - 1e-12)[-1])

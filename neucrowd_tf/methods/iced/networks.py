@@ -1,0 +1,321 @@
+"""ICED's networks - feature extractor, classifier, decoder - and the model that trains them.
+
+One call of the compiled step trains for a whole epoch: three loops inside the graph, over the
+batches of the auto-encoder, of the classifier and of the decoder alone. How many batches each has,
+and which rows are in them, are variables that are set before the epoch, so the warm-up, the
+auto-encoder and every round run the same compiled function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.nn.embedding_networks import build_encoder, embedding_model
+from neucrowd_tf.nn.steps import take_step
+from neucrowd_tf.training.features import in_blocks
+from neucrowd_tf.training.networks import DenseEncoder, ICEDEncoder
+from neucrowd_tf.training.state import user_network
+
+Networks = tuple[keras.Model, keras.Model, keras.Model]
+
+ROWS_AT_ONCE = 4096
+# Seeds of the networks are this far apart, so that no layer of one draws the numbers of another's.
+_DECODER, _CLASSIFIER = 7919, 104729
+
+
+class ICEDModel(keras.Model):
+    """Trains on the real instances and on synthetic ones that change from round to round."""
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        classifier: keras.Model,
+        decoder: keras.Model,
+        features: NDArray[np.float32],
+        num_classes: int,
+        *,
+        batch_size: int,
+        make_optimizer: Callable[[], keras.optimizers.Optimizer],
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            encoder: `[None, ...] -> [None, h]` (the paper's feature extractor).
+            classifier: `[None, h] -> [None, C]` logits (its fully connected layer).
+            decoder: `[None, h] -> [None, ...]`.
+            features: `[N, ...]` as the encoder takes them.
+            num_classes: C.
+            batch_size: rows a step.
+            make_optimizer: returns a new optimizer; each of the three trainings has its own.
+        """
+        super().__init__()
+        self.encoder, self.classifier, self.decoder = encoder, classifier, decoder
+        self.num_instances, self.batch_size = len(features), batch_size
+        self._instances = tf.constant(features)
+
+        # Shapes are open, so that new values do not mean a new trace. They are set before each
+        # epoch and therefore are no part of a checkpoint.
+        def variable(size: int, shape: tuple[int, ...], dtype: type) -> tf.Variable:
+            zeros: NDArray[Any] = np.zeros((size, *shape), dtype)
+            return tf.Variable(zeros, shape=(None, *shape), trainable=False)
+
+        self._synthetic = variable(1, features.shape[1:], np.float32)
+        self._targets = variable(len(features), (num_classes,), np.float32)
+        self._orders = [variable(1, (), np.int32) for _ in range(3)]
+        self._steps = tf.Variable(np.zeros(3, np.int32), trainable=False)
+        self.autoencoder_optimizer, self.decoder_optimizer = make_optimizer(), make_optimizer()
+        self.classifier_optimizer = make_optimizer()
+        for optimizer, networks in (
+            (self.autoencoder_optimizer, [encoder, decoder]),
+            (self.decoder_optimizer, [decoder]),
+            (self.classifier_optimizer, [encoder, classifier]),
+        ):
+            optimizer.build(_trainable(networks))
+        batch = [tf.TensorSpec([None, *decoder.input_shape[1:]], tf.float32)]
+        self._decode = tf.function(self._decode_batch, input_signature=batch, autograph=False)
+        self.built = True
+        self.compile(optimizer=self.classifier_optimizer, jit_compile=False, auto_scale_loss=False)
+
+    # ----------------------------------------------------------------- what an epoch consists of
+
+    def set_epoch(
+        self,
+        *,
+        autoencoder: NDArray[np.integer[Any]] | None = None,
+        classifier: NDArray[np.integer[Any]] | None = None,
+        decoder: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        """Sets which rows the next epoch's batches take, in their order.
+
+        Each order is a multiple of the batch size, or None.
+        """
+        steps = []
+        for variable, order in zip(self._orders, (autoencoder, classifier, decoder), strict=True):
+            if order is not None and len(order):
+                variable.assign(np.asarray(order, dtype=np.int32))
+            steps.append(0 if order is None else len(order) // self.batch_size)
+        self._steps.assign(np.array(steps, dtype=np.int32))
+
+    def set_rows(self, targets: NDArray[Any], synthetic: NDArray[np.float32] | None = None) -> None:
+        """Sets the targets of the real and then the synthetic rows, and the synthetic features.
+
+        Args:
+            targets: `[N + S, C]` class probabilities, times the row's weight where it is not one.
+            synthetic: `[S, ...]`.
+        """
+        self._targets.assign(np.asarray(targets, dtype=np.float32))
+        if synthetic is not None and len(synthetic):
+            self._synthetic.assign(synthetic)
+
+    # ----------------------------------------------------------------- one compiled step
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Trains for one epoch, on the rows that were set; `data` is the epoch's number."""
+        reconstruction = self._loop(
+            0, self._autoencoder_loss, self.autoencoder_optimizer, [self.encoder, self.decoder]
+        )
+        loss = self._loop(
+            1, self._classifier_loss, self.classifier_optimizer, [self.encoder, self.classifier]
+        )
+        decoding = self._loop(2, self._decoder_loss, self.decoder_optimizer, [self.decoder])
+        return {"loss": loss, "reconstruction": reconstruction + decoding}
+
+    def _loop(
+        self,
+        which: int,
+        loss_of: Callable[[Any], Any],
+        optimizer: keras.optimizers.Optimizer,
+        networks: list[keras.Model],
+    ) -> Any:
+        """Takes all steps of one training; returns the mean loss (0 without any step)."""
+        variables = _trainable(networks)
+        order, steps, size = self._orders[which], self._steps[which], self.batch_size
+
+        def body(step: Any, total: Any) -> tuple[Any, Any]:
+            rows = order[step * size : (step + 1) * size]
+            with tf.GradientTape() as tape:
+                loss = loss_of(rows)
+                penalties = [penalty for network in networks for penalty in network.losses]
+                penalised = tf.add_n([loss, *penalties]) if penalties else loss
+                penalised = optimizer.scale_loss(penalised)
+            take_step(optimizer, tape.gradient(penalised, variables), variables)
+            return step + 1, total + loss
+
+        start = tf.zeros((), tf.int32), tf.zeros((), tf.float32)
+        _, total = tf.while_loop(lambda step, _: step < steps, body, start, parallel_iterations=1)
+        return tf.math.divide_no_nan(total, tf.cast(steps, tf.float32))
+
+    def _gather(self, rows: Any) -> Any:
+        """Returns real rows below N, synthetic ones from N on."""
+        real = tf.gather(self._instances, tf.minimum(rows, self.num_instances - 1))
+        synthetic = tf.gather(self._synthetic, tf.maximum(rows - self.num_instances, 0))
+        which = tf.reshape(rows < self.num_instances, [-1] + [1] * (len(real.shape) - 1))
+        return tf.where(which, real, synthetic)
+
+    def _autoencoder_loss(self, rows: Any) -> Any:
+        x = tf.gather(self._instances, rows)
+        return _error(x, self.decoder(self.encoder(x, training=True), training=True))
+
+    def _decoder_loss(self, rows: Any) -> Any:
+        x = tf.gather(self._instances, rows)
+        z = tf.stop_gradient(self.encoder(x, training=False))
+        return _error(x, self.decoder(z, training=True))
+
+    def _classifier_loss(self, rows: Any) -> Any:
+        z = self.encoder(self._gather(rows), training=True)
+        logits = tf.cast(self.classifier(z, training=True), tf.float32)
+        targets = tf.gather(self._targets, rows)
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
+
+    # ----------------------------------------------------------------- use
+
+    @tf.function(autograph=False)
+    def _outputs(self, start: Any, stop: Any) -> tuple[Any, Any]:
+        z = self.encoder(self._instances[start:stop], training=False)
+        logits = self.classifier(z, training=False)
+        return tf.cast(z, tf.float32), tf.nn.softmax(tf.cast(logits, tf.float32))
+
+    def outputs(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns embeddings and class probabilities of the real instances, with dropout off.
+
+        Returns:
+            `[N, h]` and `[N, C]`.
+        """
+        blocks = [
+            self._outputs(tf.constant(start), tf.constant(start + ROWS_AT_ONCE))
+            for start in range(0, self.num_instances, ROWS_AT_ONCE)
+        ]
+        embeddings, probabilities = (np.concatenate(column) for column in zip(*blocks, strict=True))
+        return embeddings, probabilities
+
+    def _decode_batch(self, embeddings: Any) -> Any:
+        return tf.cast(self.decoder(embeddings, training=False), tf.float32)
+
+    def decode(self, embeddings: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Returns rows of the input space `[S, ...]` for embeddings `[S, h]`."""
+        return in_blocks(lambda block: self._decode(tf.constant(block)), embeddings, ROWS_AT_ONCE)
+
+
+def _trainable(networks: Sequence[keras.Model]) -> list[Any]:
+    return [variable for network in networks for variable in network.trainable_variables]
+
+
+def _error(x: Any, reconstructed: Any) -> Any:
+    return tf.reduce_mean(tf.square(tf.cast(x, tf.float32) - tf.cast(reconstructed, tf.float32)))
+
+
+def epoch_order(
+    rows: NDArray[np.integer[Any]], batch_size: int, rng: np.random.Generator, passes: int = 1
+) -> NDArray[np.int64]:
+    """Returns shuffled passes over rows, one after the other, each in whole batches.
+
+    A pass is filled up to whole batches with rows of a further shuffle.
+    """
+    size = len(rows)
+    full = -(-size // batch_size) * batch_size
+    orders = [np.zeros(0, dtype=np.int64)]
+    for _ in range(passes if size else 0):
+        shuffles = [rng.permutation(rows) for _ in range(-(-full // size))]
+        orders.append(np.concatenate(shuffles)[:full])
+    return np.concatenate(orders)
+
+
+# --------------------------------------------------------------------- the networks
+
+
+def default_encoder(
+    input_shape: tuple[int, ...], config: DenseEncoder, seed: int = 0
+) -> keras.Model:
+    """Returns the default feature extractor: fully connected layers, of flattened images too.
+
+    References:
+        ICED, figure 1 and section 2.2 (the feature extractor G).
+    """
+    dense = build_encoder(config, math.prod(input_shape), seed)
+    if len(input_shape) == 1:
+        return dense
+    inputs = keras.Input(input_shape, name="features")
+    return keras.Model(inputs, dense(keras.layers.Flatten()(inputs)), name="encoder")
+
+
+def default_decoder(
+    output_shape: tuple[int, ...], hidden_units: Sequence[int], *, activation: str, seed: int
+) -> keras.Model:
+    """Returns the mirror of `default_encoder`, from embeddings to inputs, with a linear output.
+
+    References:
+        ICED, section 2.4 (the decoder Q).
+    """
+    inputs = keras.Input((hidden_units[-1],), name="embedding")
+    x = inputs
+    for index, width in enumerate(hidden_units[-2::-1]):
+        x = keras.layers.Dense(width, activation, kernel_initializer=_glorot(seed, index))(x)
+    size, kernel = math.prod(output_shape), _glorot(seed, 99)
+    x = keras.layers.Dense(size, kernel_initializer=kernel)(x)
+    if len(output_shape) > 1:
+        x = keras.layers.Reshape(output_shape)(x)
+    return keras.Model(inputs, x, name="decoder")
+
+
+def _glorot(seed: int, index: int) -> keras.initializers.Initializer:
+    return keras.initializers.GlorotUniform(seed * 1013 + index)
+
+
+def build_networks(
+    shape: tuple[int, ...], num_classes: int, encoder: Any, *, seed: int, pretrained: bool = False
+) -> Networks:
+    """Returns feature extractor, classifier and decoder.
+
+    Args:
+        shape: of an instance, as the encoder takes it.
+        num_classes: C.
+        encoder: its configuration, or the user's, which is copied.
+        seed: draws their weights.
+        pretrained: whether the user's encoder keeps its trainable weights.
+
+    Raises:
+        DataError: the user's encoder does not make a vector of each instance.
+
+    References:
+        ICED, section 2.2 and figure 1.
+    """
+    config = ICEDEncoder()
+    if callable(encoder):
+        encoder = user_network(encoder, seed, shape, pretrained=pretrained)
+        if tuple(encoder.input_shape[1:]) != shape or len(encoder.output_shape) != 2:
+            raise DataError(
+                f"encoder: expected a network from {shape} to a vector, received one from"
+                f" {encoder.input_shape[1:]} to {encoder.output_shape[1:]}"
+            )
+    else:
+        config, encoder = encoder, default_encoder(shape, encoder, seed)
+    units = (*config.hidden_units[:-1], int(encoder.output_shape[-1]))
+    decoder = default_decoder(shape, units, activation=config.activation, seed=seed + _DECODER)
+    kernel = _glorot(seed, _CLASSIFIER)
+    logits = keras.layers.Dense(num_classes, kernel_initializer=kernel, name="logits")
+    classifier = keras.Sequential([keras.Input((units[-1],)), logits], name="classifier")
+    return encoder, classifier, decoder
+
+
+def prediction_model(
+    model: ICEDModel, mean: NDArray[np.floating[Any]], scale: NDArray[np.floating[Any]]
+) -> keras.Model:
+    """Returns raw features -> standardise -> embed -> classify as one Keras model.
+
+    It shares the weights of `model`.
+    """
+    softmax = keras.layers.Activation("softmax", dtype="float32", name="probabilities")
+
+    def classify(embedding: Any) -> Any:
+        return softmax(model.classifier(embedding))
+
+    shape = model.encoder.input_shape[1:]
+    return embedding_model(shape, (mean, scale), model.encoder, classify, "iced")

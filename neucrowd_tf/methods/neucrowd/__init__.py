@@ -1,0 +1,11 @@
+"""NeuCrowd, part by part as the paper names them.
+
+Assurance, safety, robust anchor, joint learning, sampler and estimator; and the released code's
+settings.
+
+The same in one file, in the paper's order: examples/neucrowd.py.
+"""
+
+from neucrowd_tf.methods.neucrowd.estimator import NeuCrowd
+
+__all__ = ["NeuCrowd"]

@@ -1,0 +1,180 @@
+"""NeuCrowd: the estimator that puts section 3 together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
+from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.methods.neucrowd.assurance import label_assurance
+from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
+from neucrowd_tf.methods.neucrowd.safety import (
+    mislabel_detection,
+    neighbourhood_size,
+    safe_examples,
+    sampling_probabilities,
+)
+from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork
+from neucrowd_tf.training.batches import uniform_batches
+from neucrowd_tf.training.representation import (
+    ENCODER_SPACE,
+    EQUAL_PRESETS,
+    SECOND_SEED,
+    EmbeddingData,
+    TupletEstimator,
+)
+
+if TYPE_CHECKING:
+    from neucrowd_tf.datasets import CrowdDataset
+
+FIGURES = ("hardness_correlation", "selected_loss_ratio", "selected_oracle_share", "anchor_spread")
+
+
+@estimator
+class NeuCrowd(TupletEstimator):
+    """Embedding from n-tuplets with robust anchors, safety-aware sampling and a sampling network.
+
+    Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
+    then each class is the positive one in turn, with a robust anchor of its own in each batch.
+
+    Attributes:
+        safe_: `[n]` which of the instances that the embedding was trained on (without held-out
+            ones) were safe when training began its last epoch, or None.
+        assurance_: `[n]` their label assurance.
+        model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
+            `RepresentationEstimator`.
+
+    References:
+        Hao, Ding, Liu: NeuCrowd, section 3.
+    """
+
+    n: Annotated[
+        int,
+        whole(3),
+        "tuplet size: an anchor, a positive example and n - 2 negatives (definition 1).",
+    ] = dataclasses.field(default=5, kw_only=False)
+    eta: Annotated[float, number(above=0), "smoothing of the softmax."] = 5.0
+    offset: Annotated[
+        float, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
+    ] = 2.0
+    similarity: str = "euclidean"
+    safety_aware: Annotated[bool, "uses definition 3; False is -SA."] = True
+    unsafe_weight: Annotated[
+        float,
+        number(least=0, most=1),
+        "probability of drawing an unsafe example, relative to a safe one; 0 excludes them.",
+    ] = 0.3
+    safety_margin: Annotated[float, number(), "delta, the margin of definition 3."] = 0.0
+    anchor: Annotated[
+        str,
+        one_of("mean", "sum", "embedding_sum", "scaled", "none"),
+        'the robust anchor: "mean" (assurance-weighted mean of embeddings), "sum" (the embedding of'
+        ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
+        ' over the number of tuplets, as released) or "none" (-RA).',
+    ] = "mean"
+    sampling_network: Annotated[bool, "uses section 3.3.4; False is -SN."] = True
+    pool_factor: Annotated[
+        int, whole(1), "number of candidates that are scored per selected tuplet."
+    ] = 2
+    sampler_warmup: Annotated[int, whole(0), "epochs before it selects tuplets."] = 1
+
+    # The first epoch (from 0) that draws by safety.
+    safety_start: ClassVar[int] = 0
+
+    safe_: NDArray[np.bool_] | None = fitted()
+
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns what is logged after each epoch."""
+        del data
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
+
+    def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
+        """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
+        return label_assurance(votes)
+
+    def _before_epoch(
+        self, model: Any, data: EmbeddingData, epoch: int
+    ) -> Mapping[str, float] | None:
+        """Finds the safe examples in the current embedding space and draws them more often.
+
+        References:
+            NeuCrowd, section 3.3.1, definition 3.
+        """
+        if not self.safety_aware:
+            return None
+        # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
+        # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
+        # (`safety_margin`). Why: Embeddings move little within an epoch; no delta is published.
+        # Effect: Cost.
+        self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
+        if epoch >= self.safety_start:
+            model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
+        return {"safe_share": float(self.safe_.mean())}
+
+    def _safe_examples(
+        self, embeddings: NDArray[Any], labels: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Returns which of the instances `[n]` are safe."""
+        k = neighbourhood_size(self.batch_size, len(labels))
+        return safe_examples(embeddings, labels, self.assurance_, k=k, margin=self.safety_margin)
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns scores of safety, hardness and linearity for evaluation.json.
+
+        Returns:
+            `mislabelled`, the share of wrong consensus labels; `unsafe_precision` and
+                `unsafe_recall` of these among unsafe instances;
+                `safe_share` and the figures of `NeuCrowdModel.figures` in the last epoch.
+        """
+        figures: dict[str, Any] = {}
+        if self.safe_ is not None and dataset.truth is not None:
+            rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
+            scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
+            figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
+            figures["mislabelled"] = scores["mislabelled"]
+        for name in ("safe_share", *FIGURES):
+            if name in self.history_:
+                figures[name] = self.history_[name][-1]
+        return {name: value if np.isfinite(value) else None for name, value in figures.items()}
+
+    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+        """Returns the embedding network and the sampling network as one model, and its batches."""
+        self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
+        self.safe_ = None
+        shape, sampler = data.features.shape[1:], None
+        if self.sampling_network:
+            seed = self.seed + SECOND_SEED
+            sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)
+        encoder = self._make_encoder(shape, self.seed)
+        model = self._model(
+            encoder, data.features, data.labels, self.assurance_, **self._options(sampler)
+        )
+        return model, uniform_batches(self.seed, self.batch_size * model.pool_factor, self.n)
+
+    @property
+    def _negatives(self) -> int:
+        return self.n - 2
+
+    def _options(self, sampler: Any = None) -> dict[str, Any]:
+        """Returns the arguments that `NeuCrowdModel` has beside those of `TupletModel`."""
+        return {
+            "sampler": sampler,
+            "anchor": self.anchor,
+            "pool_factor": self.pool_factor,
+            "warmup_steps": self.sampler_warmup * self.steps_per_epoch,
+            "offset": self.offset,
+        }
+
+    def _model_class(self) -> type[NeuCrowdModel]:
+        return NeuCrowdModel
+
+
+_SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
+SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
+register_variants(_SETTINGS["variants"], NeuCrowd, presets=EQUAL_PRESETS, space=SPACE)

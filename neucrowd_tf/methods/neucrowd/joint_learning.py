@@ -1,0 +1,213 @@
+"""NeuCrowd's joint learning (section 3.4): embedding network and sampling network."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import keras
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
+from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
+from neucrowd_tf.nn.steps import share_of, take_step
+from neucrowd_tf.training.tuplets import TupletModel
+
+
+class NeuCrowdModel(TupletModel):
+    """The embedding network with robust anchors, and beside it the sampling network.
+
+    References:
+        NeuCrowd, section 3.4. Step 1: the sampling network scores a pool of tuplets and the hardest
+            are kept. Step 2: the embedding network learns from them. Step 3: the sampling network
+            learns from the losses they had.
+    """
+
+    # What the sampling network predicts is higher (1) or lower (-1) for harder tuplets.
+    harder: ClassVar[float] = 1.0
+
+    def __init__(
+        self,
+        *arguments: Any,
+        sampler: SamplingNetwork | None,
+        anchor: str,
+        pool_factor: int,
+        warmup_steps: int,
+        **options: Any,
+    ) -> None:
+        """Sets up training.
+
+        Args:
+            arguments: of `TupletModel`, whose confidence is the label assurance.
+            sampler: the sampling network, or None.
+            anchor: "mean", "sum", "embedding_sum", "scaled" or "none"; see `anchors`.
+            pool_factor: candidates that are scored for each tuplet that is trained on.
+            warmup_steps: how long the sampling network learns before it selects.
+            options: of `TupletModel`.
+        """
+        super().__init__(*arguments, **options)
+        self.sampler, self.anchor = sampler, anchor
+        self.pool_factor = pool_factor if sampler is not None else 1
+        self.warmup_steps = warmup_steps
+        names = ("sampler_loss", "predicted_hardness")
+        self.trackers = [keras.metrics.Mean(name=name) for name in names]
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """The loss, and the sampling network's figures."""
+        return [self.loss_tracker, *(self.trackers if self.sampler is not None else ())]
+
+    def anchors(self, embeddings: Any, tuplets: Any, classes: Any, training: bool) -> Any:
+        """Returns the robust anchor in place of each tuplet's own (definition 4).
+
+        With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
+        otherwise it is formed from embeddings.
+        """
+        drawn, size = embeddings[:, 0], len(self.index.classes)
+        if self.anchor == "none":
+            return drawn
+        assurance = tf.gather(self.confidence, tuplets[:, 0])
+        if self.anchor != "sum":
+            reduction = self.anchor.removeprefix("embedding_")
+            anchors = robust_anchors(drawn, assurance, classes, size, reduction=reduction)
+            return tf.gather(anchors, classes)
+        shape = self.instances.shape[1:]
+        examples = tf.reshape(tf.gather(self.instances, tuplets[:, 0]), [-1, shape.num_elements()])
+        formed = robust_anchors(examples, assurance, classes, size, reduction="sum")
+        embedded = self.encoder(tf.reshape(formed, [size, *shape]), training=training)
+        return tf.gather(tf.cast(embedded, tf.float32), classes)
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Takes steps 1 to 3 of section 3.4 on a batch of uniform numbers `[pool, n]`."""
+        step = tf.cast(tf.convert_to_tensor(self.optimizer.iterations), tf.int64)
+        tuplets, classes = self.draw(data)
+        if self.sampler is not None:
+            tuplets, classes = self.select(self.sampler, tuplets, classes, step)
+        tuplets, classes = share_of((tuplets, classes))
+        losses, variables, gradients = self.representation_step(tuplets, classes)
+        if self.sampler is not None:
+            more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
+            variables, gradients = variables + more, gradients + its_gradients
+        take_step(self.optimizer, gradients, variables)
+        return {metric.name: metric.result() for metric in self.metrics}
+
+    def select(
+        self, sampler: SamplingNetwork, tuplets: Any, classes: Any, step: Any
+    ) -> tuple[Any, Any]:
+        """Returns the tuplets with the highest predicted hardness; dropout is off while scoring.
+
+        References:
+            NeuCrowd, section 3.4, step 1.
+        """
+        # Deviation: NeuCrowd section 3.4, step 1. Paper: Tuplets with higher hardness are
+        # selected into H. Here: The hardest of `pool_factor` (2) times the batch, all classes
+        # together, from the second epoch (`sampler_warmup`). Why: An untrained sampling network
+        # selects by accident. Effect: Small.
+        if self.pool_factor == 1:
+            return tuplets, classes
+        scores = self.harder * self.hardness(sampler, tuplets, training=False)
+        rows = keep_hardest(scores, tuplets.shape[0] // self.pool_factor, step >= self.warmup_steps)
+        return tf.gather(tuplets, rows), tf.gather(classes, rows)
+
+    def representation_step(self, tuplets: Any, classes: Any) -> tuple[Any, list[Any], list[Any]]:
+        """Returns the tuplets' losses `[batch]`, and the embedding network's gradients.
+
+        References:
+            NeuCrowd, section 3.4, step 2.
+        """
+        with tf.GradientTape() as tape:
+            losses = self.tuplet_losses(tuplets, classes)
+            loss = self.global_mean(losses) + self.penalty(self.encoder)
+            loss = self.optimizer.scale_loss(loss)
+        self.loss_tracker.update_state(self.logged(losses))
+        variables = list(self.encoder.trainable_variables)
+        return losses, variables, tape.gradient(loss, variables)
+
+    def sampler_step(
+        self, sampler: SamplingNetwork, tuplets: Any, hardness: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """Returns the sampling network's variables and the gradients of its square loss.
+
+        It learns the embedding network's losses `[batch]`, into which nothing flows back.
+
+        References:
+            NeuCrowd, section 3.3.4 and section 3.4, step 3.
+        """
+        hardness = self.target(tf.stop_gradient(hardness))
+        with tf.GradientTape() as tape:
+            predicted = self.hardness(sampler, tuplets, training=True)
+            error = tf.square(predicted - hardness)
+            loss = self.global_mean(error) + self.penalty(sampler.encoder)
+            loss = self.optimizer.scale_loss(loss)
+        figures = self.logged(error), self.logged(predicted)
+        for tracker, value in zip(self.trackers, figures, strict=True):
+            tracker.update_state(value)
+        variables = list(sampler.trainable_variables)
+        return variables, tape.gradient(loss, variables)
+
+    def hardness(self, sampler: SamplingNetwork, tuplets: Any, training: bool) -> Any:
+        """Returns the predicted hardness `[batch]` of tuplets `[batch, n]`."""
+        features, places = self.distinct(tuplets)
+        return sampler.scores(sampler.score_table(features, training), places)
+
+    def target(self, losses: Any) -> Any:
+        """Returns what the sampling network learns of tuplets with these losses `[batch]`."""
+        return losses
+
+    def figures(self, batch: int) -> dict[str, float]:
+        """Returns what the parts of section 3 do, on the same uniformly drawn tuplets each time.
+
+        Dropout is off, so that a tuplet's loss and its predicted hardness are of one network.
+
+        Args:
+            batch: tuplets that share a robust anchor.
+
+        Returns:
+            `hardness_correlation`, of predicted hardness and loss; `selected_loss_ratio`, the mean
+                loss of the selected tuplets over that of the pool; `selected_oracle_share`, their
+                extra loss over that of the tuplets with the highest losses; `anchor_spread`, the
+                distance of the anchors from their class's mean over that of the examples they
+                replace.
+        """
+        return {name: float(value) for name, value in self._figures(batch).items()}
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def _figures(self, batch: int) -> dict[str, Any]:
+        groups = max(2, 1024 // batch)
+        width, size = self.index.negatives + 2, groups * batch
+        uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
+        tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
+        embeddings = self.embed_rows(tuplets, training=False)
+        stacked = tuple(
+            tf.reshape(value, [groups, batch, *value.shape[1:]])
+            for value in (embeddings, tuplets, classes)
+        )
+        anchors = tf.map_fn(  # a loop in the graph: batches of one have a thousand groups
+            lambda group: self.anchors(group[0], group[1], group[2], training=False),
+            stacked,
+            fn_output_signature=embeddings.dtype,
+        )
+        anchors = tf.reshape(anchors, tf.shape(embeddings[:, 0]))
+        losses = self.losses_to(anchors, embeddings, tuplets)
+        means = tf.math.unsorted_segment_mean(embeddings[:, 0], classes, len(self.index.classes))
+        centres = tf.gather(means, classes)
+        spread, drawn = (
+            tf.reduce_mean(tf.norm(points - centres, axis=1))
+            for points in (anchors, embeddings[:, 0])
+        )
+        figures = {"anchor_spread": tf.math.divide_no_nan(spread, drawn)}
+        if self.sampler is not None:
+            scores = self.harder * self.hardness(self.sampler, tuplets, training=False)
+            selected, oracle = (
+                tf.reduce_mean(tf.gather(losses, keep_hardest(by, size // self.pool_factor, True)))
+                for by in (scores, losses)
+            )
+            pool = tf.reduce_mean(losses)
+            figures |= {
+                "hardness_correlation": tfp.stats.correlation(
+                    scores, losses, sample_axis=0, event_axis=None
+                ),
+                "selected_loss_ratio": tf.math.divide_no_nan(selected, pool),
+                "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
+            }
+        return figures

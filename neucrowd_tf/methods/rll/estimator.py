@@ -1,0 +1,135 @@
+"""RLL: the estimator that puts section III together.
+
+Xu, Ding, Tang, Yang, Huang and Liu: Learning Effective Embeddings From Crowdsourced Labels: An
+Educational Case Study.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
+from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.methods.rll.confidence import (
+    bayesian_confidence,
+    beta_parameters,
+    class_prior,
+    mle_confidence,
+    subsample_annotations,
+)
+from neucrowd_tf.training.batches import uniform_batches
+from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.representation import (
+    ENCODER_SPACE,
+    EQUAL_PRESETS,
+    EmbeddingData,
+    TupletEstimator,
+)
+from neucrowd_tf.training.run import Run
+
+if TYPE_CHECKING:
+    from neucrowd_tf.datasets import CrowdDataset
+
+
+@estimator
+class RLL(TupletEstimator):
+    """Embedding from groups of a positive pair and k negatives, weighted by label confidence.
+
+    Works on annotations and on vote counts alone, for two classes (as in the paper) and for more:
+    then each class is the positive one in turn.
+
+    Attributes:
+        confidence_: `[n]` confidence in the labels of the instances that the embedding was trained
+            on (without held-out ones).
+        model_, history_, n_iter_, best_epoch_, train_labels_, rows_, kept_: see
+            `RepresentationEstimator`.
+
+    References:
+        RLL, section III.
+    """
+
+    confidence: Annotated[
+        str,
+        one_of("bayesian", "mle", "majority"),
+        '"bayesian" (eq. 2), "mle" (eq. 1) or "majority" (every label counts fully: plain RLL).',
+    ] = dataclasses.field(default="bayesian", kw_only=False)
+    k: Annotated[int, whole(1), "number of negatives per group."] = 3
+    prior_mass: Annotated[
+        float,
+        number(above=0),
+        "number of votes that the prior, the shares of the consensus labels, counts as.",
+    ] = 1.0
+    alpha: Annotated[
+        float | None,
+        number(above=0),
+        "with two classes, Beta(alpha, beta) for the positive label instead of the class prior.",
+    ] = None
+    beta: Annotated[float | None, number(above=0), "see `alpha`."] = None
+    annotators_per_instance: Annotated[
+        int | None,
+        whole(1),
+        "d, the number of annotations used per instance, drawn at random; None uses all.",
+    ] = None
+
+    def _fit(self, data: TrainingData, run: Run) -> None:
+        if self.annotators_per_instance is not None:  # the d of table III
+            drawn = [self.seed, _ANNOTATORS]
+            fewer = subsample_annotations(data.annotations, self.annotators_per_instance, drawn)
+            data = dataclasses.replace(data, annotations=fewer)
+        super()._fit(data, run)
+
+    @property
+    def _negatives(self) -> int:
+        return self.k
+
+    def _confidence(
+        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Returns the confidence in each label, `[N]`.
+
+        References:
+            RLL, section III-B, eqs. (1) and (2).
+        """
+        if self.confidence == "majority":
+            return np.ones(len(labels), dtype=np.float32)
+        if self.confidence == "mle":
+            return mle_confidence(votes, labels)
+        prior = class_prior(labels, votes.shape[1])
+        parameters = beta_parameters(prior, mass=self.prior_mass, alpha=self.alpha, beta=self.beta)
+        return bayesian_confidence(votes, labels, parameters)
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns the label confidence for evaluation.json.
+
+        Returns:
+            `confidence`, its mean; with the truth of the training instances also
+                `confidence_right` and `confidence_wrong`, those of right and of wrong labels.
+        """
+        figures = {"confidence": self.confidence_}
+        if dataset.truth is not None:
+            truth = dataset.truth[self.rows_[self.kept_]]
+            right = self.train_labels_[self.kept_] == truth
+            figures["confidence_right"] = self.confidence_[right & (truth >= 0)]
+            figures["confidence_wrong"] = self.confidence_[~right & (truth >= 0)]
+        return {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
+
+    def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
+        """Returns the grouping-based network of eq. (3), and batches of groups."""
+        self.confidence_ = self._confidence(data.annotations.vote_counts(), data.labels)
+        encoder = self._make_encoder(data.features.shape[1:], self.seed)
+        model = self._model(encoder, data.features, data.labels, self.confidence_)
+        return model, uniform_batches(self.seed, self.batch_size, self.k + 2)
+
+
+# Parts the draw of annotations from whatever else the seed draws.
+_ANNOTATORS = 0xD
+
+_SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
+register_variants(
+    _SETTINGS["variants"], RLL, presets=EQUAL_PRESETS, space={**ENCODER_SPACE, **_SETTINGS["space"]}
+)

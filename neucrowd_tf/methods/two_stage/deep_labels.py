@@ -1,0 +1,88 @@
+"""Two stages with a network: labels from an aggregator, then a deep classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from neucrowd_tf.declare.declarations import estimator
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
+from neucrowd_tf.methods.crowd_layers.common.imbalance import CLASS_WEIGHT, class_weight_of
+from neucrowd_tf.methods.crowd_layers.common.presets import (
+    CLASSIFIER_PRESETS,
+    CLASSIFIER_STRONGER,
+    SPACE,
+)
+from neucrowd_tf.methods.two_stage.labels_first import Labels, LabelsFirst
+from neucrowd_tf.training.estimator import TrainingData
+
+# DASC, section 4.1, and ICED, section 3.2.
+_DASC: dict[str, Any] = {"presets": CLASSIFIER_PRESETS, "stronger": CLASSIFIER_STRONGER}
+_ICED: dict[str, Any] = {}
+_PLAIN: Mapping[str, Any] = {
+    "hidden_units": (128, 64),
+    "dropout": 0.0,
+    "batch_size": 32,
+    "epochs": 20,
+    "l2": 0.0,
+}
+
+
+@estimator
+class DeepLabels(LabelsFirst, NetworkClassifier):
+    """An aggregator's labels and a Keras classifier trained on them.
+
+    Attributes:
+        labels_, probas_: `[N]` class codes and `[N, C]` probabilities that the aggregator gave to
+            the training instances.
+        confusion_matrices_: `[R, C true, C observed]`, the aggregator's, or None where it is not
+            known who voted.
+        model_: Keras model from raw features to {"probabilities" `[None, C]`}.
+        history_, n_iter_, best_epoch_, rows_: see `NetworkClassifier`.
+    """
+
+    reads_datasets: ClassVar[bool] = True
+
+    base: Any = "dense"  # not the first argument here, so by name alone
+    class_weight: Annotated[
+        Any, CLASS_WEIGHT, 'weights of labels by class, such as {"cat": 2.0}; others weigh 1.'
+    ] = None
+    labels: Labels = "hard"
+
+    def _set_targets(self, network: Any, data: TrainingData) -> None:
+        targets = self._infer(data.annotations)
+        network.model.set_targets(targets * class_weight_of(self.class_weight, self.classes_))
+
+
+for _name, _aggregator, _summary, _fields in (
+    ("mv_dnn", "mv", "majority vote, then a network of two hidden layers", _ICED),
+    ("ds_dnn", "ds", "Dawid-Skene, then a network of two hidden layers", _ICED),
+    ("mv_dl", "mv", "majority vote, then the base network of the crowd-layer models", _DASC),
+    ("ds_dl", "ds", "Dawid-Skene, then the base network of the crowd-layer models", _DASC),
+):
+    _defaults = {**(_PLAIN if _fields is _ICED else {}), "aggregator": _aggregator}
+    register_method(
+        _name,
+        summary=_summary,
+        defaults=_defaults,
+        requires_identities=_aggregator == "ds",
+        space=SPACE,
+        **_fields,
+    )(DeepLabels)
+
+
+@register_method(
+    "gold_dl",
+    summary="the true labels and the base network of the crowd-layer models: an upper bound, not a"
+    " crowd method",
+    defaults={"aggregator": "mv"},
+    uses_truth=True,
+    space=SPACE,
+    **_DASC,
+)
+@estimator
+class GoldDeep(DeepLabels):
+    """The classifier of `mv_dl` trained on true labels: those of one annotator, always right."""
+
+    uses_truth: ClassVar[bool] = True

@@ -1,0 +1,74 @@
+"""Base of the methods whose classifier is one logistic regression on raw features.
+
+They need no TensorFlow to fit and predict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from neucrowd_tf.declare.declarations import estimator, fitted, strengths
+from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
+from neucrowd_tf.training.logistic_head import STRENGTHS, LinearHead, fit_logistic
+
+
+@estimator
+class LinearClassifier(CrowdEstimator):
+    """A crowd method that predicts with `head_`, which its `_fit` sets."""
+
+    Cs: Annotated[
+        Sequence[float],
+        strengths,
+        "inverse regularisation strengths, the strongest regularisation first. The one with the"
+        " best log loss on the validation data is used; without such data, cross-validation"
+        " chooses.",
+    ] = STRENGTHS
+
+    trains_network: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = False  # TF-IDF of a `TextClassifier`, as a sparse matrix
+
+    head_: LinearHead = fitted()
+
+    def _predict_proba(self, features: NDArray[np.float32]) -> NDArray[Any]:
+        return self.head_.predict_proba(_flat(features))
+
+    def _inference_model(self) -> Any:
+        """Returns a Keras model: standardise, then a dense softmax."""
+        from neucrowd_tf.nn.logistic_regression import linear_model
+
+        head = self.head_
+        arguments = head.kernel_, head.bias_, head.mean_, head.scale_
+        return linear_model(tuple(self.feature_shape_), *arguments)
+
+    def _regression(self, data: TrainingData, weights: NDArray[np.float64]) -> LinearHead:
+        """Returns a logistic regression on every pair of an instance and a class.
+
+        Args:
+            data: N instances.
+            weights: `[N, C]` of the pairs; those that are 0 are left out.
+        """
+        rows, codes = np.nonzero(weights)
+        validation = data.validation
+        return fit_logistic(
+            _flat(data.features)[rows],
+            codes,
+            len(self.classes_),
+            self.Cs,
+            None if validation is None else (_flat(validation[0]), validation[1]),
+            weights[rows, codes],
+            self.seed,
+            groups=rows,
+        )
+
+
+def _flat(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Returns features `[N, d]`, whatever shape a row had."""
+    if issparse(features):
+        return features
+    return features.reshape(len(features), math.prod(features.shape[1:]))

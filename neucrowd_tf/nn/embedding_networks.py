@@ -1,0 +1,135 @@
+"""Embedding networks of NeuCrowd, RLL and the metric-learning baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.optimizers import FusedAdam
+from neucrowd_tf.nn.standardise import constants
+
+# Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
+# Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
+# seed 0 a kernel's is not that of the masks beside it.
+_KERNEL_STRIDE, _DROPOUT_STRIDE, _BIAS_STRIDE = 1013, 1009, 1019
+
+
+def make_optimizer(
+    optimizer: Any, learning_rate: Any, *, always: bool = False
+) -> keras.optimizers.Optimizer:
+    """Returns a new Keras optimizer.
+
+    Args:
+        optimizer: a name ("adam", "adadelta", "sgd", ...), an optimizer, its configuration, or a
+            function that makes one.
+        learning_rate: of an optimizer by name: a number, a schedule, or its configuration.
+        always: whether it replaces the learning rate of other optimizers, too.
+
+    Raises:
+        UsageError: a name or a configuration that Keras does not know.
+    """
+    try:
+        rate = _schedule(learning_rate)
+        if optimizer == "adam":
+            return FusedAdam(rate)
+        if isinstance(optimizer, str):
+            config = {"class_name": optimizer, "config": {"learning_rate": rate}}
+            return keras.optimizers.get(config)
+        if isinstance(optimizer, Mapping):
+            config = dict(optimizer.get("config", {}))
+            if "learning_rate" in config:
+                config["learning_rate"] = _schedule(config["learning_rate"])
+            optimizer = keras.optimizers.get({**optimizer, "config": config})
+        elif not isinstance(optimizer, keras.optimizers.Optimizer):
+            optimizer = optimizer()
+        config = optimizer.get_config()
+        if always:  # of one that scales losses, the inner one's
+            config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
+        copy = type(optimizer).from_config(config)
+        for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
+            if hasattr(optimizer, name):  # which its configuration leaves out
+                setattr(copy, name, getattr(optimizer, name))
+        return copy
+    except (ValueError, TypeError, KeyError) as error:
+        raise UsageError(
+            "optimizer: expected the name or the configuration of a Keras optimizer, received"
+            f" {optimizer!r} with learning_rate {learning_rate!r}: {str(error).splitlines()[0]}"
+        ) from None
+
+
+def _schedule(rate: Any) -> Any:
+    """Returns a learning rate as Keras takes it; of a configuration the schedule."""
+    if isinstance(rate, Mapping):
+        return keras.optimizers.schedules.deserialize({"config": {}, **rate})
+    return float(rate) if isinstance(rate, int) else rate
+
+
+def check_activation(name: str) -> None:
+    """Raises UsageError where Keras knows no activation of this name."""
+    try:
+        keras.activations.get(name)
+    except (ValueError, TypeError):
+        raise UsageError(
+            f"activation: expected the name of a Keras activation, received {name!r}"
+        ) from None
+
+
+def embedding_model(
+    shape: tuple[int, ...], scaling: tuple[Any, Any], encoder: keras.Model, classify: Any, name: str
+) -> keras.Model:
+    """Returns raw features -> standardise -> embed -> classify as one Keras model.
+
+    Args:
+        shape: of the features of an instance.
+        scaling: mean and scale of each column.
+        encoder: from standardised features to embeddings.
+        classify: layer or function from embeddings to "probabilities".
+        name: of the model.
+    """
+    inputs = keras.Input(shape, name="features")
+    standardise = constants(*scaling, "standardise")
+    embed = keras.layers.Activation("linear", dtype="float32", name="embedding")
+    embedding = embed(encoder(standardise(inputs)))
+    outputs = {"probabilities": classify(embedding), "embedding": embedding}
+    return keras.Model(inputs, outputs, name=name)
+
+
+def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encoder") -> keras.Model:
+    """Returns the fully connected layers of a `DenseEncoder` configuration.
+
+    Args:
+        config: dropout comes before each layer but the first; the last one is the embedding.
+        input_dim: d of `[None, d] -> [None, h]`.
+        seed: draws kernels and dropout masks, a seed of its own for each layer.
+        name: of the model.
+
+    References:
+        NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
+    """
+    check_activation(config.activation)
+    units, dropout = config.hidden_units, config.dropout
+    inputs = keras.Input((input_dim,), name="features")
+    x = inputs
+    for index, width in enumerate(units):
+        if index and dropout:
+            masks = seed * _DROPOUT_STRIDE + index
+            x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{index}")(x)
+        kernels: Any = keras.initializers.GlorotUniform(seed * _KERNEL_STRIDE + index)
+        if config.initializer == "normal":
+            kernels = keras.initializers.RandomNormal(0.0, 0.05, seed * _KERNEL_STRIDE + index)
+        biases = keras.initializers.RandomNormal(0.0, 1.0, seed * _BIAS_STRIDE + index)
+        x = keras.layers.Dense(
+            width,
+            activation=config.activation,
+            kernel_initializer=kernels,
+            kernel_regularizer=keras.regularizers.L2(config.l2) if config.l2 else None,
+            bias_initializer=biases if config.normal_biases else "zeros",
+            name=f"dense_{index}",
+        )(x)
+    if config.embedding_dropout and dropout:
+        masks = seed * _DROPOUT_STRIDE + len(units)
+        x = keras.layers.Dropout(dropout, seed=masks, name=f"dropout_{len(units)}")(x)
+    return keras.Model(inputs, x, name=name)

@@ -1,8 +1,0 @@
-"""RLL: label confidence (section III-B), the estimator (III-A, III-C) and the released code's.
-
-The same in one file, in the paper's order: examples/rll.py.
-"""
-
-from neucrowd_tf.rll.estimator import RLL
-
-__all__ = ["RLL"]

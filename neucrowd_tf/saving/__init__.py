@@ -1,0 +1,1 @@
+"""Fitted objects in files: saved and loaded without pickle, and exported for serving."""

@@ -1,0 +1,100 @@
+"""Training steps as compiled functions, on one device and on the replicas of a strategy."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
+
+
+_EACH = 4
+
+
+_networks = itertools.count(1)
+
+
+def free_earlier() -> None:
+    """Frees what networks left that nothing refers to any more, as a new one is made.
+
+    TensorFlow keeps a kernel of 36 kB for each variable's name and each function's, for as long as
+    the process lives; those in use are rebuilt. The networks themselves are circles of
+    references of 2 to 10 MB, which wait for Python's collector. It counts objects, of which
+    TensorFlow has so many that it comes once in ten or twenty networks: so after each fourth one.
+    """
+    number = next(_networks)
+    if number > 1 and number % _EACH == 1:
+        gc.collect()
+    context.context().clear_kernel_cache()
+
+
+def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
+    """Returns `take(iterator, count)`, which makes `count` training steps.
+
+    It returns the last step's logs, and is compiled once for as long as the model's compilation
+    lasts.
+    """
+    steps: Steps | None = getattr(model, "_compiled_steps", None)
+    # `compile` forgets the function of Keras' own loop, whose place this one takes.
+    if steps is None or steps is not model.train_function:
+        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
+        model.train_function = model._compiled_steps = steps
+    return steps
+
+
+def _one_device(model: keras.Model) -> Steps:
+    if model.run_eagerly:  # its parts are compiled
+
+        def eagerly(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+            for _ in range(int(count)):
+                logs = model.train_step(next(iterator))
+            return logs  # type: ignore[no-any-return]
+
+        return eagerly
+
+    # AutoGraph would convert all that a step calls, which takes longer than tracing it.
+    step = tf.function(
+        model.train_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile
+    )
+    if model.steps_per_execution == 1:  # a loop would be traced for nothing
+        return lambda iterator, _: step(next(iterator))
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def several(iterator: Any, count: Any) -> Any:
+        # Called at one place, as TensorFlow optimises the step's graph once for each.
+        traced = step.get_concrete_function(iterator.element_spec)
+        start = tf.nest.map_structure(
+            lambda value: tf.zeros(value.shape, value.dtype), traced.structured_outputs
+        )
+        return tf.while_loop(
+            lambda number, _: number < count,
+            lambda number, _: (number + 1, traced(next(iterator))),
+            (tf.constant(0), start),
+            parallel_iterations=1,
+        )[1]
+
+    return several  # type: ignore[no-any-return]
+
+
+def _replicas(model: keras.Model, strategy: Any) -> Steps:
+    # A loop inside the function would hold collective operations, which TensorFlow cannot run.
+    @tf.function(autograph=False, reduce_retracing=True)
+    def step(data: Any) -> Any:
+        return strategy.run(model.train_step, args=(data,))
+
+    def several(iterator: Iterator[Any], count: Any) -> Mapping[str, Any]:
+        logs = {}
+        for _ in range(int(count)):
+            logs = step(next(iterator))
+        return {
+            name: strategy.reduce(tf.distribute.ReduceOp.MEAN, value, axis=None)
+            for name, value in sorted(logs.items())
+        }
+
+    return several

@@ -1,0 +1,212 @@
+"""The linear head: standardised features and a logistic regression.
+
+Its strength is chosen without test labels.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.special import softmax
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from threadpoolctl import threadpool_limits
+
+from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.training.features import standardise as scaling
+
+STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
+# The logit of a class that training never saw. The largest logit of the others is at least 0 (they
+# are centred), so its probability is at most exp(-100), which is finite in float32 as -inf would
+# not be.
+ABSENT = -100.0
+MAX_ITERATIONS = 1000
+PATIENCE = 2  # strengths in a row that are worse than the best before the rest are left
+FOLDS = 5
+# Rows of sparse features are scaled to the mean length of so many standardised columns.
+SPARSE_COLUMNS = 50
+
+
+class LinearHead(Persistent, BaseEstimator):
+    """A fitted multinomial logistic regression on standardised features; made by `fit_logistic`.
+
+    Attributes:
+        mean_, scale_: `[d]` what the features are standardised with.
+        kernel_: `[d, C]` weights on standardised features. With two classes the first column is
+            zero.
+        bias_: `[C]`.
+        C_: the inverse regularisation strength that was chosen.
+        scores_: minus the log loss of each strength that was tried, in their order (the weakest
+            are left out once two in a row are worse than the best); empty when there was no choice.
+    """
+
+    mean_: NDArray[np.float64]
+    scale_: NDArray[np.float64]
+    kernel_: NDArray[np.float64]
+    bias_: NDArray[np.float64]
+    C_: float
+    scores_: list[float]
+
+    def decision_function(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns logits `[M, C]` of features `[M, d]`."""
+        return np.asarray(self.standardised(x) @ self.kernel_ + self.bias_)
+
+    def standardised(self, x: Any) -> Any:
+        """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
+        if issparse(x):  # their mean_ is 0, and all columns have one scale
+            return x / self.scale_[0]
+        return (np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_
+
+    def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns class probabilities `[M, C]` of features `[M, d]`."""
+        return np.asarray(softmax(self.decision_function(x), axis=1))
+
+    def folded(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns weights `[d, C]` and bias `[C]` that apply to features as they are.
+
+        The features need not be standardised first.
+        """
+        kernel = self.kernel_ / self.scale_[:, None]
+        return kernel, self.bias_ - self.mean_ @ kernel
+
+    def of_logits(self) -> LinearHead:
+        """Returns the head of features that are multiplied with `folded`'s weights already."""
+        head, size = LinearHead(), len(self.bias_)
+        head.mean_, head.scale_ = np.zeros(size), np.ones(size)
+        head.kernel_, head.bias_ = np.eye(size), self.folded()[1]
+        return head
+
+
+def fit_logistic(
+    x: Any,
+    codes: NDArray[Any],
+    num_classes: int,
+    Cs: Sequence[float] = STRENGTHS,
+    validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    sample_weight: NDArray[Any] | None = None,
+    seed: int = 0,
+    *,
+    standardise: bool = True,
+    groups: NDArray[Any] | None = None,
+) -> LinearHead:
+    """Fits a logistic regression, its L2 strength chosen by log loss.
+
+    AUC, which the papers report, would not do for two classes: it says nothing of the threshold,
+    and takes strengths under which every probability is near the commoner class's share.
+
+    Args:
+        x: `[N, d]` features, or a sparse matrix of them, whose columns keep their zeros and
+            their proportions.
+        codes: `[N]` class codes below `num_classes`; classes that do not occur get a probability of
+            about zero.
+        num_classes: C.
+        Cs: inverse strengths to choose from; among equals the first (list the strongest
+            regularisation first).
+        validation: features `[M, d]` and codes `[M]` to choose by; without them by cross-validation
+            over the rows.
+        sample_weight: `[N]` weights of the rows.
+        seed: shuffles the rows into folds.
+        standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
+        groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
+    """
+    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    head = LinearHead()
+    if issparse(x):
+        length = float(x.multiply(x).sum()) / len(codes)
+        scale = np.sqrt(length / SPARSE_COLUMNS) or 1.0
+        head.mean_, head.scale_ = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
+    else:
+        head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
+    z = head.standardised(x)
+    head.scores_ = []
+    if len(Cs) > 1 and len(np.unique(codes)) > 1:
+        if validation is not None:
+            z_valid = head.standardised(validation[0])
+            splits = [(z, codes, weight, z_valid, np.asarray(validation[1]), None)]
+        else:
+            splits = [
+                (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
+                for train, test in _folds(z, codes, groups, seed)
+            ]
+        # Threads that wait for each other cost more than they give in matrices this small.
+        with threadpool_limits(1):
+            head.scores_ = _path(splits, num_classes, Cs) if splits else []
+    best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
+    head.C_ = float(Cs[best])
+    with threadpool_limits(1):
+        head.kernel_, head.bias_ = next(_weights(z, codes, weight, num_classes, [head.C_]))
+    return head
+
+
+def _folds(
+    z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
+) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
+    units = len(codes) if groups is None else len(np.unique(groups))
+    size = min(FOLDS, units, int(np.bincount(codes).max()))
+    if size < 2:
+        return []
+    kind = StratifiedKFold if units == len(codes) else StratifiedGroupKFold
+    with warnings.catch_warnings():  # classes that have fewer rows than folds
+        warnings.simplefilter("ignore", UserWarning)
+        return list(kind(size, shuffle=True, random_state=seed).split(z, codes, groups))
+
+
+def _weights(
+    z: Any, codes: NDArray[Any], weight: NDArray[Any], num_classes: int, Cs: Sequence[float]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Yields kernel `[d, C]` and bias `[C]` for each strength.
+
+    Each is fitted when it is asked for, and starts from the solution before.
+    """
+    present = np.unique(codes)
+    solver = "newton-cg" if issparse(z) else "lbfgs"  # a fifth of the time on sparse features
+    model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
+    for strength in Cs:
+        kernel = np.zeros((z.shape[1], num_classes))
+        bias = np.full(num_classes, ABSENT)
+        if len(present) == 1:
+            bias[present] = 0.0
+        else:
+            model.set_params(C=strength)
+            with warnings.catch_warnings():  # separable data at weak strengths; the score decides
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                model.fit(z, codes, sample_weight=weight)
+            if len(present) == 2:
+                kernel[:, present[1]] = model.coef_[0]
+                bias[present] = [0.0, model.intercept_[0]]
+            else:
+                kernel[:, present] = model.coef_.T
+                bias[present] = model.intercept_
+        yield kernel, bias
+
+
+def _path(splits: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
+    """Returns the mean score of strengths in their order.
+
+    The last one is the second in a row that is worse than the best: weaker regularisation overfits
+    further, and costs most.
+    """
+    means: list[float] = []
+    classes = np.arange(num_classes)
+
+    def held_out(fold: tuple[Any, ...]) -> Iterator[float]:
+        """Yields minus the log loss of each strength on held-out rows."""
+        z, codes, weight, z_valid, held_codes, held_weight = fold
+        for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
+            likely = softmax(z_valid @ kernel + bias, axis=1)
+            yield -float(log_loss(held_codes, likely, sample_weight=held_weight, labels=classes))
+
+    for scores in zip(*map(held_out, splits), strict=True):
+        means.append(float(np.mean(scores)))
+        if len(means) - 1 - int(np.argmax(means)) >= PATIENCE:
+            break
+    return means

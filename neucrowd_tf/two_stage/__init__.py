@@ -1,9 +1,0 @@
-"""Two stages: labels from the crowd first, then a classifier.
-
-`DeepLabels`, which needs TensorFlow, is in `two_stage.deep_labels`.
-"""
-
-from neucrowd_tf.two_stage.labels_first import TwoStageClassifier
-from neucrowd_tf.two_stage.softprob import SoftProb
-
-__all__ = ["SoftProb", "TwoStageClassifier"]
