@@ -7,7 +7,7 @@ import dataclasses
 import shlex
 import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
     Family,
+    annotators_first,
     dependent_families,
     effective_votes,
     fit_with_families,
@@ -81,6 +82,7 @@ class Inference:
         left_out: how many labels of gold items, which other items lack, have no part in what gold
             labels say; -1 if vote counts do not show which.
         people: the inference from people's labels alone; None without models or without people.
+        base: the aggregator before gold labels taught; `model` without them.
     """
 
     crowd: Annotations
@@ -94,6 +96,7 @@ class Inference:
     left_out: int = 0
     people: Inference | None = None
     without_gold: Estimate | None = None
+    base: Aggregator | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -212,7 +215,7 @@ def infer(
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
-    people = fitted_alone = None
+    people = None
     models = named_models(models, crowd.annotator_names)
     if models or families:
         crowd.require_identities("models and families")
@@ -220,16 +223,27 @@ def infer(
         once = dependent_families(crowd, named, named_families(crowd, families))
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties)
-        fitted_alone = None if families else people.model
 
-    def fitted(crowd: Annotations, *known: Any) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, *known)
+    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
+        """Returns the method with each family counted once, and models behind people."""
+        before = None if people is None else people.base
+        reused = None if families or gold is not None else before
+        result = fit_with_families(
+            lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
+        )
+        if before is None:
+            return result
+        independent = not any((one.members & named).any() for one in once)
+        first = annotators_first(
+            result.probas_, crowd, named, before.probas_, independent=independent
+        )
+        return with_probas(result, crowd, first)
 
     calibration, left_out = Calibration.learned(method), 0
     agreement = estimates = without_gold = None
     plain = crowd if codes is None else like_other_items(crowd, codes)
     taught = codes is not None and plain is not None and bool((codes >= 0).any())
-    model = fitted(plain) if taught and plain is not None else fitted(crowd, codes, fitted_alone)
+    model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
     elif plain is None:
@@ -243,7 +257,7 @@ def infer(
         lesson = teach(plain, blind.probas, codes, [one.members for one in once])
         estimates = gold_estimates(plain, lesson.blind, codes)
         without_gold = None if before is None else before[0]
-        model = with_probas(model, crowd, lesson.probas)
+        model = with_probas(base, crowd, lesson.probas, codes)
         calibration = calibration.of_taught(lesson.blind, codes)
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
@@ -265,6 +279,7 @@ def infer(
         left_out,
         people,
         without_gold,
+        base,
     )
 
 
@@ -276,10 +291,23 @@ def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
     return probas
 
 
-def with_probas(model: Aggregator, crowd: Annotations, probas: NDArray[np.float64]) -> Aggregator:
-    """Returns a fitted aggregator with other probabilities `[N, C]`, and what follows from them."""
+def with_probas(
+    model: Aggregator,
+    crowd: Annotations,
+    probas: NDArray[np.float64],
+    gold: NDArray[np.int64] | None = None,
+) -> Aggregator:
+    """Returns a fitted aggregator with other probabilities, and what follows from them.
+
+    Args:
+        model: as fitted.
+        crowd: the annotations.
+        probas: `[N, C]`.
+        gold: `[N]` class codes, -1 if unknown, that the probabilities contain.
+    """
     result = copy.copy(model)
-    result.annotated_ = crowd.annotated | (probas.max(axis=1) == 1.0)
+    if gold is not None:
+        result.annotated_ = crowd.annotated | (gold >= 0)
     result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
     result.probas_ = np.where(result.annotated_[:, None], probas, result.priors_)
     result.labels_ = result.decide(result.probas_)
