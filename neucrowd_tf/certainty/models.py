@@ -235,8 +235,8 @@ def model_lines(
         if row.worth.low > 0:
             text += (
                 f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
-                f" {row.worth.high:.2f}] labels of a human annotator. It surely pays if it costs less than"
-                f" {row.worth.low:.2f} times as much."
+                f" {row.worth.high:.2f}] labels of a human annotator. It surely pays if it costs"
+                f" less than {row.worth.low:.2f} times as much."
             )
         lines.append(text.rstrip())
     lines += [

@@ -242,6 +242,7 @@ class Certainty:
         notes: why this crowd is unlike those that the calibration was learned on; empty if it is
             not.
         ordered: whether labels are medians, which do not tie.
+        least: the accuracy that the labels may have at worst, if groups of annotators are opposed.
     """
 
     calibration: Calibration
@@ -250,6 +251,7 @@ class Certainty:
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
     ordered: bool = False
+    least: float = 1.0
 
     @functools.cached_property
     def logits(self) -> Array:
@@ -337,7 +339,8 @@ class Certainty:
             chances = self.right(shift)[rows]
             spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
             draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
-        return Estimate.of(float(self.right()[rows].mean()), draws)
+        value, low, high = Estimate.of(float(self.right()[rows].mean()), draws)
+        return Estimate(value, min(low, self.least), high)
 
 
 def draws_for(size: int) -> int:
