@@ -379,7 +379,7 @@ def gold_estimates(
 def once_is_as_good(
     crowd: Annotations, members: NDArray[np.int64], gold: NDArray[np.int64]
 ) -> bool:
-    """Returns whether labels are as good if some annotators count as one source.
+    """Returns whether labels are as good, but for chance, if some annotators count as one source.
 
     They are compared with gold labels, if there are enough, or with a fifth of the others' labels,
     which is held out.
@@ -399,9 +399,11 @@ def once_is_as_good(
     hits = []
     for families in ((), (Family(inside, 1.0),)):
         labels = fit_with_families(ShrunkDawidSkene, rest, families).labels_
-        right = labels[left.instances] == left.labels
-        hits.append(int((labels == gold)[gold >= 0].sum() if enough else right.sum()))
-    return hits[1] >= hits[0]
+        on_gold = (labels == gold)[gold >= 0]
+        hits.append(on_gold if enough else labels[left.instances] == left.labels)
+    worse = int((hits[0] & ~hits[1]).sum())
+    better = int((hits[1] & ~hits[0]).sum())
+    return bool(worse - better <= np.sqrt(worse + better))
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
