@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from neucrowd_tf.aggregation.base import coin_errors
 from neucrowd_tf.aggregation.crowd_and_classifier import calibrated, combine, error_matrices
@@ -15,6 +17,7 @@ from neucrowd_tf.annotations import Annotations
 # An annotator counts as one of the crowd's average on a class until labels as many as these say
 # otherwise.
 PSEUDO_LABELS = 8.0
+LEAST = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +53,35 @@ def belief_of(
     accuracy = float(right.mean())
     pseudo_counts = PSEUDO_LABELS * coin_errors(np.array([accuracy]), crowd.num_classes)
     return Belief(probas, error_matrices(crowd.one_hot(), probas, pseudo_counts), accuracy)
+
+
+def without_lean(
+    probas: NDArray[np.float64], votes: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Returns probabilities `[N, C]` whose labels are as sure in each class for the same split.
+
+    Two votes of three for one class may be right far more often than two of three for another, if
+    annotators lean, and without gold labels nothing shows towards which. So items are compared by
+    how votes are split, not by the class that has most of them.
+
+    Args:
+        probas: `[N, C]` of the inferred labels.
+        votes: `[N, C]` vote counts.
+    """
+    labels, result = probas.argmax(axis=1), probas.copy()
+    splits = np.unique(np.sort(votes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    top = np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST)
+    scores = logit(top)
+    groups = splits * probas.shape[1] + labels
+    total = np.bincount(splits)[splits]
+    each = np.bincount(groups)[groups]
+    away = np.bincount(splits, scores)[splits] / total - np.bincount(groups, scores)[groups] / each
+    even = np.maximum(expit(scores + away), 1.0 / probas.shape[1])
+    rows = np.arange(len(probas))
+    result *= ((1.0 - even) / np.maximum(1.0 - probas[rows, labels], LEAST))[:, None]
+    result[rows, labels] = even
+    result[probas.max(axis=1) == 1.0] = probas[probas.max(axis=1) == 1.0]
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
 
 
 def evidence_of(crowd: Annotations, probas: NDArray[np.float64]) -> NDArray[np.float64]:
