@@ -18,6 +18,7 @@ from neucrowd_tf.annotations import Annotations
 # otherwise.
 PSEUDO_LABELS = 8.0
 LEAST = 1e-9
+KEPT = 0.1  # see `without_lean`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,29 +59,29 @@ def belief_of(
 def without_lean(
     probas: NDArray[np.float64], votes: NDArray[np.integer[Any]]
 ) -> NDArray[np.float64]:
-    """Returns probabilities `[N, C]` whose labels are as sure in each class for the same split.
+    """Returns probabilities `[N, C]` whose labels are nearly as sure for the same split of votes.
 
     Two votes of three for one class may be right far more often than two of three for another, if
-    annotators lean, and without gold labels nothing shows towards which. So items are compared by
-    how votes are split, not by the class that has most of them.
+    annotators lean, and without gold labels nothing shows towards which. Likewise a model may trust
+    the wrong annotators. So items are compared by how votes are split; other differences between
+    items of one class keep `KEPT` of their log odds, and decide ties.
 
     Args:
-        probas: `[N, C]` of the inferred labels.
+        probas: `[N, C]` of the inferred labels; those that are certain stay.
         votes: `[N, C]` vote counts.
     """
-    labels, result = probas.argmax(axis=1), probas.copy()
+    size, rows = probas.shape[1], np.arange(len(probas))
+    labels = probas.argmax(axis=1)
     splits = np.unique(np.sort(votes, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-    top = np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST)
-    scores = logit(top)
-    groups = splits * probas.shape[1] + labels
-    total = np.bincount(splits)[splits]
-    each = np.bincount(groups)[groups]
-    away = np.bincount(splits, scores)[splits] / total - np.bincount(groups, scores)[groups] / each
-    even = np.maximum(expit(scores + away), 1.0 / probas.shape[1])
-    rows = np.arange(len(probas))
-    result *= ((1.0 - even) / np.maximum(1.0 - probas[rows, labels], LEAST))[:, None]
+    scores = logit(np.clip(probas.max(axis=1), LEAST, 1.0 - LEAST))
+    means = []
+    for groups in (splits, splits * size + labels):
+        means.append((np.bincount(groups, scores) / np.maximum(np.bincount(groups), 1))[groups])
+    even = np.maximum(expit(means[0] + KEPT * (scores - means[1])), 1.0 / size)
+    result = probas * ((1.0 - even) / np.maximum(1.0 - probas[rows, labels], LEAST))[:, None]
     result[rows, labels] = even
-    result[probas.max(axis=1) == 1.0] = probas[probas.max(axis=1) == 1.0]
+    certain = probas.max(axis=1) == 1.0
+    result[certain] = probas[certain]
     return np.asarray(result / result.sum(axis=1, keepdims=True))
 
 
