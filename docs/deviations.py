@@ -1,8 +1,10 @@
 """Writes docs/reference/deviations.csv: where the code departs from a paper, or chooses for it.
 
 A comment in the code names the paper and the place, then what the paper says, what the code does,
-why, and the effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`. Choices
-where a paper is silent stand in `reproduction/choices.toml`.
+why, and the effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`. The
+effect is "claim NAME" of reproduction/claims.toml, whose figure the table shows, a table
+"results/NAME.csv", "none" with the reason, or "not measured". Choices where a paper is silent stand
+in `reproduction/choices.toml`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "reference" / "deviations.csv"
@@ -23,6 +26,9 @@ FIELDS = ("Paper", "Here", "Why", "Effect")
 COLUMNS = ("paper", "kind", "place", "published", "ours", "why", "effect", "file")
 # A comment from "Deviation:" to its last line, or to the next one of the same comment.
 COMMENT = re.compile(r"# Deviation: ([^\n]+(?:\n *#(?! Deviation:)[^\n]*)*)")
+CLAIMS = ROOT / "reproduction" / "claims.toml"
+_CLAIM = re.compile(r"\b[a-z]\w*_\w+\b")
+_TABLE = re.compile(r"results/\w+\.csv")
 MARK = re.compile(r" *\b(Paper|Here|Why|Effect): ")
 Row = dict[str, str]
 
@@ -32,6 +38,35 @@ def comments() -> Iterator[tuple[str, str]]:
     for path in sorted((ROOT / "neucrowd_tf").rglob("*.py")):
         for text in COMMENT.findall(path.read_text(encoding="utf-8")):
             yield str(path.relative_to(ROOT)), re.sub(r"\s*\n\s*# ?", " ", text)
+
+
+def effect(text: str) -> str:
+    """Returns an effect with the figures of its claims.
+
+    Raises:
+        ValueError: it is neither a stored row or table, nor "none" with a reason, nor "not
+            measured".
+    """
+    if text == "not measured." or re.fullmatch(r"none\b.{5,}", text):
+        return text
+    tables = _TABLE.findall(text)
+    if tables and all((ROOT / name).exists() for name in tables):
+        return text
+    names = _CLAIM.findall(text) if text.startswith("claim") else []
+    stored = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
+    if not names or not all(name in stored for name in names):
+        raise ValueError(f"Effect: {text!r} is no claim, no table, and not 'not measured'")
+    shown = [f"{name}: {_figure(stored[name])}" for name in names]
+    return f"{'; '.join(shown)}."
+
+
+def _figure(claim: dict[str, Any]) -> str:
+    """Returns a claim's figure, its interval and its seeds; a gain is in points."""
+    ours, gain = claim["ours"], "control" in claim
+    scale, form = (100, "+.1f") if gain else (1, ".3f")
+    parts = [f"{scale * ours[name]:{form}}" for name in ("mean", "low", "high") if name in ours]
+    interval = f" [{', '.join(parts[1:])}]" if len(parts) == 3 else ""
+    return f"{parts[0]}{interval}{' points' if gain else ''} ({ours['runs']} seeds)"
 
 
 def deviations() -> list[Row]:
@@ -44,6 +79,7 @@ def deviations() -> list[Row]:
         paper = next((name for name in PAPERS if text.startswith(f"{name} ")), OTHERS)
         place, *parts = MARK.split(text)
         fields = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+        fields["Effect"] = effect(fields["Effect"])
         values = [fields.get(field, "") for field in FIELDS]
         place = place.removeprefix(f"{paper} ").strip().rstrip(".")
         cells = (paper, "deviation", place, *values, ", ".join(paths))
