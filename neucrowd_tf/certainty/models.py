@@ -164,7 +164,8 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
         drawn.append(_worth(sides, size))
     estimate = Estimate.of(_worth(sums, size), drawn[:-2])
     ends = [end for end in drawn[-2:] if not np.isnan(end)]
-    return Estimate(estimate.value, min(estimate.low, *ends), max(estimate.high, *ends))
+    low, high = min([estimate.low, *ends]), max([estimate.high, *ends])
+    return Estimate(estimate.value, low, high)
 
 
 def _worth(sums: Array, size: int) -> float:
