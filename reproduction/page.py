@@ -57,8 +57,9 @@ PAPERS = {
 PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN, RIVALS = "the paper's method", "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
-SETTINGS = {True: "published", False: "ours"}
-WHICH, MAPS = Path("howto/which_method.md"), Path("research/maps.md")
+SETTINGS = {True: "the paper's, as far as known", False: "ours"}
+WHICH = Path("howto/which_method.md")
+MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
 TOLERANCE_NOTE = """\

@@ -187,10 +187,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
     columns, rows = table.columns, [*range(len(table))]
     headers = _further_headers(table)
     rows = rows[headers:]
-    notes = (f"{headers} further lines of headers are left out.",) if headers > 1 else ()
-    notes = (
-        (f"A second line of headers is left out ({table.place(0)}).",) if headers == 1 else notes
-    )
+    notes: tuple[str, ...] = ()
+    if headers:
+        notes = (f"Further headers are left out: {', '.join(map(table.place, range(headers)))}.",)
     if options.question is not None:
         column, _, value = options.question.partition("=")
         if column not in columns or value not in table.distinct(column):
