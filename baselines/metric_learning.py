@@ -22,7 +22,7 @@ from baselines.relation_net import RelationModel
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.two_stage.labels_first import AGGREGATORS
 from neucrowd_tf.nn import losses
 from neucrowd_tf.training.batches import uniform_batches

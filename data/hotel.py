@@ -72,7 +72,7 @@ def _read(path: Path, label: str, truth: str = "") -> tuple[Annotations, Split, 
 
 
 load = functools.partial(_load, "hotel", "mv_fluency", "")
-catalogue.register("hotel")(load)
-catalogue.register("neucrowd_syn")(
+catalogue.register("hotel", module=__name__)(load)
+catalogue.register("neucrowd_syn", module=__name__)(
     functools.partial(_load, "neucrowd_syn", "label", "ground_truth")
 )

@@ -154,7 +154,9 @@ def _register(
         training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
         return catalogue.dataset(name, training, annotations, held_out)
 
-    loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
+    loader: Load = catalogue.register(
+        name, simulated=True, options=OPTIONS, module=read.__module__
+    )(load)
     return loader
 
 

@@ -52,4 +52,4 @@ def _read_split(path: Path) -> tuple[Annotations, Split]:
 
 
 for _name, _title in TITLES.items():
-    catalogue.register(_name)(functools.partial(_load, _name, _title))
+    catalogue.register(_name, module=__name__)(functools.partial(_load, _name, _title))

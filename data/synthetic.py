@@ -57,6 +57,6 @@ def _generate(
 
 for _name, _annotators in (("syn1", 7), ("syn2", 11)):
     for _suffix in ("", "_dependent"):
-        catalogue.register(_name + _suffix, simulated=True)(
+        catalogue.register(_name + _suffix, simulated=True, module=__name__)(
             functools.partial(_generate, _name + _suffix, _annotators, bool(_suffix))
         )
