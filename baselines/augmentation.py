@@ -12,7 +12,6 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from baselines.graph_completion import GraphCompletion
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
 from neucrowd_tf.declare.registration import register_method
@@ -26,6 +25,8 @@ from neucrowd_tf.training.features import in_blocks
 from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
+
+from .graph_completion import GraphCompletion
 
 _SETTINGS = settings_in(Path(__file__).with_suffix(".toml"))
 DL_CL_PRESETS: dict[str, dict[str, Any]] = _SETTINGS["presets"]

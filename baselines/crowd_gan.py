@@ -8,8 +8,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated
 
-from baselines.augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
-from baselines.crowd_gan_model import CrowdGANModel
 from neucrowd_tf.declare.declarations import estimator, fitted, number, whole
 from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
@@ -20,6 +18,9 @@ from neucrowd_tf.training.loop import train
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import read_variables, write_variables
 from neucrowd_tf.training.validation import hold_out
+
+from .augmentation import DL_CL_PRESETS, DL_CL_SPACE, AugmentedDLCL
+from .crowd_gan_model import CrowdGANModel
 
 
 @register_method(

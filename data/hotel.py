@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
-from data.arrays import check_each, checked_features
-from data.download import locate
-from data.tables import read_csv
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.datasets import CrowdDataset, Split
+
+from . import catalogue
+from .arrays import check_each, checked_features
+from .download import locate
+from .tables import read_csv
 
 ANNOTATORS = 7
 VOTES = "votes"

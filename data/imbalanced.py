@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.declare.declarations import (
@@ -28,6 +27,8 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.errors import DataError
+
+from . import catalogue
 
 TEST_SHARE = 0.2
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import make_classification
 
-from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.datasets.crowds import sklearn_seed, with_simulated_crowd
+
+from . import catalogue
 
 FEATURES = 1200
 TRAIN, VALIDATION, TEST = 800, 200, 500

@@ -44,8 +44,8 @@ def test_a_cell_that_runs_again_replaces_its_method(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_name_of_another_module_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
     theirs = registry.method("mv_lr").factory
+    monkeypatch.setattr(registration, "METHODS", dict(registration.METHODS))
     with pytest.raises(ValueError, match=r"'mv_lr' is registered already, by neucrowd_tf.*labels"):
         registry.register_method("mv_lr", summary="mine")(type("Mine", (), {}))
     assert registry.method("mv_lr").factory is theirs

@@ -12,6 +12,7 @@ import difflib
 import functools
 import importlib
 import importlib.resources
+import importlib.util
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -100,7 +101,8 @@ class Entry:
     """A name in an index; its fields are those of `Method`, `Dataset` and `Suite`.
 
     Attributes:
-        module: the module that registers it: importing this one is enough.
+        module: the module that registers it: importing this one is enough. In the index of a
+            plug-in it begins with a dot.
         stronger: the names of the datasets for which there is a stronger base.
     """
 
@@ -122,11 +124,30 @@ def read_index(package: str) -> dict[Kind, dict[str, Entry]]:
     """Returns the entries of a package's index by kind and name."""
     path = importlib.resources.files(package).joinpath(INDEX)
     index = frozen(json.loads(path.read_text(encoding="utf-8")))
-    return {kind: {each["name"]: Entry(**each) for each in index[kind]} for kind in index}
+    entries: dict[Kind, dict[str, Entry]] = {}
+    for kind, listed in index.items():
+        entries[kind] = {}
+        for fields in listed:
+            # A plug-in has one name in a checkout and another in a wheel.
+            module = importlib.util.resolve_name(fields["module"], package)
+            entries[kind][fields["name"]] = Entry(**{**fields, "module": module})
+    return entries
 
 
 _SUITE_FILES: list[Callable[[Path], Sequence[Suite]]] = []
-_INDEXED: dict[str, None] = {"neucrowd_tf.declare": None}  # packages whose indexes are read
+# Rivals and loaders as a wheel brings them; in a checkout they are `baselines` and `data`.
+_IN_WHEELS = ("neucrowd_tf.plugins.baselines", "neucrowd_tf.plugins.data")
+
+
+def _indexed() -> dict[str, None]:
+    """Returns the packages whose indexes are read."""
+    packages = {"neucrowd_tf.declare": None}
+    if importlib.util.find_spec("neucrowd_tf.plugins") is not None:
+        packages |= dict.fromkeys(_IN_WHEELS)
+    return packages
+
+
+_INDEXED = _indexed()
 
 
 def _divided(
