@@ -1,8 +1,8 @@
 """Puts the rivals and the loaders into wheels; pyproject.toml has all else.
 
-In a wheel `baselines/` and `data/` are `neucrowd_tf.plugins.baselines` and `neucrowd_tf.plugins.data`, names
-that cannot collide. A checkout, also one that is installed with `pip install -e`, imports the folders
-as they lie: each class has one name.
+In a wheel the folders `baselines/` and `data/` are `neucrowd_tf.plugins.baselines` and
+`neucrowd_tf.plugins.data`, names that cannot collide. A checkout, also one that is installed with
+`pip install -e`, imports the folders as they lie: each class has one name.
 """
 
 from pathlib import Path

@@ -230,9 +230,9 @@ def method(name: str, argument: str = "--method") -> Method:
     return _look_up("method", name, argument)
 
 
-def dataset(name: str) -> Dataset:
+def dataset(name: str, argument: str = "--dataset") -> Dataset:
     """Returns the dataset of that name; UsageError suggests the closest names."""
-    return _look_up("dataset", name)
+    return _look_up("dataset", name, argument)
 
 
 def methods() -> list[Method]:
