@@ -27,7 +27,7 @@ FLOORS = (
     ("io",),
     ("cli.command_line", "cli.quiet"),
     ("saving.persistent", "saving.saved_model", "datasets.core", "datasets.splits"),
-    ("saving.loading",),
+    ("saving.loading", "saving.transaction"),
     ("declare.dataset_registration",),
     ("aggregation", "nn"),
     ("certainty", "datasets", "encoders"),

@@ -12,7 +12,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.auc_and_log_loss import mean_log_loss, mean_roc_auc
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import TrainingData, check_finite
 
 HELD_OUT = 0.2  # share of the instances that choose an epoch or a round without validation data
 
@@ -74,7 +74,11 @@ def validation_figures(
         probabilities: `[M, C]`.
         labels: `[M]` class codes.
         auc: False leaves it out, which takes longest.
+
+    Raises:
+        FloatingPointError: probabilities that are not finite.
     """
+    check_finite(probabilities)
     figures = {
         "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),
         "log_loss": mean_log_loss(labels, probabilities),

@@ -15,6 +15,11 @@ _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 _QUOTAS: dict[str, dict[str, int]] = _SETTINGS["quotas"]
 _LAYERS: dict[str, str] = _SETTINGS["layers"]
 SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = _SETTINGS["selections"]
+# How DASC differs from its paper; other selections are not of the paper.
+CHANGES = (
+    "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
+    " classes come back; the paper's words: pick=last, hand_on=False"
+)
 # The paper's three, which it also compares with other selections.
 _COMPARED = ("crowd_layer", "anno_reg", "wdn")
 
@@ -63,6 +68,7 @@ def register_over(
             defaults={"estimator": layer, **options},
             presets=presets,
             space={**SPACE, "quota": (500, 1000, 2000, 5000, 10_000), "rounds": (1, 2, 3, 5)},
+            changes=CHANGES if selection == "dasc" else "",
             module=module,
         )(DASC)
 
