@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.datasets import Split
+from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.errors import DataError
 
 from .arrays import as_codes
-from .imbalanced import long_tail_sizes
 
 SIDE, CHANNELS = 32, 3
 PIXELS = SIDE * SIDE * CHANNELS
