@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
@@ -30,9 +31,6 @@ from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 from neucrowd_tf.errors import quietly, warn
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
