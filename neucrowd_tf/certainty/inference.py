@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from neucrowd_tf.aggregation.families import (
     related,
 )
 from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, ShrunkDawidSkene
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
@@ -41,9 +41,6 @@ from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agr
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 from neucrowd_tf.certainty.teaching import teach
 from neucrowd_tf.errors import quietly, warn
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors

@@ -9,19 +9,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 RESAMPLES = 400
 REPLACEMENT = {

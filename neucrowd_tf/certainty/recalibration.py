@@ -17,7 +17,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ from neucrowd_tf.annotations.agreement import agreement_coefficients
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote

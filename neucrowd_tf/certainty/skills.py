@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.certainty.recalibration import draws_for
+from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.certainty.recalibration import Certainty, draws_for
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-    from neucrowd_tf.certainty.recalibration import Certainty
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 # Quantiles this far apart cover 83% of annotators' accuracies on public crowds
 # (results/calibration.csv): inferred labels and annotators share mistakes.

@@ -15,7 +15,7 @@ from neucrowd_tf.cli.runs.options import parse
 from neucrowd_tf.cli.runs.results import aligned, summarise, summary_table
 from neucrowd_tf.cli.runs.runner import describe
 from neucrowd_tf.cli.runs.tuning import candidates
-from neucrowd_tf.declare import registry
+from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import UsageError
 from tests.harness.test_results import row
 
@@ -54,7 +54,7 @@ def test_one_command_compares_and_writes_a_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one_draw = dataclasses.replace(registry.dataset("tiny"), simulated=False)
-    monkeypatch.setitem(registry._DATASETS, "tiny", one_draw)
+    monkeypatch.setitem(dataset_registration.DATASETS, "tiny", one_draw)
     where = ["--dataset=tiny", "--num_runs=2", f"--output_dir={tmp_path}"]
     flags_ = ["--method=mean", *where, "--table=tex"]
     assert command(*flags_, "--baseline=oracle") == 2
