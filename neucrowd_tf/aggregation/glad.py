@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
     Array,
@@ -17,6 +16,7 @@ from neucrowd_tf.aggregation.base import (
     resolve_prior,
     warn_not_converged,
 )
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
@@ -158,7 +158,7 @@ class Glad(IterativeAggregator):
     difficulties_: Array = fitted()
 
     # On vectors of this size a second thread costs more than it gives.
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @one_blas_thread()
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Runs EM from the priors' means."""
         model, size = _Model(crowd, gold), crowd.num_classes

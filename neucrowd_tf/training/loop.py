@@ -14,6 +14,7 @@ from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
 from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
 from neucrowd_tf.training.early_stopping import History
+from neucrowd_tf.training.owner import with_network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     averaged,
@@ -92,6 +93,7 @@ def train(
     with run.scope():
         note_starts(model)
     _check(model, run, staged=monitor is not None or state is not None)
+    run = with_network(run, model)
     with restored(learning_rates(model)):
         checkpoint = Checkpoint(model, run, state)
         history = checkpoint.history

@@ -40,8 +40,9 @@ from neucrowd_tf.training.networks import (
     check_network,
     configuration,
 )
+from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import user_network
+from neucrowd_tf.training.state import starting_values, user_network
 from neucrowd_tf.training.trained import beats_one_step, figures_after_one_step
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.training.tuplets import TupletModel
@@ -208,6 +209,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
             return {**validation_figures(guess, data.validation_labels), **judge()}
 
         steps = self._steps(data)
+        start = starting_values(model.encoder, self.pretrained)
+        run = with_start(run, [value for _, value in start])
         model = self._compiled(model, run, steps)
         self._before_epoch(model, data, 0)
         self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
@@ -309,6 +312,11 @@ class TupletEstimator(RepresentationEstimator):
     def _negatives(self) -> int:
         """How many negatives a tuplet has."""
         raise NotImplementedError
+
+    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns the loss of the same tuplets after each epoch, which can be compared."""
+        del data
+        return lambda: {"fixed_tuplet_loss": model.fixed_loss()}
 
     def _model(
         self,

@@ -51,10 +51,10 @@ class ConfusionHead(AnnotatorHead):
         normalisation: Normalisation = "row",
         trace_weight: float = 0.01,
         initial: float = 2.0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         check_choice("normalisation", normalisation, Normalisation)
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -81,7 +81,7 @@ class ConfusionHead(AnnotatorHead):
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         matrices = self._normalised(of_annotators(self.matrix, cells))
-        products = product(ops.cast(inputs, "float32"), matrices, cells)
+        products = product(inputs, matrices, cells)
         if self.normalisation == "column":
             return products
         # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product

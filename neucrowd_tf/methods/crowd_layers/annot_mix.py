@@ -40,12 +40,12 @@ class AnnotMixHead(InstanceConfusion):
         embedding_size: int = 128,
         eta: float = 0.9,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **layer)
-        self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
+        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **kwargs)
+        self.dropped = keras.layers.Dropout(0.5, seed=seed + 3, dtype=self.compute_dtype)
         self.hidden = self._dense(embedding_size, "hidden", 4)
-        self.normalised = batch_norm()
+        self.normalised = batch_norm(self.compute_dtype)
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)

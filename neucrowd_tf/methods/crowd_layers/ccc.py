@@ -60,14 +60,14 @@ class CoupledHead(AnnotatorHead):
         `corrections` `[2, R, C, C]` are added to the matrices.
         """
         first, second = (
-            product(ops.cast(p, "float32"), of_annotators(matrices + added, cells), cells)
+            product(ops.cast(p, self.compute_dtype), of_annotators(matrices + added, cells), cells)
             for p, matrices, added in zip(inputs, self.matrices, corrections, strict=True)
         )
         return first, second
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         first, second = (
-            product(ops.cast(p, "float32"), of_annotators(matrices, cells), cells)
+            product(p, of_annotators(matrices, cells), cells)
             for p, matrices in zip(inputs, self.matrices, strict=True)
         )
         return ops.logaddexp(ops.log_softmax(first), ops.log_softmax(second)) - ops.log(2.0)

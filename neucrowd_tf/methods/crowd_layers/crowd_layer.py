@@ -7,7 +7,6 @@ from typing import Annotated, Any, Unpack
 
 import keras
 import numpy as np
-from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
@@ -37,9 +36,9 @@ class CrowdConnection(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self, num_annotators: int, initial: float = 1.0, **layer: Unpack[LayerOptions]
+        self, num_annotators: int, initial: float = 1.0, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.initial = initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -52,7 +51,7 @@ class CrowdConnection(AnnotatorHead):
         References:
             DASC, eq. 8.
         """
-        return product(ops.cast(inputs, "float32"), of_annotators(self.matrix, cells), cells)
+        return product(inputs, of_annotators(self.matrix, cells), cells)
 
 
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class

@@ -47,13 +47,13 @@ class MaDLHead(InstanceConfusion):
         alpha: float = 1.25,
         beta: float = 0.25,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **layer)
+        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **kwargs)
         self.alpha, self.beta = alpha, beta
         self.first = self._dense(128, "first", 4)
         self.second = self._dense(embedding_size, "second", 5)
-        self.norms = [batch_norm() for _ in range(2)]
+        self.norms = [batch_norm(self.compute_dtype) for _ in range(2)]
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)

@@ -30,9 +30,9 @@ class SoftplusConfusionHead(ConfusionHead):
     """
 
     def __init__(
-        self, num_annotators: int, trace_weight: float = 0.01, **layer: Unpack[LayerOptions]
+        self, num_annotators: int, trace_weight: float = 0.01, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(num_annotators, "row", trace_weight, **layer)
+        super().__init__(num_annotators, "row", trace_weight, **kwargs)
 
     def _start(self, num_classes: int) -> Any:
         return stacked_identity(num_classes, 1.0, beside=-5.0)

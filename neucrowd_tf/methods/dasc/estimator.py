@@ -328,11 +328,11 @@ class DASC(CrowdEstimator):
             `rounds`, a dict of lists with an entry a round: `annotations` (in training),
                 `imbalance_ratio`, `val_accuracy`,
             `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
-            `concentration` and the number of `exhausted` classes of the selection that the round
-            trained on (round 0 has none); `best_round`; `start_accuracy` and
-            `last_round_accuracy`, on the test split; `last_round_right`, the bits of the right
-            predictions of labelled test instances in the last round; the figures of the last
-            selection again.
+            `concentration`, the number of `exhausted` classes and the number of labels `selected`
+            of each class, of the selection that the round trained on (round 0 has none);
+            `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split;
+            `last_round_right`, the bits of the right predictions of labelled test instances in the
+            last round; the figures of the last selection again.
         """
         crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
@@ -357,6 +357,8 @@ class DASC(CrowdEstimator):
         for name, values in chosen.items():
             rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
             figures[name] = rounds[name][-1]
+        selected = self.history_["quota"][: len(quality)]
+        rounds["selected"] = [None, *selected][: len(rounds["round"])]
         figures["rounds"] = rounds
         if accuracies:
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
