@@ -146,11 +146,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 5_100,
-    "methods.neucrowd.estimator": 5_400,
-    "methods.iced.estimator": 6_150,
-    "methods.dasc.estimator": 4_200,
-    "methods.crowding.estimator": 7_300,
+    "methods.rll.estimator": 5_450,
+    "methods.neucrowd.estimator": 5_750,
+    "methods.iced.estimator": 6_450,
+    "methods.dasc.estimator": 4_750,
+    "methods.crowding.estimator": 7_550,
 }
 
 
