@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.arrays import as_codes
-from data.imbalanced import long_tail_sizes
 from neucrowd_tf.datasets import Split
+from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.errors import DataError
 
 SIDE, CHANNELS = 32, 3

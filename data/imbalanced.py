@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.declare.declarations import (
     check_arguments,
     declared,
@@ -156,15 +157,3 @@ def _register(
 
     loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
     return loader
-
-
-def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
-    """Returns `[C]` class sizes `largest * ratio ** (-c / (C - 1))`, rounded down, one at least.
-
-    References:
-        DASC, section 4.1 (CIFAR10-H with ratio 5).
-    """
-    return [
-        max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
-        for code in range(num_classes)
-    ]

@@ -102,9 +102,9 @@ class Crowdlab(Aggregator):
         others = ~np.isnan(agreed)
         mean = agreed[others].mean() if others.any() else 1.0 / crowd.num_classes
         skills = self.skills_ = np.where(others, agreed, mean)
-        # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken
-        # by the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
-        # One named rule everywhere. Effect: Items with equal votes and probabilities only.
+        # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken by
+        # the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
+        # One named rule everywhere. Effect: none, but for items with equal votes and probabilities.
         vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
         probas = self._combine(shard, votes, model, skills, vote)
         rows = np.arange(len(vote))

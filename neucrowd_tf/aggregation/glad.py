@@ -23,10 +23,10 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data
-# with more classes. Effect: For two classes nothing.
-# Deviation: GLAD 4. Paper: Gradient ascent to the end of each M-step. Here: At most 5 L-BFGS
-# steps from the last parameters. Why: The bound rises all the same, and EM is faster. Effect: Same
-# optimum to the tolerance.
+# with more classes. Effect: none for two classes; the paper has no others.
+# Deviation: GLAD 4. Paper: Gradient ascent to the end of each M-step. Here: At most 5 L-BFGS steps
+# from the last parameters. Why: The bound rises all the same, and EM is faster. Effect: not
+# measured.
 MEAN = 1.0  # of the abilities and of the easiness, which have standard deviation 1
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0

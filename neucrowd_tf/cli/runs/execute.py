@@ -43,9 +43,11 @@ from neucrowd_tf.cli.runs.tuning import Search, candidates
 from neucrowd_tf.cli.runs.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
+from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.evaluation.report.build import write_report
+from neucrowd_tf.evaluation.report.training import by_step
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.training.run import Run
 
@@ -194,6 +196,9 @@ class _Execution:
         metrics = self._results(estimator)
         scalars = {name: x for name, x in metrics["test"].items() if isinstance(x, float)}
         run.stage("test").scalars(0, scalars)
+        evaluation = dict(read_json(self.folder / run_files.EVALUATION))
+        for number, figures in enumerate(by_step(evaluation, self.dataset.class_names.tolist())):
+            run.stage("after the fit").scalars(number, figures)
         run.flush()
         if self.work.options.export:
             model = self.folder / run_files.SAVED_MODEL
@@ -321,6 +326,8 @@ class _Execution:
             write_json(folder / run_files.HISTORY, estimator.history_)
         write_json(folder / run_files.EVALUATION, evaluate(dataset, estimator, training, key.seed))
         metrics = key.record() | scored
+        if self.method.changes:
+            metrics["changes"] = self.method.changes
         if dataset.truth is not None and (rows := dataset.truth >= 0).any():
             right = training.argmax(axis=1)[rows] == dataset.truth[rows]
             metrics[TRAIN_ACCURACY] = float(right.mean())
@@ -331,7 +338,7 @@ class _Execution:
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
-        for name in ("n_iter_", "best_epoch_", "recommendation_"):
+        for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
             if getattr(estimator, name, None) is not None:
                 metrics[name.rstrip("_")] = getattr(estimator, name)
         return metrics

@@ -40,12 +40,12 @@ class AnnotMixHead(InstanceConfusion):
         embedding_size: int = 128,
         eta: float = 0.9,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **layer)
-        self.dropped = keras.layers.Dropout(0.5, seed=seed + 3)
+        super().__init__(num_annotators, num_classes, embedding_size, eta, seed, **kwargs)
+        self.dropped = keras.layers.Dropout(0.5, seed=seed + 3, dtype=self.compute_dtype)
         self.hidden = self._dense(embedding_size, "hidden", 4)
-        self.normalised = batch_norm()
+        self.normalised = batch_norm(self.compute_dtype)
 
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
@@ -126,11 +126,10 @@ class AnnotMix(CrowdLayerBase):
         int, whole(1), "size of the embeddings of instances and annotators."
     ] = 128
 
-    # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns
-    # at 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the
+    # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns at
+    # 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the
     # classifier's 1e-3 as in the paper. Why: Where features are not fixed, matrices that see the
-    # instance learn its labels before the classifier does, and classes swap. Effect: Accuracy of
-    # small networks.
+    # instance learn its labels before the classifier does, and classes swap. Effect: not measured.
     annotator_learning_rate: float | None = 1e-4
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

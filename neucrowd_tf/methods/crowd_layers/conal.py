@@ -57,9 +57,9 @@ class ConalHead(AnnotatorHead):
         embedding_size: int = 20,
         weight: float = 1e-5,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
 
     def build(self, input_shape: Any) -> None:
@@ -78,7 +78,7 @@ class ConalHead(AnnotatorHead):
         References:
             Chu et al. (2021), eq. 3.
         """
-        instances = unit(ops.matmul(ops.cast(features, "float32"), self.instance) + self.bias)
+        instances = unit(ops.matmul(features, self.instance) + self.bias)
         annotators = unit(of_annotators(self.annotator, cells)[:, 0])
         return ops.sigmoid(product(instances, annotators[:, :, None], cells))
 
@@ -88,7 +88,8 @@ class ConalHead(AnnotatorHead):
         References:
             Chu et al. (2021), eq. 1.
         """
-        p, share = ops.cast(inputs[0], "float32"), self.gates(inputs[1], cells)
+        p = inputs[0]
+        share = self.gates(inputs[1], cells)
         common = of_instances(ops.matmul(p, self.common), cells)
         return share * common + (1.0 - share) * product(p, of_annotators(self.matrix, cells), cells)
 
@@ -137,8 +138,8 @@ class CoNAL(CrowdLayerBase):
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         probabilities = base(standardised)
-        # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other.
-        # Here: One linear layer (`embedding_size`). Why: Two without anything between are one of
-        # low rank. Effect: not measured alone.
+        # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other. Here:
+        # One linear layer (`embedding_size`). Why: Two without anything between are one of low
+        # rank. Effect: not measured.
         flat = keras.layers.Flatten()(standardised)  # Keras needs a layer between input and head
         return head([probabilities, flat]), probabilities

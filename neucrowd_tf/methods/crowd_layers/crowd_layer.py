@@ -7,7 +7,6 @@ from typing import Annotated, Any, Unpack
 
 import keras
 import numpy as np
-from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
@@ -37,9 +36,9 @@ class CrowdConnection(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self, num_annotators: int, initial: float = 1.0, **layer: Unpack[LayerOptions]
+        self, num_annotators: int, initial: float = 1.0, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.initial = initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -52,7 +51,7 @@ class CrowdConnection(AnnotatorHead):
         References:
             DASC, eq. 8.
         """
-        return product(ops.cast(inputs, "float32"), of_annotators(self.matrix, cells), cells)
+        return product(inputs, of_annotators(self.matrix, cells), cells)
 
 
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
@@ -92,7 +91,7 @@ class CrowdLayer(CrowdLayerBase):
         # (six times it on CIFAR-10, `initial`), f(x) the softmax output. Why: Raw logits in place
         # of probabilities cost 3 to 6 points on LabelMe; the identity before a softmax over ten
         # classes says that everybody is right 0.23 of the time, and five classes of the long tail
-        # are lost. Effect: The vector and bias forms of Rodrigues and Pereira are not included.
+        # are lost. Effect: not measured.
         matrix = network.model.head.matrix
         classes = matrix.shape[-1]
         scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))

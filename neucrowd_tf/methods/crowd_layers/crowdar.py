@@ -51,14 +51,14 @@ class ReliabilityHead(AnnotatorHead):
         num_annotators: int,
         hidden_units: int = 128,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.hidden_units, self.seed = hidden_units, seed
 
     def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
-        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", **more)
+        return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
@@ -78,15 +78,15 @@ class ReliabilityHead(AnnotatorHead):
         References:
             Cao et al. (2023), eqs. 1 and 2.
         """
-        p = ops.cast(inputs[0], "float32")
-        features = ops.stop_gradient(ops.cast(inputs[1], "float32"))
+        p = ops.cast(inputs[0], self.compute_dtype)
+        features = ops.stop_gradient(ops.cast(inputs[1], self.compute_dtype))
         difficulty = ops.take(self.difficulty(self.hidden(features)), rows, axis=0)
         expertise = ops.sigmoid(ops.take(self.expertise, annotators, axis=0)[:, 0])
         above = (expertise - difficulty) * ops.take(p, rows, axis=0)
         return ops.sigmoid(self.score(above))[:, 0]
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
-        return product(ops.cast(inputs[0], "float32"), of_annotators(self.matrix, cells), cells)
+        return product(inputs[0], of_annotators(self.matrix, cells), cells)
 
 
 class ReliabilityModel(AnnotationModel):

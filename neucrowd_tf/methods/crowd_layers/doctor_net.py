@@ -19,6 +19,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     Cells,
     HeadsUniform,
     LayerOptions,
+    check_int,
     of_annotators,
     product,
 )
@@ -55,9 +56,10 @@ class DoctorHeads(AnnotatorHead):
         num_classes: int,
         l2: float = 0.0,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
+        check_int("num_classes", num_classes)
         self.num_classes, self.l2, self.seed = num_classes, l2, seed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -71,8 +73,8 @@ class DoctorHeads(AnnotatorHead):
         References:
             DASC, eq. 5.
         """
-        x, kernels = ops.cast(inputs, "float32"), of_annotators(self.kernel, cells)
-        return product(x, kernels, cells) + of_annotators(self.bias, cells)
+        kernels = of_annotators(self.kernel, cells)
+        return product(inputs, kernels, cells) + of_annotators(self.bias, cells)
 
     def penalty(self, inputs: Any) -> Any:
         """Returns the kernels' mean penalty."""
@@ -86,8 +88,8 @@ class DoctorHeads(AnnotatorHead):
 class AnnotatorAverage(keras.layers.Layer):
     """The mean `[B, C]` of annotators' answers `[B, R, C]`, with weights softmax(w)."""
 
-    def __init__(self, **layer: Unpack[LayerOptions]) -> None:
-        super().__init__(**{"dtype": "float32", **layer})
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", **kwargs})
         self.weight_initializer = keras.initializers.Zeros()
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -133,9 +135,8 @@ class DoctorWeights(TargetModel):
             DASC, eq. 7.
         """
         # Deviation: DASC eq. 7. Paper: Softmax over the annotators' weights after training. Here:
-        # Softmax inside the loss. Why: What is trained is then what predicts. Effect:
-        # `weight_softmax="after"` of the control `wdn_control` is the published form, on the
-        # normalised average.
+        # Softmax inside the loss. Why: What is trained is then what predicts. Effect: claims
+        # dasc_softmax_after and dasc_softmax_after_music.
         answers = tf.stop_gradient(self._answers[0](features, training=False))
         return super().batch_loss(rows, answers)[0], tf.cast(tf.size(rows), tf.float32)
 
@@ -239,9 +240,8 @@ class DoctorNet(WeightedDoctorNet):
         # weighted majority vote"; Guan et al. (2018) average the doctors' distributions. Here: A
         # doctor's most probable label counts, one-hot, with the doctor's learnt weight
         # (`doctor_net`); `wdn` averages the distributions of the same doctors. Why: CrowdInG's
-        # words. Effect: On LabelMe 0.819 (table 1; published 0.821), 0.788 with DL-CL's 240 steps;
-        # the average 0.825 (table 1).
+        # words. Effect: claim crowding_doctor_net.
         # Deviation: CrowdInG 4.4.1. Paper: Doctor Net: a network for each annotator. Here: A head
         # for each annotator on shared features, learnt weights for their votes. Why: A few dozen
-        # images each.  Effect: not measured alone.
+        # images each. Effect: not measured.
         return ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")

@@ -30,9 +30,9 @@ class SoftplusConfusionHead(ConfusionHead):
     """
 
     def __init__(
-        self, num_annotators: int, trace_weight: float = 0.01, **layer: Unpack[LayerOptions]
+        self, num_annotators: int, trace_weight: float = 0.01, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(num_annotators, "row", trace_weight, **layer)
+        super().__init__(num_annotators, "row", trace_weight, **kwargs)
 
     def _start(self, num_classes: int) -> Any:
         return stacked_identity(num_classes, 1.0, beside=-5.0)
@@ -66,8 +66,7 @@ class TraceRegularised(CrowdLayerBase):
 
     # Deviation: trace regularisation. Paper: One learning rate. Here: The matrices learn at 1e-2
     # (`annotator_learning_rate`). Why: Adam moves a weight by about its rate a step, and softplus
-    # starts 6 below the diagonal: at 1e-3 they stay where they are. Effect: Below the majority
-    # vote's labels without it on Music.
+    # starts 6 below the diagonal: at 1e-3 they stay where they are. Effect: not measured.
     annotator_learning_rate: float | None = 1e-2
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

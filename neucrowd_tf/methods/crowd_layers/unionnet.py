@@ -45,10 +45,10 @@ class UnionHead(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self, num_annotators: int, variant: Variant = "B", **layer: Unpack[LayerOptions]
+        self, num_annotators: int, variant: Variant = "B", **kwargs: Unpack[LayerOptions]
     ) -> None:
         check_choice("variant", variant, Variant)
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.variant = variant
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -66,14 +66,13 @@ class UnionHead(AnnotatorHead):
         return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
-        p = ops.cast(inputs, "float32")
         if self.variant == "B":
             matrices = of_annotators(self.transition(), cells)
-            return ops.log(ops.maximum(product(p, matrices, cells), 1e-30))
-        scores = product(p, ops.convert_to_tensor(self.matrix), None)
+            return ops.log(ops.maximum(product(inputs, matrices, cells), 1e-30))
+        scores = product(inputs, ops.convert_to_tensor(self.matrix), None)
         total = ops.logsumexp(scores, axis=(1, 2))
         if cells is not None:
-            scores = product(p, of_annotators(self.matrix, cells), cells)
+            scores = product(inputs, of_annotators(self.matrix, cells), cells)
         return scores - of_instances(total[:, None], cells)
 
 

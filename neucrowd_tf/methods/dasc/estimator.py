@@ -188,8 +188,8 @@ class DASC(CrowdEstimator):
             # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
             # number of rounds, or all cells filled; the last round predicts unless an earlier one
             # was better on validation data by more than a standard error. Why: Guards against the
-            # collapse that self-training can bring, without test labels. Effect: `pick="last"` is
-            # always the last round; `last_estimator_` is kept too.
+            # collapse that self-training can bring, without test labels. Effect:
+            # results/dasc_table2.csv (accuracy beside last_round_accuracy).
             self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
         self.round_accuracy_ = scored.accuracies
         self.history_, self.selections_ = result.history, result.selections
@@ -328,9 +328,11 @@ class DASC(CrowdEstimator):
             `rounds`, a dict of lists with an entry a round: `annotations` (in training),
                 `imbalance_ratio`, `val_accuracy`,
             `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
-            `concentration` and the number of `exhausted` classes of the selection that the round
-            trained on (round 0 has none); `best_round`; `start_accuracy` and
-            `last_round_accuracy`, on the test split; the figures of the last selection again.
+            `concentration`, the number of `exhausted` classes and the number of labels `selected`
+            of each class, of the selection that the round trained on (round 0 has none);
+            `best_round`; `start_accuracy` and `last_round_accuracy`, on the test split;
+            `last_round_right`, the bits of the right predictions of labelled test instances in the
+            last round; the figures of the last selection again.
         """
         crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
@@ -338,6 +340,7 @@ class DASC(CrowdEstimator):
         quality = selection_quality(self.selections_, truth[self.rows_], counts)
         labelled = np.flatnonzero(test.labels >= 0)
         accuracies: list[float] = []
+        right = np.zeros(0, dtype=bool)
         if len(labelled):
             for probabilities in self.staged_predict_proba(test.features[labelled]):
                 right = probabilities.argmax(axis=1) == test.labels[labelled]
@@ -354,9 +357,13 @@ class DASC(CrowdEstimator):
         for name, values in chosen.items():
             rounds[name] = [None, *values[: len(quality)]][: len(rounds["round"])]
             figures[name] = rounds[name][-1]
+        selected = self.history_["quota"][: len(quality)]
+        rounds["selected"] = [None, *selected][: len(rounds["round"])]
         figures["rounds"] = rounds
         if accuracies:
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+            # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
+            figures["last_round_right"] = np.packbits(right).tobytes().hex()
         return figures
 
     def _inference_model(self) -> Any:

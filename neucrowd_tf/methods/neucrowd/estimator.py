@@ -61,7 +61,10 @@ class NeuCrowd(TupletEstimator):
     ] = dataclasses.field(default=5, kw_only=False)
     eta: Annotated[float, number(above=0), "smoothing of the softmax."] = 5.0
     offset: Annotated[
-        float, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
+        float,
+        number(),
+        "C of the similarity C - l2 distance; it cancels unless `weight_inside` or"
+        " `anchor_in_sum`.",
     ] = 2.0
     similarity: str = "euclidean"
     safety_aware: Annotated[bool, "uses definition 3; False is -SA."] = True
@@ -78,6 +81,9 @@ class NeuCrowd(TupletEstimator):
         ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
         ' over the number of tuplets, as released) or "none" (-RA).',
     ] = "mean"
+    anchor_in_sum: Annotated[
+        bool, "whether the softmax's sum has the anchor too, as published."
+    ] = False
     sampling_network: Annotated[bool, "uses section 3.3.4; False is -SN."] = True
     pool_factor: Annotated[
         int, whole(1), "number of candidates that are scored per selected tuplet."
@@ -91,8 +97,8 @@ class NeuCrowd(TupletEstimator):
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
-        del data
-        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
+        fixed = super()._watch(model, data)
+        return lambda: {**fixed(), **model.figures(self.batch_size)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
@@ -111,7 +117,7 @@ class NeuCrowd(TupletEstimator):
         # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
         # (`safety_margin`). Why: Embeddings move little within an epoch; no delta is published.
-        # Effect: Cost.
+        # Effect: not measured.
         self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
@@ -169,6 +175,7 @@ class NeuCrowd(TupletEstimator):
             "pool_factor": self.pool_factor,
             "warmup_steps": self.sampler_warmup * self.steps_per_epoch,
             "offset": self.offset,
+            "anchor_in_sum": self.anchor_in_sum,
         }
 
     def _model_class(self) -> type[NeuCrowdModel]:

@@ -107,16 +107,24 @@ class RLL(TupletEstimator):
         """Returns the label confidence for evaluation.json.
 
         Returns:
-            `confidence`, its mean; with the truth of the training instances also
-                `confidence_right` and `confidence_wrong`, those of right and of wrong labels.
+            `confidence`, its mean; `by_class`, that of each consensus label; with the truth of the
+                training instances also `confidence_right` and `confidence_wrong`, those of right
+                and of wrong labels.
         """
+        labels = self.train_labels_[self.kept_]
+        by_class = {
+            str(name): float(self.confidence_[labels == code].mean())
+            for code, name in enumerate(self.classes_.tolist())
+            if (labels == code).any()
+        }
         figures = {"confidence": self.confidence_}
         if dataset.truth is not None:
             truth = dataset.truth[self.rows_[self.kept_]]
-            right = self.train_labels_[self.kept_] == truth
+            right = labels == truth
             figures["confidence_right"] = self.confidence_[right & (truth >= 0)]
             figures["confidence_wrong"] = self.confidence_[~right & (truth >= 0)]
-        return {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
+        means = {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
+        return {**means, "by_class": {"confidence": by_class}}
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""

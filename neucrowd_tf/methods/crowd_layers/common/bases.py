@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import keras
@@ -10,6 +11,8 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
+
+_CHANNELS = (1, 3, 4)  # of usual images
 
 
 def build_base(
@@ -29,10 +32,12 @@ def build_base(
             f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
             f" [height, width, channels], received features of shape {input_shape}"
         )
-    elif isinstance(config, SmallCnn):
-        x = _small_cnn(config, inputs, penalty, seed)
     else:
-        x = _resnet18(inputs, penalty, seed)
+        _check_channels(input_shape)
+        if isinstance(config, SmallCnn):
+            x = _small_cnn(config, inputs, penalty, seed)
+        else:
+            x = _resnet18(inputs, penalty, seed)
     outputs = keras.layers.Dense(
         num_classes,
         activation="softmax",
@@ -42,6 +47,17 @@ def build_base(
         name="class_probabilities",
     )(x)
     return keras.Model(inputs, outputs, name="base")
+
+
+def _check_channels(input_shape: tuple[int, ...]) -> None:
+    """Warns of images that look as if their channels came first."""
+    if input_shape[0] in _CHANNELS and input_shape[-1] not in _CHANNELS:
+        warnings.warn(
+            f"features: images of shape {input_shape} are read as [height, width, channels]. If"
+            " channels come first, pass numpy.moveaxis(images, 1, -1).",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
@@ -90,6 +106,7 @@ def _convolution(
         strides=strides,
         padding="same",
         use_bias=False,
+        data_format="channels_last",
         kernel_initializer=keras.initializers.HeNormal(seed),
         kernel_regularizer=penalty,
     )(x)
@@ -103,7 +120,7 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     for index, filters in enumerate((32, 64)):
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
-    x = keras.layers.GlobalAveragePooling2D()(x)
+    x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
     return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
 
 
@@ -127,7 +144,7 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
             if strides > 1:
                 x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
             x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
-    return keras.layers.GlobalAveragePooling2D()(x)
+    return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 
 
 def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:

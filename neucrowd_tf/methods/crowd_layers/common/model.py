@@ -173,7 +173,7 @@ class InstanceModel(keras.Model):
             size = summed(size)
             # Deviation: DASC eqs. 6 and 9. Paper: A sum over annotations. Here: The mean over a
             # batch's annotations. Why: The weight penalty keeps its share when pseudo-annotations
-            # are added. Effect: Nothing without a penalty under Adam.
+            # are added. Effect: claim dasc_half_l2.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
         variables = [variable for layer in self.trained for variable in layer.trainable_variables]
@@ -311,9 +311,10 @@ class AnnotationModel(InstanceModel):
 
     def losses_of(self, labels: Any, logits: Any) -> Any:
         """Returns the loss of each annotation; see `annotation_losses`."""
-        return annotation_losses(
+        losses = annotation_losses(
             labels, logits, self.gamma, log_probabilities=self.head.log_probabilities
         )
+        return tf.cast(losses, tf.float32)
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""
