@@ -11,7 +11,6 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
-from neucrowd_tf.training.state import copy_network
 
 _CHANNELS = (1, 3, 4)  # of usual images
 
@@ -148,13 +147,12 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
     return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 
 
-def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-    """Returns a copy of a user's classifier, weights and all, with softmax outputs.
+def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    """Returns the copy of a user's classifier with softmax outputs.
 
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
     """
-    copy = copy_network(base, "base", input_shape)
     inputs = keras.Input(input_shape, name="features")
     try:
         outputs = copy(inputs)
