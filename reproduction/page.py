@@ -11,7 +11,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import baselines  # noqa: F401  (registers the rivals)
@@ -183,6 +183,15 @@ def _by_paper(rows: Iterable[Claim]) -> dict[str, list[Claim]]:
 def _paper(suite: Suite) -> str:
     name = suite.name.partition("_")[0]
     return name if name in PAPERS else "others"
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    """Yields the lines of a text, prose in at most 100 characters."""
+    for line in text.splitlines():
+        if len(line) <= 100 or line.startswith(("|", "#", "!", "`")):
+            yield line
+        else:
+            yield from textwrap.wrap(line, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _tables(results: Path) -> list[tuple[Suite, Rows]]:
