@@ -156,11 +156,11 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 5_100,
-    "methods.neucrowd.estimator": 5_400,
-    "methods.iced.estimator": 6_150,
-    "methods.dasc.estimator": 6_500,
-    "methods.crowding.estimator": 7_300,
+    "methods.rll.estimator": 6_700,
+    "methods.neucrowd.estimator": 7_000,
+    "methods.iced.estimator": 7_600,
+    "methods.dasc.estimator": 7_300,
+    "methods.crowding.estimator": 9_000,
 }
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
-
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.declare.declarations import estimator, many, number, one_of
 from neucrowd_tf.declare.registration import register_method
@@ -76,11 +74,7 @@ class ControlledCrowdInG(CrowdInG):
             return {}
         names = ("held_out_auc", "cell_auc", "repeated_negatives", "discriminator_training_auc")
         figures = {name: self.history_[name][-1] for name in names if name in self.history_}
-        if dataset.truth is not None:
-            rows = np.flatnonzero(dataset.truth >= 0)
-            drawn = self.generate(dataset.features[rows])
-            right = drawn.labels == dataset.truth[rows][drawn.instances]
-            figures["generated_accuracy"] = float(right.mean())
+        figures |= super().evaluation(dataset)
         return figures
 
     def _pretrain(self, data: TrainingData, run: Run) -> Any:

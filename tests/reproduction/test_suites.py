@@ -14,7 +14,7 @@ from neucrowd_tf.cli.runs import process
 from neucrowd_tf.declare import dataset_registration, registry
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.json import read_json
-from reproduction import catalogue, figures, page, printed, run, smoke
+from reproduction import catalogue, figures, maps, page, printed, run, smoke
 from reproduction.suite import Case, Suite
 from reproduction.table import COLUMNS, PRIVATE_DATA, Cell, write_csv
 
@@ -132,7 +132,8 @@ def test_runs_are_shared_by_setting() -> None:
     assert result["default"] == ({}, {})
     assert len(result) > 10
     # A ladder names its rows by the step that they take; the steps of one ladder differ.
-    steps: set[str] = set()
+    # A map names its cells by their place.
+    steps = {case.folder for suite in maps.maps_of(catalogue.SUITES) for case in suite.cases}
     for suite in catalogue.SUITES:
         if suite.name.endswith("_ladder"):
             rows = [(set(case.methods), *result[case.folder]) for case in suite.cases]
