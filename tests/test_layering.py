@@ -146,7 +146,7 @@ def test_no_file_imports_itself_around_a_corner(repository: Path) -> None:
 # Lines, neither blank nor comments, of the modules that an estimator's module reaches by imports at
 # the top and inside functions. What makes one longer has to be worth reading for that method.
 REACH = {
-    "methods.rll.estimator": 5_100,
+    "methods.rll.estimator": 5_150,
     "methods.neucrowd.estimator": 5_400,
     "methods.iced.estimator": 6_150,
     "methods.dasc.estimator": 4_200,

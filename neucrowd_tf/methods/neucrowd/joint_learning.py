@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
@@ -204,10 +203,16 @@ class NeuCrowdModel(TupletModel):
             )
             pool = tf.reduce_mean(losses)
             figures |= {
-                "hardness_correlation": tfp.stats.correlation(
-                    scores, losses, sample_axis=0, event_axis=None
-                ),
+                "hardness_correlation": correlation(scores, losses),
                 "selected_loss_ratio": tf.math.divide_no_nan(selected, pool),
                 "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
             }
         return figures
+
+
+def correlation(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """Returns Pearson's correlation of two vectors; NaN if one is constant."""
+    first -= tf.reduce_mean(first)
+    second -= tf.reduce_mean(second)
+    deviations = tf.math.reduce_std(first) * tf.math.reduce_std(second)
+    return tf.reduce_mean(first * second) / deviations
