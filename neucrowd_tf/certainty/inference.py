@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import shlex
 import warnings
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.aggregation.base import Aggregator, GoldLabels, gold_codes
+from neucrowd_tf.aggregation.base import (
+    Aggregator,
+    GoldLabels,
+    expected_skills,
+    gold_codes,
+    normalise_counts,
+)
 from neucrowd_tf.aggregation.catalogue import ORDERED, make_aggregator
 from neucrowd_tf.aggregation.consensus import deal
 from neucrowd_tf.aggregation.families import (
     Family,
+    annotators_first,
     dependent_families,
     effective_votes,
     fit_with_families,
@@ -23,6 +31,7 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
+from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
@@ -30,6 +39,7 @@ from neucrowd_tf.certainty.gold_items import like_other_items
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
+from neucrowd_tf.certainty.teaching import teach
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
@@ -64,11 +74,15 @@ class Inference:
         gold: `[N]` class codes, -1 if unknown.
         agreement: with how many gold labels the labels that were inferred without them agree, of
             how many, and the share; None without gold labels.
-        estimates: see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold labels.
+        estimates: of the labels, see `gold_estimates`; None with fewer than `FEWEST_GOLD` gold
+            labels.
+        without_gold: the accuracy of the labels that were inferred without gold labels; None as
+            `estimates`.
         families: of annotators who count once, because they err together.
         left_out: how many labels of gold items, which other items lack, have no part in what gold
             labels say; -1 if vote counts do not show which.
         people: the inference from people's labels alone; None without models or without people.
+        base: the aggregator before gold labels taught; `model` without them.
     """
 
     crowd: Annotations
@@ -81,6 +95,8 @@ class Inference:
     families: tuple[Family, ...] = ()
     left_out: int = 0
     people: Inference | None = None
+    without_gold: Estimate | None = None
+    base: Aggregator | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -94,7 +110,7 @@ class Inference:
 
     @property
     def accuracy(self) -> Estimate:
-        """The labels' accuracy: with enough gold labels, of the labels inferred without them."""
+        """The labels' accuracy, if enough gold labels show it for items without gold labels."""
         return self.certainty.accuracy() if self.estimates is None else self.estimates[0]
 
     def related(self) -> list[list[str]]:
@@ -122,9 +138,11 @@ class Inference:
             each = self.estimates[1].items()
             shares = ", ".join(f"{name} {shown(share)}" for name, share in each)
             lines.append(
-                f"accuracy of the labels without --gold: {shown(self.accuracy)}, 80% interval, if"
-                f" the gold items were drawn at random. Class shares: {shares}."
+                f"accuracy of the labels of items without gold labels: {shown(self.accuracy)}, 80%"
+                f" interval, if the gold items were drawn at random. Class shares: {shares}."
             )
+        if self.without_gold is not None:
+            lines.append(f"accuracy of the labels without --gold: {shown(self.without_gold)}.")
         names = list(map(str, self.crowd.annotator_names.tolist()))
         for family in self.families:
             members = [names[code] for code in np.flatnonzero(family.members).tolist()]
@@ -176,8 +194,9 @@ def infer(
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
-    Gold labels are fixed, teach the model about annotators, and calibrate the probabilities. What
-    they say about the consensus is measured on labels that were inferred without them.
+    Gold labels are fixed, teach how right annotators and consensus are (see
+    `neucrowd_tf.certainty.teaching`), and calibrate the probabilities. How right the labels of
+    other items are follows from gold items, each of which is labelled without its own gold label.
 
     People's intervals contain those of people alone: votes may not show whether people or models
     are right where they differ.
@@ -196,7 +215,7 @@ def infer(
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
     once: list[Family] = []
-    people = fitted_alone = None
+    people = None
     models = named_models(models, crowd.annotator_names)
     if models or families:
         crowd.require_identities("models and families")
@@ -204,24 +223,42 @@ def infer(
         once = dependent_families(crowd, named, named_families(crowd, families))
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
         people = infer(alone, method, gold, seed, ties=ties)
-        fitted_alone = None if families else people.model
 
-    def fitted(crowd: Annotations, *known: Any) -> Aggregator:
-        return fit_with_families(lambda: make_aggregator(method, seed, ties), crowd, once, *known)
+    def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
+        """Returns the method with each family counted once, and models behind people."""
+        before = None if people is None else people.base
+        reused = None if families or gold is not None else before
+        result = fit_with_families(
+            lambda: make_aggregator(method, seed, ties), crowd, once, gold, reused
+        )
+        if before is None:
+            return result
+        independent = not any((one.members & named).any() for one in once)
+        first = annotators_first(
+            result.probas_, crowd, named, before.probas_, independent=independent
+        )
+        return with_probas(result, crowd, first)
 
     calibration, left_out = Calibration.learned(method), 0
-    agreement = estimates = None
-    model = fitted(crowd, codes, fitted_alone)
+    agreement = estimates = without_gold = None
+    plain = crowd if codes is None else like_other_items(crowd, codes)
+    taught = codes is not None and plain is not None and bool((codes >= 0).any())
+    model = base = fitted(plain) if taught and plain is not None else fitted(crowd, codes)
     if codes is None:
         codes = np.full(crowd.num_instances, -1, dtype=np.int64)
-    elif (plain := like_other_items(crowd, codes)) is None:
+    elif plain is None:
         left_out = -1
-    else:
+    if taught and plain is not None:
         left_out = crowd.num_annotations - plain.num_annotations
-        votes, posteriors = effective_votes(plain, once), posteriors_of(fitted(plain))
+        votes, posteriors = effective_votes(plain, once), posteriors_of(model)
         agreement = gold_agreement(posteriors, votes, codes)
-        estimates = gold_estimates(plain, calibration.apply(posteriors, votes), codes)
-        calibration = calibration.fitted(posteriors, votes, codes)
+        blind = calibration.apply(posteriors, votes)
+        before = gold_estimates(plain, blind.probas, codes)
+        lesson = teach(plain, blind.probas, codes, [one.members for one in once])
+        estimates = gold_estimates(plain, lesson.blind, codes)
+        without_gold = None if before is None else before[0]
+        model = with_probas(base, crowd, lesson.probas, codes)
+        calibration = calibration.of_taught(lesson.blind, codes)
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
     skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
@@ -230,8 +267,20 @@ def infer(
         skills = skills.containing(own, people.skills, ~named)
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
-    gold_figures = (codes, agreement, estimates)
-    return Inference(crowd, model, certainty, skills, *gold_figures, tuple(once), left_out, people)
+    return Inference(
+        crowd,
+        model,
+        certainty,
+        skills,
+        codes,
+        agreement,
+        estimates,
+        tuple(once),
+        left_out,
+        people,
+        without_gold,
+        base,
+    )
 
 
 def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
@@ -242,14 +291,42 @@ def posteriors_of(model: Aggregator) -> NDArray[np.float64]:
     return probas
 
 
+def with_probas(
+    model: Aggregator,
+    crowd: Annotations,
+    probas: NDArray[np.float64],
+    gold: NDArray[np.int64] | None = None,
+) -> Aggregator:
+    """Returns a fitted aggregator with other probabilities, and what follows from them.
+
+    Args:
+        model: as fitted.
+        crowd: the annotations.
+        probas: `[N, C]`.
+        gold: `[N]` class codes, -1 if unknown, that the probabilities contain.
+    """
+    result = copy.copy(model)
+    if gold is not None:
+        result.annotated_ = crowd.annotated | (gold >= 0)
+    result.priors_ = normalise_counts(probas[result.annotated_].sum(axis=0), 1e-3)
+    result.probas_ = np.where(result.annotated_[:, None], probas, result.priors_)
+    result.labels_ = result.decide(result.probas_)
+    if model.errors_ is not None:
+        counts = np.asarray(crowd.one_hot().T @ result.probas_)
+        counts = counts.reshape(-1, crowd.num_classes, crowd.num_classes)
+        result.errors_ = normalise_counts(counts.transpose(0, 2, 1), LEAST_COUNT)
+        result.skills_ = expected_skills(result.errors_, result.priors_)
+    return result
+
+
 def gold_estimates(
-    crowd: Annotations, certainty: Certainty, gold: NDArray[np.int64]
+    crowd: Annotations, probas: NDArray[np.float64], gold: NDArray[np.int64]
 ) -> tuple[Estimate, dict[str, Estimate]] | None:
     """Returns accuracy and class shares from gold labels and probabilities inferred without them.
 
     Args:
         crowd: the annotations.
-        certainty: of labels that were inferred and calibrated without the gold labels.
+        probas: `[N, C]` calibrated probabilities; a gold item's do not depend on its gold label.
         gold: `[N]` class codes, -1 if unknown.
 
     Returns:
@@ -261,15 +338,16 @@ def gold_estimates(
     rest = np.flatnonzero((gold < 0) & crowd.annotated)
     if len(rows) < FEWEST_GOLD:
         return None
-    right, probas, parts = certainty.right(), certainty.probas, (rows, rest)
-    correct = certainty.posteriors[rows].argmax(axis=1) == gold[rows]
+    right, parts = probas.max(axis=1), (rows, rest)
+    correct = probas[rows].argmax(axis=1) == gold[rows]
     shares = {
         str(name): prediction_powered_share(gold[rows] == code, *(probas[at, code] for at in parts))
         for code, name in enumerate(crowd.class_names.tolist())
     }
     total = sum(share.value for share in shares.values())  # near 1: each is estimated by itself
     shares = {name: Estimate(*(min(x / total, 1.0) for x in one)) for name, one in shares.items()}
-    return prediction_powered_share(correct, *(right[at] for at in parts)), shares
+    accuracy = prediction_powered_share(correct, *(right[at] for at in parts), of_others=True)
+    return accuracy, shares
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:

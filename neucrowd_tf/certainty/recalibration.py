@@ -35,6 +35,7 @@ DRAWS = 200  # of a crowd's shift
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
 SURE, LEAK = 7.0, 0.1
+TAUGHT = (1.0, 0.25)  # variances of the shift of probabilities that gold labels taught
 LITTLE = 0.2  # Krippendorff's alpha below which agreement counts
 
 
@@ -173,6 +174,26 @@ class Calibration:
         start = self.widened(votes)
         shift, covariance = start.shift_of(self.logits(probas, votes)[rows], right)
         return dataclasses.replace(self, shift=shift, covariance=covariance, fits=True)
+
+    def of_taught(self, probas: Array, gold: NDArray[np.int64]) -> Calibration:
+        """Returns the calibration of probabilities that gold labels taught.
+
+        They are calibrated but for a shift, which gold labels estimate.
+
+        Args:
+            probas: `[N, C]`; a gold item's do not depend on its own gold label.
+            gold: `[N]` class codes, -1 if unknown.
+        """
+        rows = np.flatnonzero(gold >= 0)
+        right = (probas[rows].argmax(axis=1) == gold[rows]).astype(np.float64)
+        weights = np.zeros_like(self.weights)
+        weights[1] = 1.0  # of the posterior's logit
+        start = dataclasses.replace(
+            self, weights=weights, shift=np.zeros(2), covariance=np.diag(TAUGHT)
+        )
+        posterior = logit(np.clip(probas[rows].max(axis=1), 1e-3, 1.0 - 1e-3))
+        shift, covariance = start.shift_of(posterior, right)
+        return dataclasses.replace(start, shift=shift, covariance=covariance, fits=True)
 
     def shift_of(self, logits: Array, right: Array, weight: float = 1.0) -> tuple[Array, Array]:
         """Returns the posterior mode of a crowd's shift, and its covariance (Laplace).
