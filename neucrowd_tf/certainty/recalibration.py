@@ -17,7 +17,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
+# Bins of equal width, in which a crowd's logits and shares count as their means.
+LOGIT_BINS, SHARE_BINS = 64, 16
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
 SURE, LEAK = 7.0, 0.1
@@ -332,17 +334,82 @@ class Certainty:
             return NOTHING
         if self.posteriors.shape[1] < 2:  # no label could differ: this says nothing
             return Estimate(1.0, 0.0, 1.0)
-        rng, draws = np.random.default_rng(1), []
-        for shift in self.shifts[: draws_for(len(rows))]:
-            chances = self.right(shift)[rows]
-            spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
-            draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
+        certain = self.gold[rows] >= 0
+        counts = np.bincount(self.bins.of_items[rows[~certain]], minlength=len(self.bins.logits))
+        chances = self.bins.right(self.shifts)
+        means = (counts @ chances + certain.sum()) / len(rows)
+        spreads = np.sqrt(counts @ (chances * (1 - chances))) / len(rows)
+        normal = np.random.default_rng(1).standard_normal(DRAWS)
+        draws = np.clip(means + spreads * normal, 0.0, 1.0)
         return Estimate.of(float(self.right()[rows].mean()), draws)
+
+    @functools.cached_property
+    def shares(self) -> Array:
+        """`[N, C]` each class's share of what is left beside the label; 0 if it ties with it."""
+        others = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
+        return np.asarray(others / np.maximum(others.sum(axis=1), 1e-12)[:, None])
+
+    @functools.cached_property
+    def bins(self) -> Bins:
+        """Groups of items whose labels are right about equally often, whatever the shift."""
+        num_tied, most = self.tied.sum(axis=1), self.shares.max(axis=1)
+        low = self.logits.min(initial=0.0)
+        width = max((self.logits.max(initial=0.0) - low) / LOGIT_BINS, 1e-9)
+        place = np.minimum((self.logits - low) / width, LOGIT_BINS - 1).astype(np.int64)
+        place += LOGIT_BINS * np.minimum(most * SHARE_BINS, SHARE_BINS - 1).astype(np.int64)
+        place += LOGIT_BINS * SHARE_BINS * num_tied
+        sizes = np.bincount(place)
+        used = np.flatnonzero(sizes)
+        of_items = np.cumsum(sizes > 0)[place] - 1
+
+        def mean(values: Array) -> Array:
+            return np.asarray(np.bincount(place, values)[used] / sizes[used])
+
+        ties = used // (LOGIT_BINS * SHARE_BINS)
+        return Bins(of_items, mean(self.logits), mean(most), ties, self.posteriors.shape[1])
+
+
+class Bins(NamedTuple):
+    """Items in groups that are about equal, for sums under many shifts.
+
+    Attributes:
+        of_items: `[N]` the group of each item.
+        logits: `[B]` mean logit of being right, before the shift.
+        most: `[B]` mean of the largest of `Certainty.shares`.
+        ties: `[B]` how many classes tie for the label.
+        classes: C.
+    """
+
+    of_items: NDArray[np.int64]
+    logits: Array
+    most: Array
+    ties: NDArray[np.int64]
+    classes: int
+
+    def right(self, shifts: Array) -> Array:
+        """Returns `[B, S]` the probability that labels are right under shifts `[S, 2]`."""
+        logits = self.logits[:, None]
+        chances = expit(logits + shifts[:, 0] + shifts[:, 1] * logits)
+        return np.asarray(np.clip(chances, 1.0 / self.classes, 1.0 / self.ties[:, None]))
+
+    def others(self, right: Array) -> tuple[Array, Array]:
+        """Returns `[B, S]` the probability per share of another class, and of each if even.
+
+        `Certainty.spread` spreads evenly what would raise a class above the label. One of the two
+        is 0.
+
+        Args:
+            right: `[B, S]` see `right`.
+        """
+        rest = np.maximum(1.0 - self.ties[:, None] * right, 0.0)
+        excess = self.most[:, None] * rest > right
+        each = rest / np.maximum(self.classes - self.ties, 1)[:, None]
+        return np.where(excess, 0.0, rest), np.where(excess, each, 0.0)
 
 
 def draws_for(size: int) -> int:
-    """Returns how many draws of the shift are affordable for so many probabilities."""
-    return int(np.clip(2e7 / max(size, 1), 40, DRAWS))
+    """Returns how many draws of the shift are affordable for so many numbers per draw."""
+    return int(np.clip(2e6 / max(size, 1), 40, DRAWS))
 
 
 def unlike(

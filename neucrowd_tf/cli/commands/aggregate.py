@@ -79,7 +79,16 @@ def run(flags: Aggregate) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
+            inference = infer(
+                crowd,
+                method,
+                gold,
+                flags.seed,
+                models,
+                flags.ties,
+                flags.family,
+                skills=flags.annotators is not None,
+            )
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
