@@ -16,6 +16,7 @@ if __name__ == "__main__":
 
 from neucrowd_tf.cli.command_line import PROBLEM, run, say
 from neucrowd_tf.cli.commands import call
+from neucrowd_tf.names import did_you_mean
 
 RUN = "run"
 # What each command does.
@@ -46,10 +47,14 @@ def main(argv: list[str]) -> int:
     first = argv[0] if argv else "--help"
     if first == "--version":
         return run(lambda: say(f"neucrowd {version('neucrowd-tf')}"))
+    if first == "help" and len(argv) > 1:  # help COMMAND is COMMAND --help
+        first, argv = argv[1], [argv[1], "--help"]
     if first in ("--help", "-h", "-help", "help"):
         return run(lambda: say(overview()))
     if not first.startswith("-") and first not in COMMANDS:
-        sys.stderr.write(f"error: no command {first!r}. Commands: {', '.join(COMMANDS)}.\n")
+        hint = did_you_mean(first, COMMANDS)
+        text = f"no command {first!r}. {hint} Commands: {', '.join(COMMANDS)}."
+        sys.stderr.write(f"error: {' '.join(text.split())}\n")
         return PROBLEM
     if first.startswith("-") or first == RUN:
         from neucrowd_tf.cli.runs.run_command import main as run_main

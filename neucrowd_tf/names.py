@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 import unicodedata
@@ -41,6 +42,19 @@ ALIASES: dict[str, frozenset[str]] = {
     )
     for role in ROLES
 }
+
+
+def close_names(name: str, names: Iterable[str]) -> list[str]:
+    """Returns the names that a misspelt one may mean: as a whole, or as one of their words."""
+    every = sorted(names)
+    words = [other for other in every if difflib.get_close_matches(name, other.split("_"))]
+    return difflib.get_close_matches(name, every) or words[:3]
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Returns a question that suggests the names that a misspelt one may mean; "" without any."""
+    close = close_names(name, names)
+    return f"Did you mean {' or '.join(close)}?" if close else ""
 
 
 def folded(column: Any) -> str:

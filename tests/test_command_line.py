@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -180,3 +181,18 @@ def test_only_images_count_in_a_folder_of_images(tmp_path: Path) -> None:
     assert input_digest("annotations", tmp_path) != other  # an export may consist of any files
     (tmp_path / "a.png").write_bytes(b"a")
     assert input_digest("images", tmp_path) != before
+
+
+def test_marks_that_rearrange_a_line_do_not_reach_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Callable[..., Any]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("item,annotator,label\nt1,u\u202e1,a\u202eb\nt1,u2,c\n", encoding="utf-8")
+    printed = cli("convert", [f"--input={path}"])
+    assert "a\ufffdb (1)" in printed.err and "\u202e" not in printed.err
+    assert "u\u202e1,a\u202eb\n" in printed.out  # a file or a program that reads it gets the bytes
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", shown)
+    write_outputs({Path("-"): "a,b\u202e\n"})
+    assert shown.getvalue() == "a,b\ufffd\n"

@@ -26,6 +26,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.names import did_you_mean
 
 # Each makes an unfitted aggregator; the other arguments have its defaults.
 AGGREGATORS: dict[str, Callable[..., Aggregator]] = {
@@ -70,5 +71,6 @@ def make_aggregator(name: str, seed: int = 0, ties: Ties | None = None) -> Aggre
     methods = AGGREGATORS | ORDERED
     if name not in methods:
         names = ", ".join(AGGREGATORS)
-        raise UsageError(f"method: expected one of {names}, received {name!r}")
+        hint = did_you_mean(name, methods)
+        raise UsageError(f"method: expected one of {names}, received {name!r}. {hint}".rstrip())
     return methods[name](seed=seed, **({} if ties is None else {"ties": ties}))

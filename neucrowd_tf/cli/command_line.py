@@ -72,7 +72,7 @@ def run(command: Callable[[], Iterable[str] | int | None]) -> int:
     if isinstance(notes, int):
         return notes
     for note in notes or ():
-        sys.stderr.write(f"{note}\n")
+        sys.stderr.write(f"{printable(note)}\n")
     return 0
 
 
@@ -151,4 +151,5 @@ def write_outputs(texts: Mapping[Path, str]) -> None:
                 files.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
     if STDOUT in texts:
         with standard_output() as stream:
-            stream.write(texts[STDOUT])
+            text = texts[STDOUT]
+            stream.write(printable(text, "\n\t") if stream.isatty() else text)

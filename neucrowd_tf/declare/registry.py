@@ -8,7 +8,6 @@ names none.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
 import importlib
 import importlib.resources
@@ -26,6 +25,7 @@ from neucrowd_tf.declare.registration import Registered
 from neucrowd_tf.declare.registration import register_method as register_method
 from neucrowd_tf.declare.variants import frozen
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.names import did_you_mean
 
 Loader = TypeVar("Loader", bound=Callable[..., Any])
 Kind = Literal["method", "dataset", "suite"]
@@ -241,12 +241,7 @@ def entry(kind: Kind, name: str, argument: str = "") -> Any:
     """
     every = entries(kind)
     if name not in every:
-        names = sorted(every)
-        close = (
-            difflib.get_close_matches(name, names, n=3)
-            or [full for full in names if difflib.get_close_matches(name, full.split("_"))][:3]
-        )
-        hint = f"Did you mean {' or '.join(close)}?" if close else "--list shows all names."
+        hint = did_you_mean(name, every) or "--list shows all names."
         raise UsageError(f"{argument or '--' + kind}: no {kind} is named {name!r}. {hint}")
     return _opened(every[name])
 

@@ -38,7 +38,19 @@ def catalogue() -> dict[str, Check]:
     return {name: Check(name, **entry) for name, entry in entries.items()}
 
 
-def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> DataError:
+class Rejection(DataError):
+    """A file that a check rejects.
+
+    Attributes:
+        check: the check's id.
+    """
+
+    def __init__(self, check: str, message: str) -> None:
+        super().__init__(message)
+        self.check = check
+
+
+def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Rejection:
     """Returns the error of a check: `<file>: <place>: <problem> <fix> [<id>]`.
 
     Args:
@@ -50,14 +62,14 @@ def error(name: str, path: str | Path, place: str = "", /, **words: Any) -> Data
     check = catalogue()[name]
     first, *commands = f"{check.problem} {check.fix}".format_map(words).split("\n")
     where = f"{path}: {place}: " if place else f"{path}: "
-    return DataError("\n".join([f"{where}{first.strip()} [{name}]", *commands]))
+    return Rejection(name, "\n".join([f"{where}{first.strip()} [{name}]", *commands]))
 
 
-def broken(path: str | Path, problem: str, place: str = "") -> DataError:
+def broken(path: str | Path, problem: str, place: str = "") -> Rejection:
     """Returns the error of content that is not what the format needs."""
     return error("broken_file", path, place, problem=problem)
 
 
-def unreadable(path: str | Path, problem: str, advice: str) -> DataError:
+def unreadable(path: str | Path, problem: str, advice: str) -> Rejection:
     """Returns the error of a file that cannot be opened."""
     return error("unreadable", path, problem=problem, advice=advice)

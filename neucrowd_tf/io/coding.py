@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations.codes import duplicates
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.column_names import SHOWN, is_missing
+from neucrowd_tf.io.column_values import are_many, repeats
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import (
@@ -21,8 +22,10 @@ from neucrowd_tf.io.values import (
     check_ids,
     check_names,
     check_not_names,
+    check_ranking,
     check_several,
     classes_of,
+    has_no_class,
     nothing_said,
     numbers_of,
     split_cell,
@@ -85,10 +88,19 @@ class CodedLabels:
             self._leave_out_missing()
             self.sizes = len(self.labels.codes), len(self.items.names)
             self.people = int((self.annotators.counts() > 0).sum())
+            self._check_repeats()
             self._split()
             self._check()
             if columns.wrong is not None:
                 raise columns.wrong
+
+    def _check_repeats(self) -> None:
+        """Raises DataError if many labels would be dropped that a column tells apart."""
+        if self.options.duplicates is None:
+            keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
+            counts = repeats(keys)
+            if are_many(*counts):
+                self.columns.ask_about_repeats(keys, self.rows, counts)
 
     def _one_label_cells(self) -> Any:
         """Returns the column of labels; a list of one label is the label."""
@@ -102,10 +114,16 @@ class CodedLabels:
         """Leaves out labels that are missing, or without item or annotator, and counts them."""
         options, columns, labels = self.options, self.columns, self.labels
         coded = columns.coded and options.missing is None
+        several = options.multi_label is not None and columns.rows_are_answers
+        without_class = [several and has_no_class(name) for name in labels.names]
         missing = [
-            isinstance(name, str) and (is_missing(name, options) or (coded and name == "-1"))
+            isinstance(name, str)
+            and not (several and has_no_class(name))
+            and (is_missing(name, options) or (coded and name == "-1"))
             for name in labels.names
         ]
+        if none := int(np.array(without_class, dtype=bool)[labels.codes].sum()):
+            self.notes.append(f"{none:,} answers have no class: they are a no to each class.")
         texts = [text for text, absent in zip(labels.names, missing, strict=True) if absent]
         used = ~np.array(missing, dtype=bool)[labels.codes]
         if not used.all() and not columns.annotators_in_columns:
@@ -147,7 +165,9 @@ class CodedLabels:
         options, place, names = self.options, self.place(self.labels), self.labels.names
         # In JSON a text is one label.
         single = [self.columns.structured and isinstance(name, str) for name in names]
+        chosen = [name for name in names if isinstance(name, tuple)]
         if options.multi_label is None:
+            check_ranking(self.path, self.columns.layout, chosen)
             cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
             self.notes += check_several(self.path, cells, place)
             if not options.exact_names:
@@ -157,13 +177,16 @@ class CodedLabels:
                 self.labels = self.labels.renamed(binned)
             return
         parted = [
-            [name] if alone else split_cell(self.path, name, options.multi_label, place(at))
+            [name]
+            if alone and name
+            else split_cell(self.path, name, options.multi_label, place(at))
             for at, (alone, name) in enumerate(zip(single, names, strict=True))
         ]
+        check_ranking(self.path, self.columns.layout, [cell for cell in parted if cell])
         used = list(dict.fromkeys(label for cell in parted for label in cell))
         check_names(self.path, "label", used, lambda at: "", options)
         classes = classes_of(self.path, used, options, lambda at: "")
-        chosen = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
+        ones = np.array([[name in cell for name in classes] for cell in parted], dtype=np.int64)
         width = len(classes)
         self.pairs = tuple((item, name) for item in self.items.names for name in classes)
         self.items = Coded(
@@ -172,7 +195,7 @@ class CodedLabels:
         )
         repeated = np.repeat(np.arange(len(self.rows)), width)
         self.annotators, self.rows = self.annotators.at(repeated, every=True), self.rows[repeated]
-        self.labels = Coded(["no", "yes"], chosen[self.labels.codes].ravel())
+        self.labels = Coded(["no", "yes"], ones[self.labels.codes].ravel())
         self.options = dataclasses.replace(options, classes=("no", "yes"))
         listed = ", ".join(classes[:SHOWN]) + ", ..." * (len(classes) > SHOWN)
         self.notes.append(f"Each of {len(classes)} classes is a yes/no question: {listed}.")
@@ -192,7 +215,7 @@ class CodedLabels:
 
     def without_duplicates(self) -> NDArray[np.bool_]:
         """Returns which labels count if an annotator labelled an item several times."""
-        rule = self.options.duplicates
+        rule = self.options.duplicates or "last"
         keys = self.items.codes * len(self.annotators.names) + self.annotators.codes
         counted = np.ones(len(keys), dtype=bool)
         extra = duplicates(keys, rule)

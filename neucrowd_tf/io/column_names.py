@@ -18,10 +18,11 @@ SHOWN = 12
 MISSING = frozenset(("", "na", "n/a", "nan", "null", "#n/a"))
 _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 # Names that may mean a role: never used without being asked for, but proposed.
-SECOND = {"task": SECOND_ITEM} | {role: frozenset(x) for role, x in _WORDS["second"].items()}
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL = (
+SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
+SECOND["task"] |= SECOND_ITEM
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION = (
     re.compile("|".join(_WORDS["patterns"][name]))
-    for name in ("status", "gold", "summary", "id", "model")
+    for name in ("status", "gold", "summary", "id", "model", "person", "question")
 )
 
 
@@ -48,6 +49,16 @@ def is_id(column: str) -> bool:
 def is_model(annotator: str) -> bool:
     """Whether an annotator is named as a model."""
     return _MODEL.fullmatch(annotator.strip()) is not None
+
+
+def is_person(column: str) -> bool:
+    """Whether a column's name says that it names annotators."""
+    return _PERSON.fullmatch(folded(column)) is not None
+
+
+def is_question(column: str) -> bool:
+    """Whether a column's name says that it names questions."""
+    return _QUESTION.fullmatch(folded(column)) is not None
 
 
 def is_second(column: str, role: str) -> bool:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.checks import error
 from neucrowd_tf.io.table import Table
 
 ROUNDED = 0.051  # a mean with one digit may be so far from the exact one
 MOST_ANSWERS = 20  # distinct values of a column of answers that is inferred
+MOST_REPEATED = 0.1  # share of pairs with several labels that need no question
+FEW = 2  # annotators within whom a column may be constant by chance
+MOST_JOINED = 3  # columns that tell rows apart together
 
 
 def check_free_text(path: Path, column: str, count: int, labels: int) -> None:
@@ -62,17 +64,74 @@ def answers_of(
         apart = _count(pair * len(texts) + codes) == len(codes)
         if apart and len(codes) >= 1.5 * pairs:
             questions.append(column)
-        elif size < len(codes):
+        elif size < len(codes) and not is_fact(table, annotator, column):
             answers.append(column)
     return answers, questions
 
 
-def is_constant(table: Table, item: Sequence[str], column: str) -> bool:
-    """Whether a column never differs within an item, although items have several rows."""
-    _, items = table.coded(item)
+def repeats(keys: NDArray[np.int64]) -> tuple[int, int]:
+    """Returns how many keys occur several times, and how many there are."""
+    _, counts = np.unique(keys, return_counts=True)
+    return int((counts > 1).sum()), len(counts)
+
+
+def are_many(repeated: int, size: int) -> bool:
+    """Whether more than a tenth of the pairs of item and annotator have several labels."""
+    return repeated > size * MOST_REPEATED
+
+
+def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
+    """Returns the fewest columns that tell apart rows of one key, [] if none do.
+
+    A column whose values are mostly different (an id, a text) tells everything apart and is none.
+
+    Args:
+        table: the columns that may tell.
+        keys: `[L]` codes of the pairs of item and annotator.
+        rows: `[L]` row of the table of each.
+    """
+    codes = {}
+    for column in table.columns:
+        texts, coded = table.codes(column)
+        if 2 <= len(texts) <= len(table) / 2:
+            codes[column] = coded[rows], len(texts)
+
+    def joined(columns: Sequence[str]) -> NDArray[np.int64]:
+        refined = np.unique(keys, return_inverse=True)[1]
+        for column in columns:
+            values, size = codes[column]
+            refined = np.unique(refined * size + values, return_inverse=True)[1]
+        return refined
+
+    def tell(columns: Sequence[str]) -> bool:
+        return not are_many(*repeats(joined(columns)))
+
+    singles = [column for column in codes if tell([column])]
+    if singles:
+        return [min(singles, key=lambda column: codes[column][1])]
+    chosen: list[str] = []
+    while not tell(chosen):
+        sizes = {c: repeats(joined([*chosen, c]))[1] for c in codes if c not in chosen}
+        best = max(sizes, key=sizes.__getitem__, default="")
+        if len(chosen) == MOST_JOINED or not best or sizes[best] == repeats(joined(chosen))[1]:
+            return []
+        chosen.append(best)
+    needed = [c for c in chosen if not tell([other for other in chosen if other != c])]
+    return [c for c in table.columns if c in (needed if tell(needed) else chosen)]
+
+
+def is_constant(table: Table, key: Sequence[str], column: str) -> bool:
+    """Whether a column never differs within an item or annotator, and some have several rows."""
+    _, items = table.coded(key)
     texts, codes = table.codes(column)
     count = _count(items)
     return count < len(codes) and _count(items * len(texts) + codes) == count
+
+
+def is_fact(table: Table, annotator: Sequence[str], column: str) -> bool:
+    """Whether a column never differs within an annotator, of whom there are several."""
+    annotators, _ = table.coded(annotator)
+    return len(annotators) > FEW and is_constant(table, annotator, column)
 
 
 def is_recoded(table: Table, column: str, other: str, shared: bool) -> bool:
@@ -105,14 +164,6 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 
-def several_questions(table: Table, column: str) -> DataError:
-    """Returns the error of a table whose rows answer several questions, named in a column."""
-    counts = Counter(table[column])
-    listed = ", ".join(f"{name} ({count:,} rows)" for name, count in counts.items())
-    command = f"--question={shlex.quote(f'{column}={next(iter(counts))}')}"
-    return error("several_questions", table.path, tool="a table", questions=listed, command=command)
-
-
 def _count(keys: Any) -> int:
     """Returns how many different keys there are; sorting is faster than NumPy's hashing."""
     ordered = np.sort(keys)
@@ -123,7 +174,7 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
     """Returns patterns of columns of 0 and 1 of which exactly one is 1 in each row."""
     groups: dict[str, list[str]] = defaultdict(list)
     for column in columns:
-        named = re.fullmatch(r"(.+?[._])[^._]+", column)
+        named = re.fullmatch(r"(.+?[._:])[^._:]+", column)
         if named is not None and {*table.distinct(column)} <= {"0", "1"}:
             groups[named[1]].append(column)
     chosen = []

@@ -37,9 +37,14 @@ class LabelColumns:
         counts: `[A]` votes if annotators are unknown: row i is an item, a class in `labels` and
             its number of votes; `annotators` is empty.
         structured: whether a text is one label, as in JSON: rules for cells do not hold.
+        rows_are_answers: whether each label is a row or a submission of its own: with several
+            labels in a cell, one without a class is a no to each class, not a missing label.
         coded: whether -1 is a missing label, as in a matrix without a header.
         rows: the numbers of the rows if items have no ids.
         wrong: the error of a row of a wrong length, which is raised after those of the values.
+        ask_about_repeats: raises an error if many pairs of item and annotator have several labels
+            and the file's columns tell them apart. Takes the pair's code and the place in the file
+            of each label, and how many pairs repeat and how many there are.
     """
 
     items: Column
@@ -57,6 +62,8 @@ class LabelColumns:
     annotators_in_columns: bool = False
     counts: Sequence[int] | None = None
     structured: bool = False
+    rows_are_answers: bool = False
     coded: bool = False
     rows: Sequence[str] = ()
     wrong: DataError | None = None
+    ask_about_repeats: Callable[[Any, Any, tuple[int, int]], None] = lambda *_: None

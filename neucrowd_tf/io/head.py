@@ -16,6 +16,7 @@ from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.files.json import parse_json
 from neucrowd_tf.io.files.reading import (
     UTF16,
+    check_readable,
     check_regular,
     ending,
     open_bytes,
@@ -23,7 +24,17 @@ from neucrowd_tf.io.files.reading import (
     visible,
 )
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import Table, column_names, read_table, separator_of, table_of_records
+from neucrowd_tf.io.table import (
+    PARQUET,
+    Table,
+    column_names,
+    first_record,
+    parquet_records,
+    read_table,
+    separator_of,
+    table_of_records,
+)
+from neucrowd_tf.names import roles_of
 
 SAMPLE = 1 << 20  # bytes that are looked at
 LINES = (".jsonl", ".ndjson")  # endings of JSON line by line, if there is one line only
@@ -41,7 +52,8 @@ class Head:
         kind: what it is; "zip" is an archive of several files, "lines" JSON line by line.
         columns: the header of a table.
         first: the first record of JSON: of a list, of lines, of the files of a folder, or an
-            object's first value; None if it is not an object.
+            object's first value; None if it is not an object. Of Parquet with lists, objects or
+            names of classes, its first row.
         keys: the keys of a JSON object at the top, () for a list or lines.
         names: the files of an archive or folder, with `/` between folders.
     """
@@ -63,8 +75,9 @@ class Head:
         check_regular(path, folders=False)
         if ending(path) == ".npy":
             self.kind = "npy"
-        elif ending(path) in (".parquet", ".pq"):
+        elif ending(path) in PARQUET:
             self.kind = "parquet"
+            self.first = first_record(path)
         elif not self._look_at_archive():
             self._look_at_text()
 
@@ -75,6 +88,8 @@ class Head:
                 self.names = visible(archive.namelist())
         except (zipfile.BadZipFile, OSError):
             return False  # if it is damaged, opening it gives the reason
+        if any(name.startswith("xl/") for name in self.names):
+            raise unreadable(self.path, "this is a spreadsheet", "Save it as CSV")
         if len(self.names) > 1:
             self.kind = "zip"
             self._look_at_members()
@@ -88,6 +103,7 @@ class Head:
     def _look_at_text(self) -> None:
         with open_bytes(self.path) as stream:
             start = stream.read(SAMPLE)
+        check_readable(self.path, start)
         encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
         text = start.decode(encoding, "replace").lstrip()
         if text[:1] not in ("{", "[") or self.options.header == "none":
@@ -112,9 +128,16 @@ class Head:
         self.first = first if isinstance(first, dict) else None
 
     @property
-    def is_json(self) -> bool:
-        """Whether the file is JSON, as a whole or line by line."""
-        return self.kind in ("json", "lines")
+    def has_records(self) -> bool:
+        """Whether the file is of records: JSON, as a whole or line by line, or nested Parquet."""
+        return self.kind in ("json", "lines") or (self.kind == "parquet" and bool(self.first))
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether the records are no rows of a table."""
+        if self.first is None:
+            return True
+        return bool(self.keys) or any(isinstance(v, (dict, list)) for v in self.first.values())
 
     @cached_property
     def text(self) -> str:
@@ -123,16 +146,16 @@ class Head:
 
     @cached_property
     def value(self) -> Any:
-        """JSON as a whole.
+        """JSON as a whole, or the list of records in it; see `unwrapped`.
 
         Raises:
             DataError: what is not JSON, with its place.
         """
-        return parse_json(self.text, self.path)
+        return unwrapped(parse_json(self.text, self.path))
 
     def table(self, *, strict: bool = True) -> Table:
         """Returns the table; flat records of JSON are one too. See `read_table`."""
-        if self.is_json:
+        if self.has_records:
             return table_of_records(self.path, self.records())
         return read_table(self.path, self.options, strict=strict)
 
@@ -150,6 +173,8 @@ class Head:
                 for name, text in self.members((".json", ""))
                 for place, record in records_of(parse_json(text, self.path / name), self.path)
             )
+        if self.kind == "parquet":
+            return parquet_records(self.path)
         if self.kind == "lines":
             return records_of_lines(self.text, self.path)
         return records_of(self.value, self.path)
@@ -210,10 +235,34 @@ def _with_object(path: Path, place: str, value: Any) -> tuple[str, dict[str, Any
     return place, value
 
 
-def unknown(head: Head) -> DataError:
-    """Returns the error for JSON of an unknown layout, with its keys."""
+# The keys under which programs write a list of records.
+WRAPPERS = frozenset(
+    ("data", "items", "results", "samples", "examples", "records", "rows", "annotations", "tasks",
+     "runs", "feedback", "scores", "traces", "assessments")
+)  # fmt: skip
+
+
+def unwrapped(value: Any) -> Any:
+    """Returns the list of records that an object of JSON holds, or the value as it is.
+
+    It is one list under a usual name beside other values, or a data frame as pandas writes it: by
+    columns, or as a table of columns, index and data.
+    """
+    if not isinstance(value, dict):
+        return value
+    if value.keys() in ({"columns", "index", "data"}, {"columns", "data"}):
+        return [dict(zip(value["columns"], row, strict=False)) for row in value["data"]]
+    lists = [key for key, of in value.items() if isinstance(of, list) and of]
+    if len(lists) == 1 and lists[0] in WRAPPERS and isinstance(value[lists[0]][0], dict):
+        return value[lists[0]]
+    columns = list(value.values())
+    roles = sum(bool(names) for names in roles_of(list(value)).values())
+    if roles > 1 and all(isinstance(of, dict) and of.keys() == columns[0].keys() for of in columns):
+        return [{name: of[row] for name, of in value.items()} for row in columns[0]]
+    return value
+
+
+def unknown_keys(head: Head) -> str:
+    """Returns the keys of records of an unknown layout, in words."""
     keys = list(head.keys or head.first or ())[:8]
-    listed = ", ".join(repr(str(key)[:40]) for key in keys) or "none"
-    problem = f"its keys are {listed}"
-    advice = "Convert it to a CSV with the columns task, annotator and label"
-    return error("unknown_layout", head.path, problem=problem, advice=advice)
+    return f"its keys are {', '.join(repr(str(key)[:40]) for key in keys) or 'none'}"

@@ -12,15 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import DataError, UsageError, printable
+from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.coding import CodedLabels
+from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import LabelColumns
+from neucrowd_tf.io.fields import columns_of_fields, fields_of, proposals_of
 from neucrowd_tf.io.files.npy import read_npy
-from neucrowd_tf.io.head import Head, unknown
+from neucrowd_tf.io.head import Head, unknown_keys
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.items import matched
-from neucrowd_tf.io.layouts import columns_of, of_matrix
+from neucrowd_tf.io.layouts import MOST_TRIED, columns_of, completed, of_matrix
 from neucrowd_tf.io.lines import class_line, lines_of
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import check_ids, classes_of
@@ -28,6 +31,7 @@ from neucrowd_tf.names import typed_names
 
 __all__ = ["Reading", "class_line", "read_annotations", "read_columns", "report_on_stderr"]
 
+MOST_FIELDS = 24  # that a message names
 MOST_CELLS = 10**9  # of a matrix in an NPY file
 
 
@@ -51,8 +55,8 @@ class Reading:
 
 
 def report_on_stderr(line: str) -> None:
-    """Prints a line on stderr."""
-    print(line, file=sys.stderr, flush=True)  # noqa: T201
+    """Prints a line on stderr, without characters that hide or rearrange others."""
+    print(printable(line), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def read_annotations(
@@ -99,18 +103,46 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
     if head.kind == "npy":
         return of_matrix(read_npy(path, MOST_CELLS), path)
     importer = None if options.header == "none" or options.votes_columns else find(head)
-    if importer is not None:
+    by_path = any("." in name for name in (*options.task_column, *options.worker_column))
+    if importer is not None and not (by_path and head.has_records):
         return importer.read(head, options)  # type: ignore[no-any-return]
-    if head.kind in ("zip", "folder"):
+    if head.kind in ("zip", "folder") and head.first is None:
         problem = f"no known tool writes {'this archive' if head.kind == 'zip' else 'this folder'}"
         raise unreadable(path, problem, "Name a file of labels")
-    nested = head.first is None or any(isinstance(v, (dict, list)) for v in head.first.values())
-    if head.is_json and (head.keys or nested):
-        list(head.records())  # damaged JSON is an error of its own
-        raise unknown(head)
+    if head.kind in ("zip", "folder") or (head.has_records and head.is_nested):
+        return _by_path(head, options)
     if options.first:
         raise UsageError(f"--first: {path} is a table, not a tool's export. Remove the flag.")
     return columns_of(head.table(strict=False), options)
+
+
+def _by_path(head: Head, options: TableOptions) -> LabelColumns:
+    """Returns the labels of records whose fields the flags name by path.
+
+    Raises:
+        DataError: no fields are named; it proposes fields with which the records can be read.
+    """
+    records = [("file", head.value)] if head.keys else list(head.records())
+    if options.task_column or options.worker_column or options.label_column:
+        table = columns_of_fields(head.path, records, options)
+        return table if isinstance(table, LabelColumns) else columns_of(table, options)
+
+    def complete(proposal: Proposal) -> Proposal | None:
+        flags = TableOptions.of(**proposal)
+        try:
+            table = columns_of_fields(head.path, records[:MOST_TRIED], flags)
+        except DataError:
+            return None
+        return proposal if isinstance(table, LabelColumns) else completed(table, flags, proposal)
+
+    fields = fields_of(record for _, record in records)
+    otherwise = (
+        f"Its fields by path are {few([field.path for field in fields], MOST_FIELDS)}.",
+        "Name them with --task_column, --worker_column and --label_column.",
+    )
+    words = {"problem": unknown_keys(head)}
+    asked = Asked("unknown_layout", head.path, words, proposals_of(fields), otherwise=otherwise)
+    raise asked.answered(complete)
 
 
 def _reading(coded: CodedLabels, items: list[str] | None, unmatched: str) -> Reading:

@@ -1,24 +1,37 @@
-"""The layouts of tables of labels, and a matrix, as `LabelColumns`."""
+"""The layouts of tables of labels, and a matrix, as `LabelColumns`; and proposals, tried."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.io.checks import broken, error
+from neucrowd_tf.io.asking import Asked, Proposal
+from neucrowd_tf.io.checks import Rejection, broken, error
+from neucrowd_tf.io.coding import CodedLabels
+from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.roles import Roles, decide
+from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table, check_header_again
+from neucrowd_tf.io.values import numbers_of
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
+MOST_QUESTIONS = 2  # that a proposal may lead to, and answers with further flags
+MOST_TRIED = 100_000  # rows of which a proposal is read
+# What a user can answer with a flag or by correcting cells after the roles are known.
+OF_VALUES = frozenset(
+    ("multi_label", "ratings", "similar_names", "bad_characters", "cut_id", "row_length",
+     "unknown_class", "duplicate_pair", "header_again")
+)  # fmt: skip
 LAYOUTS = {
     "long": "long table",
     "wide": "wide table",
@@ -34,11 +47,79 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     """Returns items, annotators and labels of a table.
 
     Raises:
-        DataError: roles that have to be named, or rows that are not those of a table.
+        DataError: roles that have to be named, with what can be read, or rows that are not those of
+            a table.
+    """
+    try:
+        columns = _columns_of(table, options)
+    except Asked as asked:
+        raise asked.answered(functools.partial(completed, table, options)) from None
+    ask = columns.ask_about_repeats
+
+    def answered(*repeats: Any) -> None:
+        try:
+            ask(*repeats)
+        except Asked as asked:
+            raise asked.answered(functools.partial(completed, table, options)) from None
+
+    return dataclasses.replace(columns, ask_about_repeats=answered)
+
+
+def settle(table: Table, options: TableOptions) -> Roles | None:
+    """Returns the roles of a table that is read by parts, decided from its first rows.
+
+    None if the rows are not all of labels.
+
+    Raises:
+        DataError: see `columns_of`.
+    """
+    columns = columns_of(table, options)
+    try:
+        CodedLabels(columns, options, table.path)
+    except Rejection as rejection:  # what is wrong with values is told of the whole file
+        if rejection.check == "several_questions":
+            raise
+    whole, _ = _without_extra_rows(table, options)
+    return decide(table, options) if len(whole) == len(table) else None
+
+
+def completed(
+    table: Table, options: TableOptions, proposal: Proposal, depth: int = MOST_QUESTIONS
+) -> Proposal | None:
+    """Returns a proposal with what it still lacks, or None if it does not read the table.
+
+    The proposal is read as the command would read it, from the first rows. What it may still lead
+    to is a question about the label, or a flag that says how values are written.
+    """
+    flags = TableOptions.of(**proposal)
+    tried = dataclasses.replace(options, **{name: getattr(flags, name) for name in proposal})
+    start = table.start(MOST_TRIED)
+    try:
+        read = start if flags.header == "first" else start.without_header()
+        CodedLabels(_columns_of(read, tried), tried, table.path)
+    except Asked as asked:
+        for further in asked.proposals if depth else ():
+            whole = completed(table, options, {**proposal, **further}, depth - 1)
+            if whole is not None:
+                return whole
+        return proposal if asked.check == "which_label" else None
+    except UsageError:
+        return None
+    except Rejection as rejection:
+        return proposal if rejection.check in OF_VALUES else None
+    return proposal
+
+
+def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
+    """Returns the labels of a table; see `columns_of`.
+
+    Raises:
+        Asked: roles that have to be named.
+        DataError: rows that are not those of a table.
     """
     if not len(table):
         raise error("no_labels", table.path, problem="; there are no rows")
-    table = _without_extra_rows(table, options)
+    table, notes = _without_extra_rows(table, options)
     roles = decide(table, options)
     check_header_again(table)
     role_columns = {"task": ",".join(roles.task) or "the row's number"}
@@ -56,32 +137,71 @@ def columns_of(table: Table, options: TableOptions) -> LabelColumns:
     if roles.layout in ("long", "one_hot", "votes"):
         role_columns["label"] = ",".join(roles.label)
     used = {*roles.task, *roles.worker, *roles.label}
+    if empty := [name for name in table.columns if name not in used and not table.distinct(name)]:
+        notes += (f"Columns without values: {few(empty)}.",)
+    width = 1 if roles.layout in ("long", "one_hot") else len(roles.label)
+
+    def ask(keys: NDArray[np.int64], places: NDArray[np.int64], counts: tuple[int, int]) -> None:
+        ask_about_repeats(table, options, roles, keys, places // width, counts)
+
     return dataclasses.replace(
         columns,
+        ask_about_repeats=ask,
+        rows_are_answers=roles.layout in ("long", "one_hot"),
         layout=LAYOUTS[roles.layout],
         roles=role_columns,
         reason=roles.reason,
-        unused=tuple(name for name in table.columns if name not in used),
+        unused=tuple(name for name in table.columns if name not in {*used, *empty}),
+        notes=notes,
         wrong=table.wrong,
     )
 
 
-def _without_extra_rows(table: Table, options: TableOptions) -> Table:
-    """Returns a table without Qualtrics' further headers, and with the rows of one question."""
+def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tuple[str, ...]]:
+    """Returns a table without further lines of headers, and with the rows of one question.
+
+    A note says what was left out.
+    """
     columns, rows = table.columns, [*range(len(table))]
-    if any(text.startswith('{"ImportId"') for text in table.codes(columns[0])[0][:3]):
-        rows = rows[2:]
+    headers = _further_headers(table)
+    rows = rows[headers:]
+    notes = (f"{headers} further lines of headers are left out.",) if headers > 1 else ()
+    notes = (
+        (f"A second line of headers is left out ({table.place(0)}).",) if headers == 1 else notes
+    )
     if options.question is not None:
         column, _, value = options.question.partition("=")
         if column not in columns or value not in table.distinct(column):
             raise UsageError(f"--question: {table.path}: write it as column=value.")
         cells, names = table[column], [name for name in columns if name != column]
         rows, columns = [row for row in rows if cells[row] == value], tuple(names)
-    if len(rows) == len(table):
-        return table
-    chosen = [[cells[row] for row in rows] for cells in map(table.__getitem__, columns)]
-    lines = None if table.lines is None else [table.lines[row] for row in rows]
-    return dataclasses.replace(table, columns=columns, cells=chosen, lines=lines)
+    if len(rows) == len(table) and columns == table.columns:
+        return table, notes
+    return table.rows(rows).only(columns), notes
+
+
+def _further_headers(table: Table) -> int:
+    """Returns how many rows are headers too: two of Qualtrics', one of other forms.
+
+    A second header has cells that no other row has, in columns whose values repeat, and is empty
+    (or a text) where every other row has an id (or a number).
+    """
+    if any(text.startswith('{"ImportId"') for text in table.codes(table.columns[0])[0][:3]):
+        return 2
+    if not table.header or len(table) < 3:
+        return 0
+    repeating = unlike = False
+    for column in table.columns:
+        texts, codes = table.codes(column)
+        text = texts[codes[0]]
+        if text and (codes[1:] == codes[0]).any():
+            return 0
+        others = [other for at, other in enumerate(texts) if at != codes[0]]
+        repeating |= bool(text) and 0 < len(others) <= (len(table) - 1) / 2
+        filled = all(others) and not (codes[1:] == codes[0]).any()
+        numbers = numbers_of(others) is not None and numbers_of([text]) is None
+        unlike |= filled and bool(others) and (not text or numbers)
+    return int(repeating and unlike)
 
 
 def _of_cells(table: Table, roles: Roles) -> LabelColumns:
@@ -125,7 +245,7 @@ def _interleaved(table: Table, columns: Sequence[str]) -> list[str]:
 def _class_of(column: str, columns: Sequence[str]) -> str:
     """Returns the class that a column of counts or of 0 and 1 is about, without a common start."""
     start = os.path.commonprefix([*columns])  # noqa: RUF071
-    cut = max(start.rfind(sign) for sign in "._ ") + 1
+    cut = max(start.rfind(sign) for sign in "._ :") + 1
     return column[cut:] if len(columns) > 1 else column
 
 

@@ -76,10 +76,9 @@ def read_predictions(path: Path) -> PredictionTable:
         if header[:3] not in HEADERS or not all(name.startswith("p_") for name in header[3:]):
             raise ValueError(f"its columns are {', '.join(header)}"[:80])
         names = [name.removeprefix("p_") for name in table.columns[3:]]
-        # A class that begins like a formula has an apostrophe in front of it in the cells, not in
-        # the header.
-        cells = ((cell, code) for code, name in enumerate(names) for cell in (f"'{name}", name))
-        codes = dict(cells) | {"": -1}
+        # The header has a class as it is; the cells have it as `text_cell` writes it.
+        codes = {name: code for code, name in enumerate(names)}
+        codes |= {text_cell(name): code for code, name in enumerate(names)} | {"": -1}
         labels = np.array([codes[label] for label in table.iloc[:, 1]], dtype=np.int64)
         probabilities = table.iloc[:, 3:].to_numpy(dtype=float)
     except (OSError, ValueError, KeyError, pd.errors.ParserWarning) as error:

@@ -7,15 +7,14 @@ values, and ends with a command to paste.
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, NoReturn
 
-from neucrowd_tf.errors import DataError
-from neucrowd_tf.io.checks import error
+import numpy as np
+from numpy.typing import NDArray
+
+from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
     flagged_columns,
@@ -24,6 +23,8 @@ from neucrowd_tf.io.column_names import (
     is_known,
     is_missing,
     is_model,
+    is_person,
+    is_question,
     is_second,
     is_status,
     is_summary,
@@ -34,22 +35,22 @@ from neucrowd_tf.io.column_values import (
     answers_of,
     check_free_text,
     is_constant,
+    is_fact,
     is_mean,
     is_recoded,
     one_hot_groups,
-    several_questions,
     sums_of,
+    telling_columns,
 )
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.table import Table
 from neucrowd_tf.names import ROLES, folded, plain_integers, roles_of
 
-WORDS = {"task": "item", "worker": "annotator", "label": "label"}
+__all__ = ["RUNNING", "WORDS", "Roles", "as_list", "command_line", "decide"]
+
 VOTES = "votes_"
-HOLES = {role: word.upper() for role, word in WORDS.items()}
-# The arguments of the command that reads tables, which a proposal repeats; the command sets them.
-RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
 MOST_WIDE = 40  # distinct values of all columns of a wide table
+COMPLETE = 0.9  # of the pairs of items and questions, if a column names questions
 
 
 class Roles(NamedTuple):
@@ -75,9 +76,41 @@ def decide(table: Table, options: TableOptions) -> Roles:
     """Returns the roles of a table's columns.
 
     Raises:
-        DataError: what has to be named, with a command to paste.
+        Asked: what has to be named, with proposals.
+        DataError: a flag that names no column.
     """
     return _Decision(table, options).roles()
+
+
+def ask_about_repeats(
+    table: Table,
+    options: TableOptions,
+    roles: Roles,
+    keys: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    counts: tuple[int, int],
+) -> None:
+    """Asks if columns tell apart the rows of items and annotators that repeat.
+
+    The rows of a wide table may not repeat items at all.
+
+    Args:
+        table: the table.
+        options: as its roles were decided.
+        roles: the roles.
+        keys: `[L]` code of the item and annotator of each label.
+        rows: `[L]` row of the table of each.
+        counts: how many pairs of item and annotator have several labels, and how many there are.
+
+    Raises:
+        Asked: which rows are meant.
+    """
+    used = {*roles.task, *roles.worker, *roles.label}
+    decision = _Decision(table, options)
+    others = [column for column in decision.free if column not in used]
+    telling = telling_columns(table.only(others), keys, rows) if others else []
+    if telling or roles.layout == "wide":
+        decision.ask_which_rows(roles, telling, counts)
 
 
 class _Decision:
@@ -95,7 +128,9 @@ class _Decision:
         return [
             column
             for column in self.table.columns
-            if column not in used and not any(x(column) for x in (is_status, is_gold, is_summary))
+            if column not in used
+            and not any(x(column) for x in (is_status, is_gold, is_summary))
+            and (self.table.distinct(column) or not len(self.table))
         ]
 
     def roles(self) -> Roles:
@@ -120,14 +155,13 @@ class _Decision:
                 return self._respondents() or self._ask(["task"])
             if annotator:
                 return Roles("one_hot", item, annotator, label)
-            self._check_questions(item)
             return Roles("wide", item, (), label)
         if annotator:
             return self._respondents() or self._long()
-        if item and not label:
-            self._check_questions(item)
-            if (wide := self._wide(item)) is not None:
-                return wide
+        if item and not label and (wide := self._wide(item)) is not None:
+            return wide
+        if self.flags["label"] and (single := self._single(label[0])) is not None:
+            return single
         return self._ask([role for role in ROLES if not self.taken[role]])
 
     def _take_aliases(self) -> None:
@@ -142,15 +176,15 @@ class _Decision:
                 judged = len(named) > 1 or self._groups(rest)
                 named = [c for c in named if not (judged and self._is_judged(c))]
             if len(named) > 1:
-                if role == "task" and not hits["worker"]:
-                    sizes = {column: len(self.table.distinct(column)) for column in named}
-                    self._check_questions(
-                        [c for c in named if c != min(sizes, key=sizes.__getitem__)]
-                    )
                 details = {"first": named[0], "second": named[1], "role": WORDS[role]}
+                details["columns"] = self._listed(role)
                 ids = [column for column in named if is_id(column)]
-                command = self._command({role: as_list(ids) if len(ids) == 1 else HOLES[role]})
-                raise self._error("two_columns", self._listed(role), command, **details)
+                proposals: list[Proposal] = [_columns({role: ids})] if len(ids) == 1 else []
+                if role == "task":
+                    larger = max(named, key=lambda c: len(self.table.distinct(c)))
+                    asked = [self._question(c, [larger]) for c in named if c != larger]
+                    proposals = [*filter(None, asked), *proposals]
+                self._error("two_columns", details, proposals, open_roles=[role])
             self.taken[role] = named
 
     def _is_judged(self, column: str) -> bool:
@@ -160,9 +194,19 @@ class _Decision:
         alike = size == len(self.table) or is_constant(self.table, items, column)
         return alike and len(self.table.distinct(column)) > max(size / 2, 5)
 
-    def _error(self, name: str, columns: str, command: str, **words: str) -> DataError:
-        """Returns the error of a check that lists columns and ends with a command."""
-        return error(name, self.path, columns=columns, advice=f"\n{command}", **words)
+    def _error(
+        self,
+        check: str,
+        words: Mapping[str, str],
+        proposals: Sequence[Proposal] = (),
+        alternatives: Mapping[str, Proposal] | None = None,
+        *,
+        open_roles: Sequence[str] = (),
+        advice: Sequence[str] = (),
+    ) -> NoReturn:
+        """Raises the question of a check; see `Asked`."""
+        named = _columns({role: columns for role, columns in self.flags.items() if columns})
+        raise Asked(check, self.path, words, proposals, alternatives, open_roles, named, advice)
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
@@ -173,13 +217,12 @@ class _Decision:
                 taken["task"] = ids
         label = taken["label"]
         if taken["task"] and self.free and not self.flags["label"]:
-            columns = self.free + label
+            size = len(table)
+            numbers = [c for c in self.free if is_id(c) and len(table.distinct(c)) == size]
+            columns = [column for column in self.free if column not in numbers] + label
             answers, questions = answers_of(table, taken["task"], taken["worker"], columns)
             if label and answers and self._is_judged(label[0]):
                 label = taken["label"] = []
-            apart = [column for column in questions if column not in label]
-            if label and apart:
-                raise several_questions(table, apart[0])
             if label:
                 self._check_label(label[0], answers, questions)
             elif len(answers) == 1:
@@ -203,12 +246,14 @@ class _Decision:
             problem = f"{label!r} never differs within an item, so it may be the true label"
             self._which(others, problem)
 
-    def _which(self, answers: list[str], problem: str) -> None:
+    def _which(self, answers: list[str], problem: str) -> NoReturn:
         self.taken["label"] = []
-        name = answers[0] if len(answers) == 1 else HOLES["label"]
         columns = f"Columns and their distinct values: {self._counts(answers or self.free)}"
-        command = self._command({"label": name})
-        raise self._error("which_label", columns, command, problem=problem)
+        groups = one_hot_groups(self.table, self.free)
+        patterns = answers if len(answers) == 1 else groups if len(groups) == 1 else []
+        proposals = [{"label_column": patterns[0]}] if patterns else []
+        words = {"problem": problem, "columns": columns}
+        self._error("which_label", words, proposals, open_roles=["label"])
 
     # ------------------------------------------------------------- other layouts
 
@@ -260,6 +305,9 @@ class _Decision:
         others = self.taken["worker"] or self.taken["label"] or self._times()
         if others or len(items) != 1 or not all(map(is_model, hits["worker"])):
             return None
+        columns = [column for column in self.free if column not in items]
+        if len(columns) == 1 and is_model(columns[0]):
+            return self._single(columns[0])
         roles = self._wide(items, named=True)
         values = [
             {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
@@ -324,23 +372,69 @@ class _Decision:
             return None
         return Roles("respondents", (), tuple(worker), tuple(groups[0]))
 
-    def _which_group(self, groups: Sequence[list[str]]) -> None:
-        """Raises DataError that asks for one of several groups of columns."""
+    def _which_group(self, groups: Sequence[list[str]]) -> NoReturn:
+        """Asks for one of several groups of columns."""
         problem = f"{len(groups)} groups of columns have different values"
         columns = f"Groups: {'; '.join(as_list(group) for group in groups)}"
-        command = self._command({"label": as_list(groups[0])})
-        raise self._error("which_label", columns, command, problem=problem)
+        words = {"problem": problem, "columns": columns}
+        self._error("which_label", words, [_columns({"label": groups[0]})])
 
-    def _check_questions(self, item: Sequence[str]) -> None:
-        """Raises DataError if items repeat in a wide table, and a column tells their rows apart."""
-        table, sizes = self.table, {c: len(self.table.distinct(c)) for c in self.free}
-        if not item or len(set(table.joined(item))) == len(table):
-            return
-        answers = sum(self._groups([c for c in self.free if c not in item]), self.taken["label"])
-        for column in sorted(set(self.free) - {*answers, *item}, key=sizes.__getitem__):
-            rows = len(set(table.joined([*item, column])))
-            if 2 <= sizes[column] <= min(MOST_ANSWERS, len(table) / 2) and rows == len(table):
-                raise several_questions(table, column)
+    def _single(self, label: str) -> Roles | None:
+        """Returns the roles of one annotator, after whom the column of labels is named."""
+        others = [column for column in self.free if column != label]
+        unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
+        ids = [c for c in others if c in unique and (is_id(c) or is_second(c, "task"))]
+        item = self.taken["task"] or (ids if len(ids) == 1 else [])
+        classes = len(self.table.distinct(label))
+        are_texts = all(
+            2 * len(self.table.distinct(c)) > len(self.table) for c in others if c not in item
+        )
+        if not item or not are_texts or not 2 * classes <= len(self.table):
+            return None
+        unrepeated = len(set(self.table.joined(item))) == len(self.table)
+        return Roles("wide", tuple(item), (), (label,)) if unrepeated else None
+
+    def ask_which_rows(
+        self, roles: Roles, telling: Sequence[str], counts: tuple[int, int]
+    ) -> NoReturn:
+        """Asks which rows are meant; see `ask_about_repeats`."""
+        wide, names = roles.layout == "wide", ", ".join(telling)
+        item, tells = ",".join(roles.task) or "the row's number", "tell" if telling[1:] else "tells"
+        if wide:
+            problem = f"rows repeat the item ({item}), so the table is not wide"
+        else:
+            annotator = ",".join(roles.worker)
+            problem = (
+                f"{counts[0]:,} of {counts[1]:,} pairs of {item} and {annotator} have several"
+                f" labels"
+            )
+        problem += f"; {names} {tells} their rows apart" if telling else ""
+        items = {"task_column": as_list([*roles.task, *telling])}
+        proposals: list[Proposal] = []
+        people: list[Proposal] = [_columns({"worker": [c]}) for c in telling if is_person(c)]
+        question = self._question(telling[0], roles.task) if len(telling) == 1 else None
+        if wide:
+            proposals = people + ([question] if question else [])
+        elif question is not None and is_question(telling[0]):
+            proposals = [question, items]
+        elif telling:
+            proposals = [items]
+        alternatives = {"One of them": question} if question and not people else {}
+        advice = ["The last label of each pair: --duplicates=last"]
+        if wide:
+            advice = ["Name the annotators' column with --worker_column and one column of labels."]
+        words = {"problem": problem}
+        self._error("several_questions", words, proposals, alternatives, advice=advice)
+
+    def _question(self, column: str, item: Sequence[str]) -> Proposal | None:
+        """Returns the rows of the first value of a column; None if its values depend on the item.
+
+        Every item has to be asked nearly each of the questions.
+        """
+        values, items = self.table.distinct(column), set(self.table.joined(item))
+        crossed = set(zip(self.table.joined(item), self.table[column], strict=True))
+        complete = len(crossed) >= COMPLETE * len(values) * len(items)
+        return {"question": f"{column}={values[0]}"} if complete and values[1:] else None
 
     # ------------------------------------------------------------- no header
 
@@ -352,21 +446,21 @@ class _Decision:
         if any(name.startswith("column ") or name not in table[name] for name in table.columns):
             return
         columns = "Columns: " + self._counts([*table.columns], numbered=True)
-        problem = "each of its values occurs again in its column"
-        raise self._error("no_header", columns, self._headerless(), problem=problem)
+        words = {"problem": "each of its values occurs again in its column", "columns": columns}
+        proposals, advice = self._headerless()
+        self._error("no_header", words, proposals, advice=advice)
 
-    def _headerless(self) -> str:
-        """Returns the command for a table without a header."""
+    def _headerless(self) -> tuple[list[Proposal], tuple[str, ...]]:
+        """Returns the proposal for a table without a header, and what to check."""
         names = [str(number) for number in range(1, len(self.table.columns) + 1)]
         sizes = [len(self.table.distinct(column)) for column in self.table.columns]
         if len(names) not in (3, 4) or any(self.taken.values()):
-            return self._command({}, "--header=none")
+            return [{"header": "none"}], ()
         label, *_, worker, item = (name for _, name in sorted(zip(sizes, names, strict=True)))
-        roles = {"task": item, "worker": worker, "label": label}
-        return (
-            self._command(roles, "--header=none")
-            + "\nCheck which column is the item: the command names the one with most values.\n"
-            + f"If each column is an annotator: --label_column={','.join(names)}"
+        roles = _columns({"task": [item], "worker": [worker], "label": [label]})
+        return [{"header": "none", **roles}], (
+            "Check which column is the item: the command names the one with most values.",
+            f"If each column is an annotator: --label_column={','.join(names)}",
         )
 
     def _matrix(self) -> Roles:
@@ -374,29 +468,81 @@ class _Decision:
         if len(columns) not in (3, 4) and self._groups(columns) == [columns]:
             return Roles("matrix", (), (), tuple(columns))
         listed = "Columns and their distinct values: " + self._counts(columns)
-        roles = "item, annotator and label"
-        raise self._error("missing_role", listed, self._headerless(), roles=roles)
+        proposals, advice = self._headerless()
+        words = {"roles": "item, annotator and label", "columns": listed}
+        self._error("missing_role", words, proposals, open_roles=ROLES, advice=advice)
 
     # ------------------------------------------------------------- asking
 
-    def _ask(self, missing: list[str]) -> Roles:
-        """Raises DataError that names all missing roles and proposes a command."""
+    def _ask(self, missing: list[str]) -> NoReturn:
+        """Asks for all missing roles."""
         self._check_votes(missing)
-        filled = self._proposal(missing)
-        if missing == ["label"] and filled["label"] in self.table.columns:
-            texts, codes = self.table.codes(filled["label"])
-            check_free_text(self.path, filled["label"], len(texts), len(codes))
+        proposals = self._proposals(missing)
+        if missing == ["label"] and len(proposals) == 1:
+            (column,) = proposals[0].values()
+            if column in self.table.columns:
+                texts, codes = self.table.codes(column)
+                check_free_text(self.path, column, len(texts), len(codes))
         nouns = [WORDS[role] for role in missing]
         roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
-        command = self._command(filled)
-        if self.table.header and not any(map(is_known, self.table.columns)):
-            command += "\nIf the first line is data: --header=none."
-        raise self._error("missing_role", self._listed(*missing), command, roles=roles)
+        unknown = self.table.header and not any(map(is_known, self.table.columns))
+        advice = ["If the first line is data: --header=none."] if unknown else []
+        words = {"roles": roles, "columns": self._listed(*missing)}
+        self._error("missing_role", words, proposals, open_roles=missing, advice=advice)
 
-    def _proposal(self, missing: list[str]) -> dict[str, str]:
-        """Returns what the command has for each missing role: a column if one is left for it."""
+    def _proposals(self, missing: list[str]) -> list[Proposal]:
+        """Returns what may fill the missing roles, likely ones first."""
+        likely = self._likely(missing)
+        proposals: list[Proposal] = [_columns(likely)] if likely else []
+        if "worker" in missing:
+            people = map(_columns, self._by_people(missing))
+            proposals = [*people, *proposals]
+            proposals += self._of_one_judge()
+        return proposals
+
+    def _by_people(self, missing: Sequence[str]) -> list[dict[str, list[str]]]:
+        """Returns roles of a long table for each column that may name annotators.
+
+        A column that is constant within each value of another such column is a fact about
+        annotators, not their name.
+        """
+        sizes = {column: len(self.table.distinct(column)) for column in self.free}
+        names = [c for c in self.free if (is_person(c) or is_second(c, "worker"))]
+        people = [c for c in names if 2 <= sizes[c] < len(self.table)]
+        people = [
+            column
+            for column in sorted(people, key=lambda c: not is_person(c))
+            if not any(
+                sizes[other] > sizes[column] and is_fact(self.table, [other], column)
+                for other in people
+            )
+        ]
+        roles = []
+        for annotator in people:
+            items: list[list[str]] = [[]]
+            if "task" in missing:
+                repeated = [c for c in self.free if c not in people and sizes[c] >= 2]
+                likely = [c for c in repeated if is_second(c, "task") or is_id(c)]
+                repeated = [c for c in (*likely, *repeated) if sizes[c] < len(self.table)]
+                items = [[c] for c in dict.fromkeys(repeated) if not is_second(c, "label")]
+            labels = [c for c in self.free if "label" in missing and is_second(c, "label")]
+            for item in items:
+                filled = {"worker": [annotator]} | ({"task": item} if item else {})
+                roles += [filled, *({**filled, "label": [label]} for label in labels[:1])]
+        return roles
+
+    def _of_one_judge(self) -> list[Proposal]:
+        """Returns the roles of one annotator, if one column can have the labels."""
+        columns = self.taken["label"] or [
+            c for c in self.free if 2 <= len(self.table.distinct(c)) <= MOST_ANSWERS
+        ]
+        single = self._single(columns[0]) if len(columns) == 1 else None
+        return [_columns({"task": single.task, "label": single.label})] if single else []
+
+    def _likely(self, missing: list[str]) -> dict[str, list[str]]:
+        """Returns a column for each missing role for which one is left."""
         groups = one_hot_groups(self.table, self.free)
-        filled: dict[str, str] = {}
+        filled: dict[str, list[str]] = {}
         alike = self._groups(self.free)
         unique = [c for c in self.table.columns if len(self.table.distinct(c)) == len(self.table)]
         likely = [c for c in self.free if is_second(c, "task") or is_id(c)]
@@ -405,33 +551,33 @@ class _Decision:
         people = [c for c in unique if is_second(c, "worker") or c in self.taken["worker"]]
         times = self._times()
         if "task" in missing and alike and (people or times) and (times or not items):
-            return {"worker": as_list((people or times)[:1])}
-        if "task" in missing and "worker" in missing and alike and likely and not items:
-            self._check_questions(likely[:1])
+            return {"worker": (people or times)[:1]}
         if {"worker", "label"} <= set(missing) and alike:
             if len(alike) > 1:
                 self._which_group(alike)
             items = items or [c for c in unique if c in self.free and c not in alike[0]]
-            task = {"task": as_list(items)} if "task" in missing and len(items) == 1 else {}
-            return {**task, "label": as_list(alike[0])}
+            items = items or (likely if len(likely) == 1 else [])
+            task = {"task": items} if "task" in missing and len(items) == 1 else {}
+            return {**task, "label": alike[0]}
         people, size = self.taken["worker"], len(self.table)
         if "task" in missing and people:  # each annotator labels an item once
             once = [c for c in self.free if len(set(self.table.joined([c, *people]))) == size]
             once = [c for c in once if len(self.table.distinct(c)) < size]
-            filled |= {"task": as_list(once)} if len(once) == 1 else {}
+            filled |= {"task": once} if len(once) == 1 else {}
         for role in [role for role in missing if role not in filled]:
             second = [column for column in self.free if is_second(column, role)]
-            if len(second) == 1 and second[0] not in filled.values():
-                filled[role] = as_list(second)
+            if len(second) == 1 and second not in filled.values():
+                filled[role] = second
         if "label" in missing and "label" not in filled and len(groups) == 1:
-            filled["label"] = next(iter(groups))
+            filled["label"] = groups
         gaps = [role for role in missing if role not in filled]
-        free = [column for column in self.free if column not in filled.values()]
+        taken = [column for columns in filled.values() for column in columns]
+        free = [column for column in self.free if column not in taken]
         if len(gaps) == 1 and len(free) == 1 and (gaps != ["worker"] or free[0] not in unique):
-            filled[gaps[0]] = as_list(free)
+            filled[gaps[0]] = free
         elif gaps == ["task"] and free and all(folded(c).endswith(("id", "ids")) for c in free):
-            filled["task"] = as_list(free)
-        return {role: filled.get(role, HOLES[role]) for role in missing}
+            filled["task"] = free
+        return filled
 
     def _check_votes(self, missing: list[str]) -> None:
         """Raises DataError if columns sum to another one in every row."""
@@ -439,9 +585,8 @@ class _Decision:
             return
         total, names = sums_of(self.table)
         if names:
-            command = self._command({}, f"--votes_columns={as_list(names)}")
-            details = {"names": ", ".join(names), "total": total}
-            raise self._error("vote_counts", self._listed("label"), command, **details)
+            words = {"names": ", ".join(names), "total": total, "columns": self._listed("label")}
+            self._error("vote_counts", words, [{"votes_columns": as_list(names)}])
 
     def _listed(self, *roles: str) -> str:
         """Returns the columns with their numbers of distinct values; likely ones come first."""
@@ -464,27 +609,7 @@ class _Decision:
             for name in columns
         )
 
-    def _command(self, filled: Mapping[str, str], *further: str) -> str:
-        """Returns the command to paste, on a line of its own."""
-        flags = {f"{role}_column": as_list(self.flags[role]) for role in ROLES if self.flags[role]}
-        flags |= {f"{role}_column": filled[role] for role in ROLES if role in filled}
-        texts = [f"--{name}={shlex.quote(value)}" for name, value in flags.items()]
-        return "  " + command_line(self.path, [*further, *texts])
 
-
-def as_list(names: Sequence[str]) -> str:
-    """Returns names as a flag takes them, see `flags.split_list`."""
-    return ",".join(
-        '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
-        for name in names
-    )
-
-
-def command_line(path: Path, flags: Sequence[str]) -> str:
-    """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
-    typed: Sequence[str] = RUNNING.get()
-    if not any(str(path) in argument for argument in typed):
-        typed = ["aggregate", f"--annotations={path}"]
-    names = tuple(text.partition("=")[0] + "=" for text in flags)
-    rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
-    return " ".join(["neucrowd", *rest, *flags])
+def _columns(roles: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Returns the flags that name the columns of roles."""
+    return {f"{role}_column": as_list(columns) for role, columns in roles.items()}

@@ -83,10 +83,11 @@ class TableOptions:
         " N/A, NaN, null and #N/A. An empty cell is always missing.",
     ] = None
     duplicates: Annotated[
-        Literal["last", "first", "all", "error"],
+        Literal["last", "first", "all", "error"] | None,
         "What happens to several labels of one item by one annotator: the `last` or `first` is"
-        " used, `all` are, or they are an `error`.",
-    ] = "last"
+        " used, `all` are, or they are an `error`. Default: last, unless they are many and a column"
+        " tells them apart, or items repeat in a wide table: then the command asks.",
+    ] = None
     classes: Annotated[
         tuple[str, ...],
         "All classes in their order, separated by commas. Default: those in use, sorted. `all`"

@@ -19,7 +19,15 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.checks import broken, error
-from neucrowd_tf.io.files.reading import GZIP, UTF16, ZIP, check_regular, ending, open_text
+from neucrowd_tf.io.files.reading import (
+    LONGEST_SIGN,
+    UNPACK,
+    UTF16,
+    ZIP,
+    check_regular,
+    ending,
+    open_text,
+)
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.names import encode
 
@@ -29,6 +37,8 @@ HEAD = 10_000  # rows from which roles of columns are decided if a file is read 
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
+MOST_COMMENTS = 1000  # lines before a header
+CLASS_LABEL = "ClassLabel"  # the type of Hugging Face's labels that are codes of names
 JOINT = ","  # between the cells of several columns that are joined
 Column = list[str] | tuple[list[str], Any]
 
@@ -79,6 +89,27 @@ class Table:
         names = tuple(dict.fromkeys(columns))
         cells = [self.cells[self.columns.index(name)] for name in names]
         return dataclasses.replace(self, columns=names, cells=cells)
+
+    def rows(self, rows: Sequence[int]) -> Table:
+        """Returns the table with these rows."""
+        cells: list[Column] = []
+        for column in self.cells:
+            if isinstance(column, tuple):
+                cells.append((column[0], column[1][rows]))
+            else:
+                cells.append([column[row] for row in rows])
+        lines = None if self.lines is None else [self.lines[row] for row in rows]
+        return dataclasses.replace(self, cells=cells, lines=lines)
+
+    def start(self, rows: int) -> Table:
+        """Returns the first rows."""
+        return self if len(self) <= rows else self.rows(range(rows))
+
+    def without_header(self) -> Table:
+        """Returns the table with the header as the first row, and columns numbered from 1."""
+        cells = [[name, *self[name]] for name in self.columns]
+        names = tuple(str(number) for number in range(1, len(cells) + 1))
+        return Table(self.path, names, cells, header=False)
 
     def place(self, row: int) -> str:
         """Returns where row i (from 0) is: "line 3"."""
@@ -142,10 +173,14 @@ class _Parts:
             raise broken(path, "this is not a text", "line 1")
         if re.fullmatch(r'"?sep=."?[\s,;|]*', first, re.IGNORECASE):
             raise broken(path, f"{first.strip()!r} is a line of Excel's; remove it", "line 1")
+        lines = [first] if first else []
+        while lines and lines[-1].startswith("#") and len(lines) < MOST_COMMENTS:
+            lines.append(stream.readline(LONGEST_LINE))
+        _check_comments(path, lines, options)
         self.path = path
         self.separator = separator_of(path, first, options)
         self.reader = csv.reader(
-            itertools.chain([first] if first else [], stream),
+            itertools.chain(lines, stream),
             delimiter=self.separator,
             strict=True,
             skipinitialspace=self.separator == " ",
@@ -217,6 +252,21 @@ class _Parts:
         sign = {"\t": "a tab", " ": "a space"}.get(self.separator, repr(self.separator))
         details = {"cells": cells, "columns": len(self.columns), "separator": f" ({sign})"}
         return error("row_length", self.path, f"line {line}", **details)
+
+
+def _check_comments(path: Path, lines: Sequence[str], options: TableOptions) -> None:
+    """Raises DataError if the lines before the header begin with #.
+
+    A header that begins with # has as many cells as the line that follows.
+    """
+    if len(lines) < 2 or lines[-1].startswith("#") or not lines[-1].strip():
+        return
+    sign = separator_of(path, lines[-1], options)
+    if lines[-1].count(sign) == lines[-2].count(sign) > 0:
+        lines = lines[:-1]
+    if (count := len(lines) - 1) > 0:
+        place = "line 1" if count == 1 else f"lines 1 to {count}"
+        raise broken(path, "these are comments, which begin with #; remove them", place)
 
 
 def _height(row: list[str]) -> int:
@@ -337,8 +387,8 @@ def _arrow_table(path: Path, options: TableOptions) -> Table | None:
 def is_plain(path: Path) -> bool:
     """Whether a file is neither packed nor UTF-16, and has no quotation mark or blank line."""
     with path.open("rb") as stream:
-        block = stream.read(4)
-        if block.startswith((GZIP, ZIP, *UTF16)):
+        block = stream.read(LONGEST_SIGN)
+        if block.startswith((*UNPACK, ZIP, *UTF16)):
             return False
         while block:
             if b'"' in block or b"\r" in block or b"\n\n" in block or b"\0" in block:
@@ -383,6 +433,58 @@ def open_parquet(path: Path) -> Any:
             return file.read(use_threads=False)
         except OSError as bad:
             raise broken(path, f"the Parquet file is damaged ({bad})") from None
+
+
+def first_record(path: Path) -> dict[str, Any] | None:
+    """Returns the first row of a Parquet file with lists, objects or names of classes; or None."""
+    with _parquet(path) as file:
+        schema = file.schema_arrow
+        nested = any(field.type.num_fields for field in schema)
+        if not nested and not _features(schema):
+            return None
+        batch = next(file.iter_batches(1), None)
+    return {} if batch is None else _named(batch.to_pylist()[0], _features(schema))
+
+
+def parquet_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the place and each row of a Parquet file as JSON would have it."""
+    table = open_parquet(path)
+    features = _features(table.schema)
+    row = 0
+    for batch in table.to_batches(BLOCK):
+        for record in batch.to_pylist():
+            row += 1
+            yield f"row {row}", _named(record, features)
+
+
+def _features(schema: Any) -> dict[str, Any]:
+    """Returns Hugging Face's features, {} if none of them has names of classes."""
+    text = (schema.metadata or {}).get(b"huggingface", b"{}").decode()
+    features = json.loads(text).get("info", {}).get("features", {}) if CLASS_LABEL in text else {}
+    return features if isinstance(features, dict) else {}
+
+
+def _named(value: Any, feature: Any) -> Any:
+    """Returns a value with the names of its classes; -1 is a missing one."""
+    if isinstance(feature, list):
+        feature = {"feature": feature[0]}
+    if not isinstance(feature, dict):
+        return value
+    if feature.get("_type") == CLASS_LABEL and isinstance(value, int):
+        return feature["names"][value] if 0 <= value < len(feature["names"]) else None
+    within = feature.get("feature")
+    if isinstance(value, list):
+        return [_named(entry, within) for entry in value]
+    if isinstance(value, dict):
+        within = within if isinstance(within, dict) else feature
+        return {key: _named(entry, _listed(within.get(key), entry)) for key, entry in value.items()}
+    return value
+
+
+def _listed(feature: Any, value: Any) -> Any:
+    """Returns the feature of a list: in a list of objects Hugging Face names that of an entry."""
+    plain = isinstance(feature, dict) and "feature" not in feature
+    return {"feature": feature} if isinstance(value, list) and plain else feature
 
 
 def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:

@@ -93,6 +93,22 @@ def check_several(
             break
 
 
+def has_no_class(name: str | tuple[str, ...]) -> bool:
+    """Whether a cell of several labels has none, so that each class is a no."""
+    return not name or (isinstance(name, str) and name.strip() in ("", "[]"))
+
+
+def check_ranking(path: Path, layout: str, cells: Sequence[Sequence[str]]) -> None:
+    """Raises DataError if every cell of several labels is an order of all classes."""
+    orders = {tuple(cell) for cell in cells}
+    names = sorted(set().union(*orders))
+    if len(orders) < 2 or any(sorted(order) != names for order in orders) or len(names) < 2:
+        return
+    reason = f"every answer is an order of all of {', '.join(names)} (a ranking)"
+    advice = "Use the first choices alone: --first for a tool's export, else a column of their own"
+    raise error("nothing_to_aggregate", path, tool=layout, reason=reason, advice=advice)
+
+
 def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[str]) -> list[str]:
     """Returns a line about texts that may mean that there is no label, and are read as classes.
 
@@ -103,8 +119,6 @@ def nothing_said(names: Sequence[Any], counts: NDArray[Any], missing: Sequence[s
     """
     texts = [name for name in names if isinstance(name, str) and name.strip() not in ("", *missing)]
     absent = [name for name in NOTHING if name in texts and ("+" not in texts or "-" not in name)]
-    if numbers_of(texts) is None and "-1" in absent:
-        absent.remove("-1")
     if not absent:
         return []
     count = int(counts[[at for at, name in enumerate(names) if name in absent]].sum())
@@ -135,6 +149,8 @@ def split_cell(path: Path, name: str | tuple[str, ...], sign: str, place: str) -
     """
     if isinstance(name, tuple):
         return list(name)
+    if has_no_class(name):
+        return []
     if sign == "list":
         text = name.strip()
         values = parse_value(text)  # as JSON or Python spells a list

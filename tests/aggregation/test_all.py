@@ -141,6 +141,8 @@ class TestEveryMethod:
 def test_a_name_that_no_method_has() -> None:
     with pytest.raises(UsageError, match=r"expected one of majority_vote, .* received 'best'"):
         make_aggregator("best")
+    with pytest.raises(UsageError, match=r"received .dawid_skeen.\. Did you mean dawid_skene"):
+        make_aggregator("dawid_skeen")
 
 
 def _models(shard: Shard) -> dict[str, LatentModel[Any]]:

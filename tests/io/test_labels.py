@@ -279,8 +279,9 @@ def test_several_labels_become_questions(sign: str, tmp_path: Path) -> None:
         "+": ["a + b", "b", ""],
     }[sign]
     reading = read(tmp_path, rows(cells, each=1), multi_label=sign.replace("NumPy", "list"))
-    assert reading.pairs == (("t0", "a"), ("t0", "b"), ("t1", "a"), ("t1", "b"))
-    assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes"]
+    assert reading.pairs == tuple((f"t{i}", name) for i in range(3) for name in "ab")
+    assert [label for *_, label in triples(reading)] == ["yes", "yes", "no", "yes", "no", "no"]
+    assert "1 answers have no class: they are a no to each class." in reading.lines[1]
     assert "Each of 2 classes is a yes/no question: a, b." in reading.lines[1]
     odd = message(tmp_path, rows(['"[a, b]"', "a"]), multi_label="list")
     assert "line 2: '[a, b]' is not a list of classes" in odd

@@ -136,7 +136,7 @@ def make_shards(source: Source, settings: dict[str, Any], folder: Path, engine: 
     coded = pa.array(classes, pa.large_string())
     job = functools.partial(scatter, folder, coded, _text(stored), buckets)
     runs = [run for files in engine.map(job, enumerate(stored.parts)) for run in files]
-    rule, sizes = stored.options.duplicates, (len(annotators), len(classes))
+    rule, sizes = stored.options.duplicates or "last", (len(annotators), len(classes))
     sort = functools.partial(gather, folder, runs, *sizes, first, rule)
     tasks, annotations, twice = zip(*engine.map(sort, range(buckets)), strict=True)
     shutil.rmtree(folder / "runs")

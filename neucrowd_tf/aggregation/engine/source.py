@@ -24,7 +24,8 @@ from neucrowd_tf.io.files.reading import check_regular, ending
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import class_line, read_annotations
-from neucrowd_tf.io.roles import Roles, decide
+from neucrowd_tf.io.layouts import settle
+from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
 from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
 
@@ -105,7 +106,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
         if roles is None:
             if len(files) > 1:
                 problem = "several files are read only as long tables"
-                advice = "Write a row per label: task, worker, label"
+                advice = "Write a row per label: task, worker, label."
                 raise error("unknown_layout", file, problem=problem, advice=advice)
             return _in_memory(file, options)
         columns = (roles.task, roles.worker, roles.label)
@@ -130,12 +131,13 @@ def _roles(file: Path, options: TableOptions) -> Roles | None:
     """Returns the roles of a long table's columns, None for any other layout."""
     if ending(file) not in TABLES or any(getattr(options, name) for name in WHOLE):
         return None
-    if ending(file) not in PARQUET:
-        head = Head(file, options)
-        if head.kind != "table" or (options.header == "first" and find(head) is not None):
-            return None
-    roles = decide(head_of(file, options), options)
-    return roles if roles.layout == "long" and roles.task else None
+    head = Head(file, options)
+    if head.kind not in ("table", "parquet"):
+        return None
+    if options.header == "first" and find(head) is not None:
+        return None
+    roles = settle(head_of(file, options), options)
+    return roles if roles is not None and roles.layout == "long" and roles.task else None
 
 
 def _in_memory(file: Path, options: TableOptions) -> Source:
@@ -144,7 +146,7 @@ def _in_memory(file: Path, options: TableOptions) -> Source:
     crowd = read_annotations(file, options, report=lines.append).annotations
     if not crowd.has_identities:
         problem = "vote counts do not name annotators, which --engine needs"
-        raise error("unknown_layout", file, problem=problem, advice="Leave --engine out")
+        raise error("unknown_layout", file, problem=problem, advice="Leave --engine out.")
     table = pa.Table.from_pandas(crowd.to_frame().astype(str), preserve_index=False)
     return Source([], len(table), [file], state_of([file]), options, tuple(lines), table)
 

@@ -50,7 +50,7 @@ def run(flags: Aggregate) -> list[str]:
     path = flags.annotations
     by_parts = (
         flags.engine is not None
-        or ending(path) == ".parquet"
+        or (ending(path) == ".parquet" and not (path.is_file() and Head(path).has_records))
         or (path.is_dir() and find(Head(path)) is None)
     )
     check_outputs(

@@ -10,7 +10,7 @@ from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.io.files.reading import ending
 from neucrowd_tf.io.items import options_beside
 from neucrowd_tf.io.schema import TableOptions
-from neucrowd_tf.io.tables.writing import text_cell, to_csv
+from neucrowd_tf.io.tables.writing import to_csv
 
 HEADER = ("task", "annotator", "label")
 TABLES = (".csv", ".tsv", ".txt", ".tab", ".parquet", ".pq")
@@ -31,7 +31,8 @@ def run(flags: Merge) -> list[str]:
     changed = sum(table.get(pair, label) != label for pair, label in new.items())
     repeated = sum(pair in table for pair in new)
     table.update(new)
-    rows = ([text_cell(cell) for cell in (*pair, label)] for pair, label in table.items())
+    # As the files have them: the table is read again, with further labels.
+    rows = ([*pair, label] for pair, label in table.items())
     write_outputs({flags.output: to_csv(HEADER, rows)})
     notes = [
         f"{size:,} labels and {len(new):,} new ones: {len(new) - repeated:,} added,"

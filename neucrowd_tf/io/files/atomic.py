@@ -14,13 +14,32 @@ from neucrowd_tf.cli.signals import unfinished
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FREE_SOME = "; free some and start again"
+SYSTEM = (Path("/dev"), Path("/proc"))  # whose links and devices are the system's
+SHARED_MEMORY = Path("/dev/shm")
+MOST_LINKS = 40  # of a chain, as Linux follows them
+
+
+def resolved(path: str | Path) -> Path:
+    """Returns the file or folder that is written: where links lead, step by step.
+
+    Raises:
+        OSError: a step that is the system's, such as /dev/stdout, or links that end nowhere.
+    """
+    target = Path(os.path.abspath(path))
+    for _ in range(MOST_LINKS):
+        target = Path(os.path.realpath(target.parent)) / target.name
+        system = any(folder in target.parents for folder in SYSTEM)
+        if system and SHARED_MEMORY not in target.parents:
+            message = "this is the system's. To print, use -"
+            raise OSError(errno.EINVAL, message, str(path))
+        if not target.is_symlink():
+            return target
+        target = target.parent / os.readlink(target)
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def _check_target(path: Path) -> None:
-    """Raises OSError for a path that no file can replace.
-
-    These are a folder, a pipe, and a device (/dev/null, if the user may write there).
-    """
+    """Raises OSError for a path that no file can replace: a folder, a pipe or a device."""
     if os.path.isdir(path):
         message = "this is a folder. Name a file to write"
         raise IsADirectoryError(errno.EISDIR, message, str(path))
@@ -33,24 +52,25 @@ def _check_target(path: Path) -> None:
 def atomic_path(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path beside `path`.
 
-    It replaces `path` when the block ends without an error.
+    It replaces `path` when the block ends without an error; a link stays, and what it leads to is
+    replaced.
 
     The data is flushed to the disk before the rename, so that a crash leaves the old file or the
     new one. An OSError (a full disk, a folder that cannot be written) goes through to the caller
     and leaves no temporary file behind.
     """
-    target = Path(path)
+    target = resolved(path)
     _check_target(target)
     try:
         with _replacing(target) as temporary:
             yield temporary
     except OSError as error:
-        named = error.filename not in (None, str(target))
+        named = error.filename not in (None, str(path), str(target))
         if named and not Path(str(error.filename)).name.startswith(f".{target.name}."):
             raise  # of another file, which was written meanwhile
         reason = error.strerror or str(error)  # the user knows nothing of a temporary name
         reason += FREE_SOME if error.errno in FULL else ""
-        raise OSError(error.errno, reason, str(target)) from None
+        raise OSError(error.errno, reason, str(path)) from None
 
 
 def _make_folder(folder: Path) -> None:
@@ -86,7 +106,7 @@ def _replacing(target: Path) -> Iterator[Path]:
 @contextlib.contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yields a new folder, which takes the place of `path` when the block ends without an error."""
-    target = Path(path)
+    target = resolved(path)
     _make_folder(target.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent))
     fresh, old = temporary / "new", temporary / "old"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -21,8 +23,57 @@ from neucrowd_tf.io.checks import error, unreadable
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_BYTES = 1 << 32  # that a packed file may unpack to
-PACKED = (".gz", ".zip")
+PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods", ".numbers")
+LONGEST_SIGN = 264  # bytes in which a format has its sign
+# What else begins with these bytes: what it is, and what to do. A tar has its sign later.
+FOREIGN: dict[bytes, tuple[str, str]] = {
+    b"7z\xbc\xaf\x27\x1c": ("an archive of 7-Zip", "Unpack it"),
+    b"Rar!": ("a RAR archive", "Unpack it"),
+    b"\xd0\xcf\x11\xe0": ("a document of Microsoft Office", "Save it as CSV"),
+    b"%PDF": ("a PDF", "Export the table as CSV"),
+    b"PAR1": ("a Parquet file", "Name it with the ending .parquet"),
+    b"ARROW1": ("an Arrow file", "Write it as Parquet or CSV"),
+    b"\x93NUMPY": ("an array of NumPy", "Name it with the ending .npy"),
+    b"\x89HDF": ("an HDF5 file", "Write the table as CSV"),
+    b"SQLite format 3": ("a database of SQLite", "Export the table as CSV"),
+    b"\x80\x04": ("a pickle, which is never opened", "Write the table as CSV"),
+    b"\x80\x05": ("a pickle, which is never opened", "Write the table as CSV"),
+    b"\x89PNG": ("an image", "Name a file of labels"),
+    b"\xff\xd8\xff": ("an image", "Name a file of labels"),
+}
+
+
+def _unpack_zstandard(stream: IO[bytes], path: Path) -> IO[bytes]:
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        problem = "it is packed with Zstandard, which needs pyarrow here"
+        raise unreadable(path, problem, "Unpack it, or pip install pyarrow") from None
+    return pa.CompressedInputStream(stream, "zstd")  # type: ignore[no-any-return]
+
+
+# The bytes that packed files begin with, and what unpacks them.
+UNPACK: dict[bytes, Callable[[Any, Path], Any]] = {
+    GZIP: lambda stream, _: gzip.GzipFile(fileobj=stream),
+    b"BZh": lambda stream, _: bz2.BZ2File(stream),
+    b"\xfd7zXZ\x00": lambda stream, _: lzma.LZMAFile(stream),  # noqa: SIM115
+    b"\x28\xb5\x2f\xfd": _unpack_zstandard,
+}
+
+
+def check_readable(path: Path, start: bytes) -> None:
+    """Raises DataError for bytes that are another format's, with what to do."""
+    kind, advice = next(
+        (what for sign, what in FOREIGN.items() if start.startswith(sign)), ("", "")
+    )
+    if start[257:262] == b"ustar":
+        kind, advice = "a tar archive", "Unpack it and name one of its files"
+    half = start[1::2], start[::2]
+    if not start.startswith(UTF16) and len(start) > 3 and any(not any(side) for side in half):
+        kind, advice = "text in UTF-16 without a mark", "Save the file as UTF-8"
+    if kind:
+        raise unreadable(path, f"this is {kind}", advice)
 
 
 def ending(path: str | Path) -> str:
@@ -43,6 +94,9 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
     try:
         status = path.stat()
     except FileNotFoundError:
+        if str(path) == "-":
+            problem = "standard input cannot be read: files are read more than once"
+            raise unreadable(path, problem, "Write it to a file, and name that") from None
         raise unreadable(path, "no such file", "Check the path") from None
     except (OSError, ValueError) as reason:
         problem = f"this is not the path of {kind} ({getattr(reason, 'strerror', reason)})"
@@ -54,6 +108,12 @@ def check_regular(path: Path, kind: str = "a file", *, folders: bool = True) -> 
         return
     other = "a folder" if folder else "a device"
     raise unreadable(path, f"this is {other}", f"Name {kind}")
+
+
+DAMAGED = (
+    *(gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    NotImplementedError,
+)
 
 
 class _Limited(io.RawIOBase):
@@ -81,7 +141,7 @@ class _Limited(io.RawIOBase):
 def open_bytes(
     path: str | Path, kind: str = "a file", *, unzip: bool = True
 ) -> Iterator[IO[bytes]]:
-    """Opens a regular file, unpacked if it is gzip or a zip archive of one file.
+    """Opens a regular file, unpacked if it is packed (`UNPACK`) or a zip archive of one file.
 
     Raises:
         DataError: no such file, a folder or a device, a damaged archive, or one of several files.
@@ -92,11 +152,12 @@ def open_bytes(
     try:
         with contextlib.ExitStack() as opened:
             stream: IO[bytes] = opened.enter_context(path.open("rb"))
-            start = stream.read(4)
+            start = stream.read(LONGEST_SIGN)
             stream.seek(0)
-            if start.startswith(GZIP):
-                stream = io.BufferedReader(_Limited(gzip.GzipFile(fileobj=stream), path))  # type: ignore[arg-type]
-            elif start == ZIP and unzip:
+            unpack = next((of for sign, of in UNPACK.items() if start.startswith(sign)), None)
+            if unpack is not None:
+                stream = io.BufferedReader(_Limited(unpack(stream, path), path))  # type: ignore[arg-type]
+            elif start.startswith(ZIP) and unzip:
                 archive = opened.enter_context(zipfile.ZipFile(stream))
                 names = archive.namelist()
                 members = visible(names) or tuple(name for name in names if name[-1] != "/")
@@ -106,7 +167,7 @@ def open_bytes(
                 member = opened.enter_context(archive.open(members[0]))
                 stream = io.BufferedReader(_Limited(member, path))  # type: ignore[arg-type]
             yield stream
-    except (gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as bad:
+    except DAMAGED as bad:
         raise unreadable(path, f"the archive is damaged ({bad})", "Copy or pack it again") from None
     except RuntimeError as bad:
         if "password" not in str(bad):
@@ -139,7 +200,8 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
     with open_bytes(path) as stream:
         raw: Any = stream
         buffered = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        start = buffered.peek(4)[:4]
+        start = buffered.peek(LONGEST_SIGN)[:LONGEST_SIGN]
+        check_readable(Path(path), start)
         encoding = "utf-16" if start.startswith(UTF16) else "utf-8-sig"
         text = io.TextIOWrapper(buffered, encoding, newline="")
         try:

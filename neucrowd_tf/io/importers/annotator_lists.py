@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import Any
 
 from neucrowd_tf.io.columns import LabelColumns
-from neucrowd_tf.io.head import Head, unknown
+from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 
@@ -42,7 +42,7 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
     if not _is_lists(head.first):
         return answers.read(head.records(), _add_record)
     if not head.keys:
-        raise unknown(head)
+        raise answers.fail("", "its records have no ids")
     return answers.read(
         ((f"item {item!r}", (item, "class", lists)) for item, lists in head.value.items()), _add
     )

@@ -15,6 +15,7 @@ from neucrowd_tf.io.schema import TableOptions
 
 FEW = 20  # values that a question with classes has at most if it is used without being named
 SHOWN = 8
+MOST_ODD = 0.1  # share of records of another form that are left out
 # The fields that hold what was labelled, if an export has several.
 TEXT_FIELDS = ("text", "content", "sentence", "image", "url", "audio", "video", "filename")
 
@@ -23,13 +24,15 @@ def choices_of(value: Any) -> list[Any] | None:
     """Returns the choices in a form's value, or None if it holds something else (a box, a text).
 
     A form writes a value, a list of values, `{"label": value}`, `{"labels": [...]}`,
-    `{"choices": [...]}` or a truth value per option.
+    `{"choices": [...]}`, a truth value per option, or the paths of a taxonomy.
     """
     if value is None or value == "":
         return []
     if isinstance(value, (str, int, float)):
         return [value]
     if isinstance(value, list):
+        if value and all(isinstance(entry, list) for entry in value):
+            return [" > ".join(map(str, path)) for path in value]
         return value if all(isinstance(entry, (str, int, float)) for entry in value) else None
     if not isinstance(value, dict):
         return None
@@ -76,6 +79,7 @@ class Answers:
         self.structured = not head.columns
         self._wanted = options.question or ",".join(options.label_column) or None
         self._answers: dict[str, list[tuple[str, str, str, str | list[str]]]] = {}
+        self._submissions: list[tuple[str, str, str]] = []
         self._gold: dict[str, dict[str, str]] = {}
         self._texts: dict[str, str] = {}
 
@@ -89,30 +93,39 @@ class Answers:
             add: called with these answers, the place and the content.
 
         Raises:
-            DataError: a record of another form than the tool's, with its place.
+            DataError: more than a tenth of the records have another form than the tool's; it names
+                the first.
         """
-        place = ""
-        try:
-            for place, record in entries:
+        count = 0
+        odd: dict[str, DataError] = {}
+        for place, record in entries:
+            count += 1
+            try:
                 add(self, place, record)
-        except DataError:
-            raise
-        except KeyError as bad:
-            raise self.fail(place, f"{bad} is missing in a record of {self.name}") from None
-        except (AttributeError, IndexError, RecursionError, TypeError, ValueError):
-            raise self.fail(place) from None
+            except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as bad:
+                odd[place] = bad if isinstance(bad, DataError) else self._failure(place, bad)
+        if odd:
+            place, first = next(iter(odd.items()))
+            if len(odd) > count * MOST_ODD:
+                raise first from None
+            self.left_out[f"records of another form than {self.name} writes ({place})"] += len(odd)
         return self.columns()
+
+    def _failure(self, place: str, bad: Exception) -> DataError:
+        """Returns the error of a record with which a reader failed."""
+        lacks = isinstance(bad, KeyError)
+        return self.fail(place, f"{bad} is missing in a record of {self.name}" if lacks else None)
 
     def fail(self, place: str, problem: str | None = None) -> DataError:
         """Returns the error of a record that has another form than the tool's."""
         problem = problem or f"this has another form than {self.name} writes"
-        advice = "Export the file again"
+        advice = "Export the file again."
         return checks.error("unknown_layout", self.head.path, place, problem=problem, advice=advice)
 
     def add(
         self, place: str, item: Any, annotator: Any, question: str, choices: Iterable[Any]
     ) -> None:
-        """Adds the choices of one annotator for one item; none of them is a missing label."""
+        """Adds the choices of one annotator for one item; there may be none."""
         names = as_text(item), as_text(annotator)
         if not all(names):
             self.left_out["without an item" if names[1] else "without an annotator"] += 1
@@ -129,6 +142,15 @@ class Answers:
                 self.left_out[f"no choice ({question})"] += 1
             else:
                 self.add(place, item, annotator, question, choices)
+
+    def submission(self, place: str, item: Any, annotator: Any) -> None:
+        """Adds that an annotator submitted something for an item.
+
+        What has no answer to the question that is read has an answer without a class.
+        """
+        names = as_text(item), as_text(annotator)
+        if all(names):
+            self._submissions.append((*names, place))
 
     def gold(self, item: Any, question: str, choices: Iterable[Any]) -> None:
         """Adds a label that the tool marks as true; the first of an item counts."""
@@ -154,6 +176,12 @@ class Answers:
         if not answered:
             raise self.nothing()
         question, reason = self._question()
+        answered_pairs = {(item, annotator) for item, annotator, *_ in self._answers[question]}
+        self._answers[question] += [
+            (*submission, "")
+            for submission in dict.fromkeys(self._submissions)
+            if submission[:2] not in answered_pairs
+        ]
         items, annotators, places, labels = map(list, zip(*self._answers[question], strict=True))
         others = sum(len(rows) for name, rows in self._answers.items() if name != question)
         return LabelColumns(
@@ -169,6 +197,7 @@ class Answers:
             gold=self._gold.get(question, {}),
             texts=self._texts,
             structured=self.structured,
+            rows_are_answers=True,
         )
 
     def _question(self) -> tuple[str, str]:
@@ -185,12 +214,12 @@ class Answers:
             f" {len(rows):,} answers)"
             for name, rows in self._answers.items()
         ]
+        listed = ", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN)
         raise checks.error(
             "several_questions",
             self.head.path,
-            tool=self.name,
-            questions=", ".join(counts[:SHOWN]) + ", ..." * (len(counts) > SHOWN),
-            command=f"--question={shlex.quote((few or list(self._answers))[0])}",
+            problem=f"{self.name} with several questions: {listed}",
+            advice=f"Choose one: --question={shlex.quote((few or list(self._answers))[0])}.",
         )
 
     def _has_classes(self, question: str) -> bool:

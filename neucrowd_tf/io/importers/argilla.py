@@ -1,6 +1,8 @@
 """Argilla 2's records as `dataset.records.to_json` writes them.
 
 A record has `id`, `fields`, and `responses` by question, each a list with `value` and `user_id`.
+A flat one (`to_list(flatten=True)`, `to_datasets`) has lists of one length instead:
+`<question>.responses`, `<question>.responses.users` and `<question>.responses.status`.
 
 References:
     docs.argilla.io, how-to guide on import and export; argilla-io/argilla,
@@ -17,12 +19,19 @@ from neucrowd_tf.io.importers.answers import Answers
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Argilla"
+FLAT = ".responses"
 
 
 def matches(head: Head) -> bool:
     """Whether a file looks like Argilla's."""
     first = head.first or {}
-    return isinstance(first.get("responses"), dict) and "fields" in first
+    return (isinstance(first.get("responses"), dict) and "fields" in first) or bool(_flat(first))
+
+
+def _flat(record: dict[str, Any]) -> list[str]:
+    """Returns the questions of a flat record."""
+    names = [key.removesuffix(FLAT) for key in record if key.endswith(FLAT)]
+    return [name for name in names if f"{name}{FLAT}.users" in record]
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
@@ -32,8 +41,12 @@ def read(head: Head, options: TableOptions) -> LabelColumns:
 
 def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
     item = record.get("id")
-    answers.text(item, record.get("fields") or {})
-    for question, responses in (record.get("responses") or {}).items():
+    flat = {key: value for key, value in record.items() if key != "id" and "." not in key}
+    answers.text(item, record.get("fields") or (flat if _flat(record) else {}))
+    by_question = record.get("responses") or {
+        question: _responses(record, question + FLAT) for question in _flat(record)
+    }
+    for question, responses in by_question.items():
         for response in responses or ():
             status = response.get("status") or "submitted"
             if status == "submitted":
@@ -41,3 +54,13 @@ def _add(answers: Answers, place: str, record: dict[str, Any]) -> None:
                 answers.add_form(place, item, response.get("user_id"), form)
             else:
                 answers.left_out[f"{status}, not submitted"] += 1
+
+
+def _responses(record: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """Returns the responses of a flat record as others have them."""
+    values, users = record[key] or [], record[f"{key}.users"] or []
+    states = record.get(f"{key}.status") or [None] * len(values)
+    return [
+        {"value": value, "user_id": user, "status": status}
+        for value, user, status in zip(values, users, states, strict=True)
+    ]

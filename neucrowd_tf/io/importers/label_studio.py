@@ -1,14 +1,15 @@
-"""Label Studio's exports JSON and JSON_MIN.
+"""Label Studio's exports JSON, JSON_MIN and CSV.
 
 JSON is a list of tasks with `data`, `annotations` and `predictions`. An annotation has
 `completed_by` (a number, or an object with an e-mail address), `was_cancelled`, `ground_truth` and
-`result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy` or
-`value.rating`.
+`result`, a list of parts with the question (`from_name`) and `value.choices`, `value.taxonomy`,
+`value.rating`, or `value.selected` of two sides. A ranking (`value.ranker`) is not read.
 A part about a region has the region's `id` or place. Enterprise's `last_action` is "rejected" if a
 reviewer rejected. A prediction has `model_version` and `result`.
 Before version 1.0, `annotations` was `completions`, without annotators. A storage has a file per
 task, or per annotation with its `task`.
-JSON_MIN is a list with one object per annotation: the fields of `data` beside the answers.
+JSON_MIN is a list with one object per annotation, CSV has a row for it: the fields of `data` beside
+the answers, several choices as `{"choices": [...]}`. A question without an answer is left out.
 
 References:
     labelstud.io/guide/task_format, labelstud.io/guide/export; HumanSignal/label-studio-sdk,
@@ -22,10 +23,11 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from neucrowd_tf.declare.flag_parsing import parse_value
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers.answers import Answers, as_text
-from neucrowd_tf.io.importers.tables import read_table
+from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
 
 NAME = "Label Studio"
@@ -43,16 +45,38 @@ def matches(head: Head) -> bool:
     first = head.first or {}
     lists = any(isinstance(first.get(name), list) for name in ("annotations", "completions"))
     stored = isinstance(first.get("task"), dict) and isinstance(first.get("result"), list)
-    return ("data" in first and lists) or stored or set(MIN) <= first.keys()
+    flat = set(MIN) <= first.keys() or set(MIN) <= set(head.columns)
+    return ("data" in first and lists) or stored or flat
 
 
 def read(head: Head, options: TableOptions) -> LabelColumns:
     """Reads annotations, and predictions as labels of an annotator per model version."""
-    if set(MIN) <= (head.first or {}).keys():
-        fields = [name for name in head.table().columns if name not in ABOUT]
-        return read_table(head, options, NAME, item="id", annotator="annotator", answers=fields)
+    if set(MIN) <= {*head.columns, *(head.first or {})}:
+        return _read_flat(head, options)
     answers = Answers(head, NAME, options, item="id", annotator="completed_by")
     return answers.read(head.records(), functools.partial(_add_task, _emails(head)))
+
+
+def _read_flat(head: Head, options: TableOptions) -> LabelColumns:
+    """Reads JSON_MIN or CSV; flags may name other fields of items and annotators."""
+    item = ",".join(options.task_column) or "id"
+    annotator = ",".join(options.worker_column) or "annotator"
+    answers = Answers(head, NAME, options, item=item, annotator=annotator)
+    if not head.columns:
+        return answers.read(head.records(), _add_flat)
+    return answers.read(rows(head.table()), _add_flat)
+
+
+def _add_flat(answers: Answers, place: str, record: dict[str, Any]) -> None:
+    item, by = record[answers.item], record[answers.annotator]
+    form = {
+        name: parse_value(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
+        for name, value in record.items()
+        if name not in ABOUT | {answers.item, answers.annotator}
+    }
+    answers.text(item, form)
+    answers.submission(place, item, by)
+    answers.add_form(place, item, by, {name: form[name] for name in form if form[name] is not None})
 
 
 def _emails(head: Head) -> dict[str, str]:
@@ -98,7 +122,11 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
     if annotation.get("last_action") == "rejected":
         answers.left_out["rejected by a reviewer"] += 1
         return
+    if annotation["result"] is None:
+        answers.left_out["annotations without a result"] += 1
+        return
     results = [result for result in annotation["result"] if isinstance(result, dict)]
+    answers.submission(place, task, by)
     regions = {result.get("id") for result in results if _has_place(result)} - {None}
     chosen: dict[str, list[Any]] = defaultdict(list)
     for result in results:
@@ -116,14 +144,15 @@ def _add(place: str, task: Any, by: Any, annotation: Any, answers: Answers) -> N
 
 
 def _choices(value: Any) -> list[Any] | None:
-    """Returns what was chosen: choices, paths of a taxonomy ("Animal > Dog") or a rating."""
+    """Returns what was chosen: choices, paths of a taxonomy, a rating, or one of two sides."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("choices"), list):
         return list(value["choices"])
     if isinstance(value.get("taxonomy"), list):
         return [" > ".join(map(str, path)) for path in value["taxonomy"]]
-    return [value["rating"]] if "rating" in value else None
+    single = next((value[name] for name in ("rating", "selected") if name in value), None)
+    return None if single is None else [single]
 
 
 def _has_place(result: Mapping[str, Any]) -> bool:

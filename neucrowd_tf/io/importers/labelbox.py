@@ -50,6 +50,7 @@ def _add_row(answers: Answers, place: str, line: dict[str, Any]) -> None:
 
 def _add(place: str, item: Any, by: Any, answered: dict[str, Any], answers: Answers) -> None:
     """Adds the classifications of one label; objects and texts are left out."""
+    answers.submission(place, item, by)
     for kind in ("objects", "relationships", "frames"):
         if size := len(answered.get(kind) or ()):
             answers.left_out[kind] += size

@@ -21,7 +21,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 def text_cell(value: Any) -> str:
     """Returns an id or a label as a cell.
 
-    Text that a spreadsheet would read as a formula gets a leading apostrophe.
+    Text that a spreadsheet would read as a formula gets a leading apostrophe. So does text that has
+    one already, so that `=x` and `'=x` stay two ids.
 
     Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
@@ -30,7 +31,7 @@ def text_cell(value: Any) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
-    if not isinstance(value, str) or not text.startswith(_FORMULA):
+    if not isinstance(value, str) or not text.lstrip("'").startswith(_FORMULA):
         return text
     try:
         float(text)
@@ -41,7 +42,9 @@ def text_cell(value: Any) -> str:
 
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
-    forms = (cell, cell.removeprefix("'"), re.sub(r"\.0+$", "", cell))
+    bare = cell.removeprefix("'")
+    written = bare if text_cell(bare) == cell else cell
+    forms = (written, cell, bare, re.sub(r"\.0+$", "", cell))
     return next((form for form in forms if form in names), cell)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
-from neucrowd_tf.io.files.atomic import atomic_path, write_text
+from neucrowd_tf.io.files.atomic import atomic_folder, atomic_path, write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.files.npy import read_npy
@@ -195,3 +195,43 @@ def test_a_full_disk_names_the_file_that_it_has(tmp_path: pathlib.Path) -> None:
         first.write_text("a")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert not list(tmp_path.iterdir())
+
+
+def test_links_lead_to_what_is_written(tmp_path: pathlib.Path) -> None:
+    real, link = tmp_path / "elsewhere" / "real.csv", tmp_path / "link.csv"
+    real.parent.mkdir()
+    real.write_text("old")
+    (tmp_path / "step.csv").symlink_to("elsewhere/real.csv")
+    link.symlink_to("step.csv")
+    write_text(link, "new")
+    assert link.is_symlink() and real.read_text() == "new"
+    (tmp_path / "new.csv").symlink_to("elsewhere/later.csv")
+    write_text(tmp_path / "new.csv", "x")
+    assert (tmp_path / "elsewhere" / "later.csv").read_text() == "x"
+    (tmp_path / "folder").symlink_to("elsewhere/tables")
+    with atomic_folder(tmp_path / "folder") as fresh:
+        (fresh / "a").write_text("x")
+    assert (tmp_path / "folder").is_symlink()
+    assert (tmp_path / "elsewhere" / "tables" / "a").read_text() == "x"
+    link.unlink()
+    link.symlink_to("link.csv")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_text(link, "x")
+
+
+@pytest.mark.parametrize("name", ["stdout", "link.csv", "folder/stdout"])
+def test_the_systems_links_are_never_replaced(
+    name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /dev/stdout, which root could replace; here the system's folder is one of the test."""
+    system = tmp_path / "dev"
+    system.mkdir()
+    (tmp_path / "out.csv").write_text("old")
+    (system / "stdout").symlink_to(tmp_path / "out.csv")
+    (tmp_path / "link.csv").symlink_to(system / "stdout")
+    (tmp_path / "folder").symlink_to(system)
+    monkeypatch.setattr("neucrowd_tf.io.files.atomic.SYSTEM", (system,))
+    with pytest.raises(OSError, match=r"this is the system's\. To print, use -") as caught:
+        write_text(system / name if name == "stdout" else tmp_path / name, "x")
+    assert caught.value.filename.endswith(name)
+    assert (system / "stdout").is_symlink() and (tmp_path / "out.csv").read_text() == "old"

@@ -8,7 +8,7 @@ import io
 import numpy as np
 import pytest
 
-from neucrowd_tf.io.tables.writing import number_cell, text_cell, to_csv
+from neucrowd_tf.io.tables.writing import name_of, number_cell, text_cell, to_csv
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,11 @@ def test_a_table_is_read_back() -> None:
     rows = [['a "quoted" name', "line\nbreak"], ["comma, here", "ü"], ["a\r=1+1", "b"]]
     read = csv.reader(io.StringIO(to_csv(["x", "y"], rows), newline=""))
     assert list(read) == [["x", "y"], *rows]
+
+
+def test_an_apostrophe_before_a_sign_is_escaped_too() -> None:
+    names = ["=x", "'=x", "''=x", "'x", "x'", "+1", "'+1", "'"]
+    cells = [text_cell(name) for name in names]
+    assert cells == ["'=x", "''=x", "'''=x", "'x", "x'", "+1", "''+1", "'"]
+    assert [name_of(cell, set(names)) for cell in cells] == names
+    assert name_of("'=x", {"'=x"}) == "'=x" and name_of("=x", {"=x"}) == "=x"

@@ -1,0 +1,104 @@
+"""Questions about a table's roles: the problem, and commands that may answer it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+
+from neucrowd_tf.io.checks import Rejection, error
+
+# The arguments of the command that reads tables, which a proposal repeats; the command sets them.
+RUNNING: ContextVar[tuple[str, ...]] = ContextVar("RUNNING", default=())
+WORDS = {"task": "item", "worker": "annotator", "label": "label"}
+# Flags by name, with the texts that a user types.
+Proposal = Mapping[str, str]
+
+
+class Asked(Rejection):
+    """What a table leaves open.
+
+    Attributes:
+        proposals: what may answer it, the likely ones first. Each is read before it is printed.
+        alternatives: further ones by what they are for, printed if they can be read.
+        open_roles: roles that the user has to fill in if no proposal can be read.
+    """
+
+    def __init__(
+        self,
+        check: str,
+        path: Path,
+        words: Mapping[str, str],
+        proposals: Sequence[Proposal] = (),
+        alternatives: Mapping[str, Proposal] | None = None,
+        open_roles: Sequence[str] = (),
+        flags: Proposal | None = None,
+        advice: Sequence[str] = (),
+        otherwise: Sequence[str] = (),
+    ) -> None:
+        """Asks.
+
+        Args:
+            check: the check's id.
+            path: the file.
+            words: of the check's message.
+            proposals: see the class.
+            alternatives: see the class.
+            open_roles: see the class.
+            flags: those of roles that the user has given.
+            advice: further lines.
+            otherwise: lines that are printed if no proposal can be read.
+        """
+        self.path, self.words, self.flags = path, words, dict(flags or {})
+        self.proposals, self.alternatives = proposals, dict(alternatives or {})
+        self.open_roles, self.advice, self.otherwise = open_roles, advice, otherwise
+        super().__init__(check, str(error(check, path, advice="", **words)))
+
+    def answered(self, complete: Callable[[Proposal], Proposal | None]) -> Rejection:
+        """Returns the error with the proposals that can be read.
+
+        Args:
+            complete: returns a proposal with what it still lacks, or None if it cannot be read.
+        """
+        whole = list(filter(None, map(complete, self.proposals)))
+        lines = [f"  {self._command(whole[0])}"] if whole else [*self.otherwise]
+        if not whole and self.open_roles:
+            capitals = {role: WORDS[role].upper() for role in self.open_roles}
+            template = self._command({f"{role}_column": word for role, word in capitals.items()})
+            lines = [f"Fill in {', '.join(capitals.values())}: {template}"]
+        for purpose, proposal in self.alternatives.items():
+            if proposal not in whole[:1] and complete(proposal) is not None:
+                lines.append(f"{purpose}: {' '.join(_typed(proposal))}")
+        advice = "".join(f"\n{line}" for line in (*lines, *self.advice))
+        return error(self.check, self.path, advice=advice, **self.words)
+
+    def _command(self, proposal: Proposal) -> str:
+        return command_line(self.path, _typed({**self.flags, **proposal}))
+
+
+def _typed(proposal: Proposal) -> list[str]:
+    """Returns flags as they are typed; those of roles come first."""
+    order = [f"{role}_column" for role in WORDS]
+    names = sorted(proposal, key=lambda name: order.index(name) if name in order else len(order))
+    if "header" in names:
+        names = ["header", *(name for name in names if name != "header")]
+    return [f"--{name}={shlex.quote(proposal[name])}" for name in names]
+
+
+def as_list(names: Sequence[str]) -> str:
+    """Returns names as a flag takes them, see `flags.split_list`."""
+    return ",".join(
+        '"{}"'.format(name.replace('"', '""')) if "," in name or name[:1] == '"' else name
+        for name in names
+    )
+
+
+def command_line(path: Path, flags: Sequence[str]) -> str:
+    """Returns the command that is running with further flags, or `neucrowd aggregate` with them."""
+    typed: Sequence[str] = RUNNING.get()
+    if not any(str(path) in argument for argument in typed):
+        typed = ["aggregate", f"--annotations={path}"]
+    names = tuple(text.partition("=")[0] + "=" for text in flags)
+    rest = [shlex.quote(text) for text in typed if not text.startswith(names)]
+    return " ".join(["neucrowd", *rest, *flags])
