@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from neucrowd_tf.annotations.agreement import agreement_coefficients
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
@@ -59,14 +58,35 @@ def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
         `items`, `classes`, the mean number of `labels`, the share of items with two labels or more
         (`shared`), and Krippendorff's alpha (`agreement`); NaN if unknown.
     """
+    return sizes_of(size_sums(votes))
+
+
+def size_sums(votes: NDArray[np.integer[Any]]) -> Array:
+    """Returns `[4 + C]` sums over items, from which `sizes_of` follows; parts of a crowd add up.
+
+    They are the numbers of items with labels, of labels and of items with two labels or more, the
+    pairs of different labels per label of the latter, and their labels of each class.
+    """
     counts = votes.sum(axis=1)
-    counts = counts[counts > 0]
+    several = counts > 1
+    shared, total = votes[several].astype(np.float64), counts[several].astype(np.float64)
+    pairs = (total**2 - (shared**2).sum(axis=1)) / (total - 1)
+    figures = [np.count_nonzero(counts), counts.sum(), len(total), pairs.sum()]
+    return np.array([*figures, *shared.sum(axis=0)])
+
+
+def sizes_of(sums: Array) -> dict[str, float]:
+    """Returns `sizes` of a crowd with these sums `[4 + C]`."""
+    items, labels, shared, pairs = sums[:4].tolist()
+    used = sums[4:]
+    total = used.sum()
+    different = (total**2 - (used**2).sum()) / max(total - 1, 1.0)
     return {
-        "items": len(counts),
-        "classes": votes.shape[1],
-        "labels": float(counts.mean()) if len(counts) else float("nan"),
-        "shared": float((counts > 1).mean()) if len(counts) else float("nan"),
-        "agreement": agreement_coefficients(votes)["krippendorff"],
+        "items": items,
+        "classes": len(used),
+        "labels": labels / items if items else float("nan"),
+        "shared": shared / items if items else float("nan"),
+        "agreement": 1.0 - pairs / different if different > 0 else float("nan"),
     }
 
 
@@ -76,7 +96,9 @@ def spread_of(votes: NDArray[np.integer[Any]]) -> float:
     return float(np.exp(2 * (1 - np.clip(np.nan_to_num(agreement), 0.0, 1.0))))
 
 
-def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
+def evidence(
+    probas: Array, votes: NDArray[np.integer[Any]], size: Mapping[str, float] | None = None
+) -> Array:
     """Returns `[N, 5]` values that say how often labels are right.
 
     These are the logits of each label's posterior and smoothed vote share and, the same in all
@@ -86,8 +108,9 @@ def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
     Args:
         probas: `[N, C]` posteriors.
         votes: `[N, C]` vote counts; the share is (k + 1 / C) / (n + 1).
+        size: of the crowd, if these items are a part of it.
     """
-    size = sizes(votes)
+    size = size or sizes(votes)
     lack = min(np.nan_to_num(size["agreement"]) - LITTLE, 0.0)
     each = np.log(np.nan_to_num(size["labels"], nan=1.0))
     rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
@@ -153,9 +176,14 @@ class Calibration:
         factor = spread_of(votes) * (4.0 if unlike(votes, self.ranges) else 1.0)
         return dataclasses.replace(self, covariance=self.covariance * factor)
 
-    def logits(self, probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
-        """Returns `[N]` logits of being right, before the crowd's shift."""
-        logits: Array = self.weights[0] + evidence(probas, votes) @ self.weights[1:]
+    def logits(
+        self,
+        probas: Array,
+        votes: NDArray[np.integer[Any]],
+        size: Mapping[str, float] | None = None,
+    ) -> Array:
+        """Returns `[N]` logits of being right, before the crowd's shift; see `evidence`."""
+        logits: Array = self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
         return logits
 
     def fitted(
@@ -244,6 +272,7 @@ class Certainty:
         notes: why this crowd is unlike those that the calibration was learned on; empty if it is
             not.
         ordered: whether labels are medians, which do not tie.
+        size: see `sizes`, of the crowd of which these items are a part; None if they are all.
     """
 
     calibration: Calibration
@@ -252,11 +281,12 @@ class Certainty:
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
     ordered: bool = False
+    size: Mapping[str, float] | None = None
 
     @functools.cached_property
     def logits(self) -> Array:
         """`[N]` logits of being right, before the crowd's shift."""
-        return self.calibration.logits(self.posteriors, self.votes)
+        return self.calibration.logits(self.posteriors, self.votes, self.size)
 
     @functools.cached_property
     def shifts(self) -> Array:
@@ -405,6 +435,36 @@ class Bins(NamedTuple):
         excess = self.most[:, None] * rest > right
         each = rest / np.maximum(self.classes - self.ties, 1)[:, None]
         return np.where(excess, 0.0, rest), np.where(excess, each, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationByParts:
+    """The learned calibration of a crowd that is read by parts.
+
+    Attributes:
+        method: the name of the aggregator.
+    """
+
+    method: str
+
+    def sums(self, votes: NDArray[np.integer[Any]]) -> Array:
+        """Returns what has to be known of each part, `[N, C]` vote counts; parts add up."""
+        return size_sums(votes)
+
+    def apply(
+        self, probas: Array, votes: NDArray[np.integer[Any]], sums: Array
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Returns `[N, C]` calibrated probabilities of a part, and `[N]` how many classes tie.
+
+        Args:
+            probas: `[N, C]` posteriors.
+            votes: `[N, C]` vote counts.
+            sums: of all parts.
+        """
+        calibration = Calibration.learned(self.method)
+        gold = np.full(len(probas), -1)
+        certainty = Certainty(calibration, probas, votes, gold, (), size=sizes_of(sums))
+        return certainty.probas, certainty.num_tied
 
 
 def draws_for(size: int) -> int:

@@ -48,6 +48,15 @@ class NeuCrowdModel(TupletModel):
         self.sampler, self.anchor = sampler, anchor
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
+        # Which instances are safe, as far as epochs have compared them.
+        self.safe = self.add_weight(
+            shape=(len(self.instances),),
+            dtype="bool",
+            trainable=False,
+            name="safe",
+            initializer="ones",
+            autocast=False,
+        )
         names = ("sampler_loss", "predicted_hardness")
         self.trackers = [keras.metrics.Mean(name=name) for name in names]
 
