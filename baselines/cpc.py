@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import warnings
 from typing import Annotated
 
 import numpy as np
@@ -22,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.errors import UnsupportedDataError
+from neucrowd_tf.errors import UnsupportedDataError, warn
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.features import standardise
@@ -221,7 +220,7 @@ class ClusteredPersonalClassifiers(LinearClassifier):
             losses, self.mu, self.eta, max_iter=self.max_iter
         )
         if not self.converged_:
-            warnings.warn(
+            warn(
                 f"CPC did not converge in {self.max_iter} iterations: raise max_iter",
                 ConvergenceWarning,
                 stacklevel=3,

@@ -5,7 +5,6 @@ Chawla et al. (2002), SMOTE; ICED, section 4.2.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number, whole
 from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.synthesis import balancing_counts, synthesise
 from neucrowd_tf.methods.two_stage.deep_labels import DeepLabels
 from neucrowd_tf.methods.two_stage.labels_first import LabelsFirst
@@ -125,7 +125,7 @@ class SmoteTwoStage(LabelsFirst):
         counts = np.bincount(self.labels_, minlength=len(self.classes_))
         few = [repr(name) for name in self.classes_[counts < 2].tolist()]
         if few:
-            warnings.warn(
+            warn(
                 f"SMOTE: fewer than two instances to synthesise from: class {', '.join(few)}",
                 UserWarning,
                 stacklevel=4,

@@ -1,23 +1,36 @@
-"""Writes the deviations of docs/research/ from the `Deviation:` comments in the code.
+"""Writes docs/reference/deviations.csv: where the code departs from a paper, or chooses for it.
 
-A comment names the paper and the place, then what the paper says, what the code does, why, and the
-effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`.
+A comment in the code names the paper and the place, then what the paper says, what the code does,
+why, and the effect: `# Deviation: DASC eq. 3. Paper: ... Here: ... Why: ... Effect: ...`. The
+effect is "claim NAME" of reproduction/claims.toml, whose figure the table shows, a table
+"results/NAME.csv", "none" with the reason, or "not measured". Choices where a paper is silent stand
+in `reproduction/choices.toml`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {name: name.lower() for name in ("NeuCrowd", "RLL", "DASC", "CrowdInG", "ICED")}
+TABLE = ROOT / "docs" / "reference" / "deviations.csv"
+CHOICES = ROOT / "reproduction" / "choices.toml"
+PAPERS = ("NeuCrowd", "RLL", "DASC", "CrowdInG", "ICED")
 OTHERS = "others"  # truth inference and later methods
-PLACE = re.compile(r"(?<=<!-- deviations -->\n).*?(?=<!-- end of deviations -->)", re.DOTALL)
+FIELDS = ("Paper", "Here", "Why", "Effect")
+COLUMNS = ("paper", "kind", "place", "published", "ours", "why", "effect", "file")
 # A comment from "Deviation:" to its last line, or to the next one of the same comment.
 COMMENT = re.compile(r"# Deviation: ([^\n]+(?:\n *#(?! Deviation:)[^\n]*)*)")
+CLAIMS = ROOT / "reproduction" / "claims.toml"
+_CLAIM = re.compile(r"\b[a-z]\w*_\w+\b")
+_TABLE = re.compile(r"results/\w+\.csv")
 MARK = re.compile(r" *\b(Paper|Here|Why|Effect): ")
+Row = dict[str, str]
 
 
 def comments() -> Iterator[tuple[str, str]]:
@@ -27,30 +40,69 @@ def comments() -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(ROOT)), re.sub(r"\s*\n\s*# ?", " ", text)
 
 
-def lines(page: str) -> list[str]:
-    """Returns the items of a page, one per comment; equal comments of two files are one."""
-    items: dict[str, list[str]] = {}
+def effect(text: str) -> str:
+    """Returns an effect with the figures of its claims.
+
+    Raises:
+        ValueError: it is neither a stored row or table, nor "none" with a reason, nor "not
+            measured".
+    """
+    if text == "not measured." or re.fullmatch(r"none\b.{5,}", text):
+        return text
+    tables = _TABLE.findall(text)
+    if tables and all((ROOT / name).exists() for name in tables):
+        return text
+    names = _CLAIM.findall(text) if text.startswith("claim") else []
+    stored = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
+    if not names or not all(name in stored for name in names):
+        raise ValueError(f"Effect: {text!r} is no claim, no table, and not 'not measured'")
+    shown = [f"`{name}`: {_figure(stored[name])}" for name in names]
+    return f"{'; '.join(shown)}."
+
+
+def _figure(claim: dict[str, Any]) -> str:
+    """Returns a claim's figure, its interval and its seeds; a gain is in points."""
+    ours, gain = claim["ours"], "control" in claim
+    scale, form = (100, "+.1f") if gain else (1, ".3f")
+    parts = [f"{scale * ours[name]:{form}}" for name in ("mean", "low", "high") if name in ours]
+    interval = f" [{', '.join(parts[1:])}]" if len(parts) == 3 else ""
+    return f"{parts[0]}{interval}{' points' if gain else ''} ({ours['runs']} seeds)"
+
+
+def deviations() -> list[Row]:
+    """Returns a row per comment; equal comments of two files are one."""
+    files: dict[str, list[str]] = {}
     for path, text in comments():
-        papers = (PAGES[name] for name in PAGES if text.startswith(f"{name} "))
-        if next(papers, OTHERS) == page:
-            items.setdefault(text, []).append(path)
-    result = []
-    for text, paths in sorted(items.items(), key=lambda item: item[0]):
-        place = MARK.split(text)[0]
-        fields = MARK.sub(r" *\1:* ", text[len(place) :])
-        where = ", ".join(f"`{path.removeprefix('neucrowd_tf/')}`" for path in paths)
-        item = f"- **{place.strip().rstrip('.')}** ({where}).{fields}"
-        options = {"subsequent_indent": "  ", "break_on_hyphens": False}
-        result += textwrap.wrap(item, 100, break_long_words=False, **options)
-    return result
+        files.setdefault(text, []).append(path.removeprefix("neucrowd_tf/"))
+    rows = []
+    for text, paths in files.items():
+        paper = next((name for name in PAPERS if text.startswith(f"{name} ")), OTHERS)
+        place, *parts = MARK.split(text)
+        fields = dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
+        fields["Effect"] = effect(fields["Effect"])
+        values = [fields.get(field, "") for field in FIELDS]
+        place = place.removeprefix(f"{paper} ").strip().rstrip(".")
+        cells = (paper, "deviation", place, *values, ", ".join(paths))
+        rows.append(dict(zip(COLUMNS, cells, strict=True)))
+    return rows
 
 
-def updated(page: str, text: str) -> str:
-    """Returns a page of docs/research/ with its deviations."""
-    return PLACE.sub(lambda _: "\n".join(lines(page)) + "\n", text)
+def choices() -> list[Row]:
+    """Returns a row per entry of `choices.toml`."""
+    entries = tomllib.loads(CHOICES.read_text(encoding="utf-8"))["choice"]
+    return [{"kind": "choice", "file": "", **entry} for entry in entries]
+
+
+def table() -> str:
+    """Returns the table as CSV, by paper, deviations first."""
+    order = {paper: number for number, paper in enumerate((*PAPERS, OTHERS))}
+    rows = sorted([*deviations(), *choices()], key=lambda row: (order[row["paper"]], row["place"]))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 if __name__ == "__main__":
-    for page in (*PAGES.values(), OTHERS):
-        path = ROOT / "docs" / "research" / f"{page}.md"
-        path.write_text(updated(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+    TABLE.write_text(table(), encoding="utf-8")

@@ -24,6 +24,11 @@ _NAMED = re.compile(
     r"((?:\(?[\dIVX]+(?:[.-][\dA-Z]+)*\)?(?:, | and | to |, and )?)+)",
     re.IGNORECASE,
 )
+# What stands in brackets beside a number, without a number of its own alone: "(delta in [0, 1])".
+_ASIDE = re.compile(r" \((?![\dIVX.-]+\))((?:[^()]|\([^()]*\))*)\)")
+# What is numbered and is no formula, years, and what follows a colon.
+_OTHER = re.compile(r"\b(?:figures?|tables?|lines?|steps?) \d+|\b(?:19|20)\d\d\b|:.*")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)*(?![\w%])")
 _KIND = {"eq": "eq.", "de": "definition", "al": "algorithm", "se": "section"}
 
 
@@ -47,13 +52,23 @@ def _definitions(
 
 
 def references(docstring: str) -> set[tuple[str, str]]:
-    """Returns the (paper, equation) pairs of a docstring's References: ("DASC", "eq. 3")."""
+    """Returns the (paper, equation) pairs of a docstring's References: ("DASC", "eq. 3").
+
+    Raises:
+        ValueError: a reference to one of the papers has a number that is not read.
+    """
     _, _, section = docstring.partition("References:")
     text = " ".join(section.split("\n\n")[0].split())
     result = set()
     for piece in re.split(r"; |\. (?=[A-Z])", text):
         paper = next((name for name in WANTED if re.search(rf"\b{name}\b", piece)), None)
-        result |= set(_named(paper, piece)) if paper else set()
+        if paper is None:
+            continue
+        plain = _ASIDE.sub("", piece)
+        for part in (plain, *_ASIDE.findall(piece)):
+            result |= set(_named(paper, part))
+        if unread := _NUMBER.findall(_OTHER.sub("", _NAMED.sub("", plain))):
+            raise ValueError(f"References: {piece!r}: {', '.join(unread)} is not read")
     return result
 
 

@@ -6,6 +6,8 @@ those to other files of the repository become plain text. A notebook is a page w
 
 from __future__ import annotations
 
+import csv
+import html
 import importlib
 import inspect
 import json
@@ -26,6 +28,7 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "RESULTS.md": "results.md",
 }
+DEVIATIONS = "docs/reference/deviations.csv"
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
     "methods.neucrowd", "methods.rll", "methods.dasc", "methods.crowding", "methods.iced",
@@ -59,6 +62,8 @@ def _uri(path: str) -> str | None:
         return path.removeprefix("docs/").replace(".ipynb", ".md")
     if path.startswith("results/") and path.endswith((".md", ".png", ".csv")):
         return path.replace("results/", "tables/", 1)
+    if path == DEVIATIONS:
+        return path.removeprefix("docs/").replace(".csv", ".md")
     if path.startswith("docs/") and (ROOT / path).is_file() and not path.endswith(".py"):
         return path.removeprefix("docs/")
     if path.startswith("neucrowd_tf/") and path.endswith(".py"):
@@ -78,6 +83,8 @@ def public(module: str) -> dict[str, str]:
 def _path(module: Any, name: str) -> str:
     """Returns the path of a class or function where it is defined, of others where they are."""
     value = getattr(module, name)
+    if inspect.ismodule(value):
+        return value.__name__
     if inspect.isclass(value) or inspect.isfunction(value):
         return f"{value.__module__}.{value.__qualname__}"
     later = getattr(module, "_MODULE_OF", {})  # names that are imported when they are used
@@ -101,13 +108,32 @@ def api_pages() -> dict[str, str]:
         summary = text.split("\n\n")[0]
         body = "\n".join([summary, "", *lines]) if names else f"::: {module}\n"
         pages[module] = f"# {module}\n\n{body}"
-    links = {name: f"[`{name}`][{path}]" for name, path in public("neucrowd_tf").items()}
-    lines = [f"- {links[name]}" for name in sorted(links, key=str.lower)]
-    purpose = "This reference has the public classes and functions with their source code."
-    lines = ["# Python API", "", purpose, "", "## Names of neucrowd_tf", "", *lines]
-    lines += ["", "## Packages", "", *(f"- [{module}]({module}.md)" for module in API), ""]
-    pages["index"] = "\n".join(lines)
+    pages["index"] = api_index()
     return pages
+
+
+def summary_of(value: Any) -> str:
+    """Returns the first line of a docstring."""
+    return (inspect.getdoc(value) or "").partition("\n")[0]
+
+
+def api_index() -> str:
+    """Returns the page that lists the public names and the packages, a line each."""
+    package = importlib.import_module("neucrowd_tf")
+    paths = public("neucrowd_tf")
+    names = [
+        f"| [`{name}`][{paths[name]}] | {summary_of(getattr(package, name))} |"
+        for name in sorted(paths, key=str.lower)
+    ]
+    packages = [
+        f"| [{module}]({module}.md) | {summary_of(importlib.import_module(module))} |"
+        for module in API
+    ]
+    purpose = "This reference has the public classes and functions with their source code."
+    heading = ["| name | what it is |", "|---|---|"]
+    parts = ["# Python API", "", purpose, "", "## Names of neucrowd_tf", "", *heading, *names]
+    parts += ["", "## Packages", "", *heading, *packages, ""]
+    return "\n".join(parts)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -119,9 +145,27 @@ def on_files(files: Any, config: Any) -> Any:
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
         files.append(File.generated(config, name, content=text))
+    files.append(File.generated(config, str(_uri(DEVIATIONS)), content=deviations_page()))
     for name, text in api_pages().items():
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
     return files
+
+
+def deviations_page() -> str:
+    """Returns the table of deviations as a page; site.js adds a box that filters its rows."""
+    with open(ROOT / DEVIATIONS, encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    lines = [f"<tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in header)}</tr>"]
+    for row in rows:
+        lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
+    purpose = (
+        "This table lists where the code departs from a paper, or chooses where the paper is"
+        " silent. Type a word, such as a paper's name, to see only the rows that have it."
+    )
+    table = "\n".join(["<table>", *lines, "</table>"])
+    return (
+        f'# Deviations and other choices\n\n{purpose}\n\n<div class="filtered">\n{table}\n</div>\n'
+    )
 
 
 def notebook_page(path: Path) -> str:
@@ -170,4 +214,6 @@ def _link(match: re.Match[str], path: str, uri: str) -> str:
 def _mathml(match: re.Match[str]) -> str:
     display = "block" if match[1] else "inline"
     latex = re.sub(r"\s+", " ", match[1] or match[2]).strip()
-    return latex2mathml.converter.convert(latex, display=display)
+    formula: str = latex2mathml.converter.convert(latex, display=display)
+    # At the beginning of a line Markdown takes an unknown tag for a block of its own.
+    return formula if match[1] else f"<span>{formula}</span>"

@@ -1,9 +1,13 @@
-"""The errors that a user can fix: each message is one line with the place and what to do."""
+"""The errors and warnings that a user can act on: one line with the place and what to do."""
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import errno
 import unicodedata
+import warnings
+from collections.abc import Iterator
 
 DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
@@ -30,6 +34,28 @@ class UnsupportedDataError(DataError):
 
 class UsageError(ValueError):
     """A flag or an argument whose value cannot be used."""
+
+
+_quiet = contextvars.ContextVar("quiet", default=False)
+
+
+def warn(message: str, category: type[Warning] = UserWarning, stacklevel: int = 1) -> None:
+    """Warns as `warnings.warn` does, but not within `quietly`."""
+    if not _quiet.get():
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Within, this thread's fits warn of nothing, as their choice is not the user's.
+
+    `warnings.catch_warnings` would change the filters of all threads, and leave them so.
+    """
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
 
 
 def printable(text: str, keep: str = "") -> str:

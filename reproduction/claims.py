@@ -11,7 +11,7 @@ import functools
 import math
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +19,21 @@ import numpy as np
 import pandas as pd
 
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.evaluation.intervals import Interval, paired_interval
+from neucrowd_tf.evaluation.intervals import Interval, crossed_interval, paired_interval
 from neucrowd_tf.io.files.atomic import write_text
 from reproduction.catalogue import SUITES
 from reproduction.printed import ELSEWHERE, PRIVATE, TABLES, Figure
+from reproduction.right import ACCURACY, LAST_ROUND, Right, Row, differences, stored
+from reproduction.suite import Suite
 from reproduction.table import ABSENT_DATA, PRIVATE_DATA
 from reproduction.verdicts import (
+    AHEAD,
     MEASURED,
-    UNCLEAR,
+    NOT_TRAINED,
+    all_verdict,
     gain_verdict,
     kind_of,
+    most_verdict,
     prediction_interval,
     value_verdict,
 )
@@ -36,18 +41,17 @@ from reproduction.verdicts import (
 CLAIMS = Path(__file__).with_name("claims.toml")
 RESULTS = Path(__file__).parents[1] / "results"
 READING = "reading"
-# Whose data a dataset is.
-AUTHORS, RECIPE, OURS = "the authors' data", "the paper's recipe", "a recipe of ours"
-STAND_IN = "a stand-in"
-SOURCES = {
-    **dict.fromkeys(("hotel", "labelme", "music"), AUTHORS),
-    **dict.fromkeys(("syn1", "syn2"), RECIPE),
-    **dict.fromkeys(("syn1_dependent", "syn2_dependent"), "a fitted recipe"),
-    **dict.fromkeys(("usps_syn", "gsad_syn", "usps_lt", "cifar10n_lt"), OURS),
-    **dict.fromkeys(("labelme_ovr_0", "labelme_ovr_4", "digits_ovr_8"), STAND_IN),
-}
+COMPARABLE = "comparable"
+PARTS = ("labels", "features", "size", "settings")
+SAME, SIMILAR, OTHER = "same", "similar", "other"
+NOT_COMPARED = "not compared"
+# Their test instances are the same for every seed; those of other data are drawn by the seed, so
+# that an interval over seeds is over instances too.
+FIXED = frozenset({"hotel", "labelme", "music", "labelme_ovr_0", "labelme_ovr_4"})
+# How many test instances the stored instances may differ from the stored values, on average.
+MOST_APART = 2.0
 _GENERATED = ("ours", "verdict")
-_SUITES = {suite.name: suite for suite in SUITES}
+SUITES_BY_NAME = {suite.name: suite for suite in SUITES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +62,13 @@ class Ours:
         mean: over seeds; with a control the mean gain over it, paired by seed.
         low, high: without a control the 95% prediction interval of the mean of as many runs as the
             paper averaged; with one the 95% interval of the mean gain, over seeds and test
-            instances where the table has that; None for one run.
+            instances (see `seeds_only`); None for one run.
         runs, seeds: how many, and which where the table has its values by seed ("20000-20009").
         published: the published value, or gain; None where the paper has none.
         over: of several controls the one with the worst verdict, then the smallest gain.
-        leads: of several controls, how many the row leads ("5 of 7").
+        leads: of several controls, or data sets, how many the row leads ("5 of 7").
+        seeds_only: whether the test instances are the same for every seed and the interval is over
+            seeds alone, because right and wrong of each instance are not stored.
     """
 
     mean: float
@@ -73,6 +79,7 @@ class Ours:
     published: float | None = None
     over: str = ""
     leads: str = ""
+    seeds_only: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +101,10 @@ class Claim:
         panel, x: of a figure, whose lines are the rows; by default the last x.
         control_x: of the control, where it differs.
         less: whether less is better.
+        added: of several rows, whether their gains are added up instead of averaged.
         margin: the loss that a claim of equality allows.
+        data_sets: the claims, one for each data set, over most of which this one is judged.
+        settings: where they are not those of the paper's entry under [comparable].
         published: the published value or gain, where no table has it.
         absent: why it is not measured; the verdict.
         advice: the page of docs/methods/ that recommends the row where it gains over the control,
@@ -121,7 +131,10 @@ class Claim:
     x: float | None = None
     control_x: float | None = None
     less: bool = False
+    added: bool = False
     margin: float = 0.0
+    data_sets: list[str] = dataclasses.field(default_factory=list)
+    settings: str = ""
     published: float | None = None
     absent: str = ""
     advice: str = ""
@@ -143,9 +156,25 @@ class Claim:
         return self.control
 
     @property
-    def source(self) -> str:
-        """Whose data it is about."""
-        return STAND_IN if self.paper == "RLL" else SOURCES.get(self.data, "")
+    def parts(self) -> dict[str, str]:
+        """How labels, features, size and settings compare with the paper's; empty if not stated."""
+        parts = comparable().get(f"{self.paper}/{self.data}", {})
+        return parts | ({"settings": self.settings} if parts and self.settings else {})
+
+    @property
+    def data_word(self) -> str:
+        """The worst word of labels, features and size; empty if nothing is stated."""
+        words = {self.parts[part] for part in PARTS[:-1]} if self.parts else set()
+        return next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
+
+    @property
+    def comparability(self) -> str:
+        """The worst word of all parts, with those that have it; empty if nothing is stated."""
+        words = set(self.parts.values())
+        worst = next((word for word in (OTHER, SIMILAR, SAME) if word in words), "")
+        if worst in ("", SAME):
+            return worst
+        return f"{worst} ({', '.join(part for part in PARTS if self.parts[part] == worst)})"
 
     @property
     def made_by(self) -> str:
@@ -172,6 +201,8 @@ def read(path: Path = CLAIMS) -> list[Claim]:
     """
     claims = []
     for name, section in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        if name == COMPARABLE:
+            continue
         try:
             ours = Ours(**section.pop("ours")) if "ours" in section else None
             claims.append(Claim(name, ours=ours, **section))
@@ -180,18 +211,47 @@ def read(path: Path = CLAIMS) -> list[Claim]:
     return claims
 
 
+@functools.cache
+def comparable() -> dict[str, dict[str, str]]:
+    """Returns, by "paper/data set", how its labels, features, size and settings compare.
+
+    Raises:
+        DataError: an entry without one of the parts, or with another word.
+    """
+    entries = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))[COMPARABLE]
+    for name, parts in entries.items():
+        if set(parts) != set(PARTS) or not set(parts.values()) <= {SAME, SIMILAR, OTHER}:
+            raise DataError(f"{CLAIMS.name}: {COMPARABLE}: {name}: expected {', '.join(PARTS)}")
+    return dict(entries)
+
+
 def recompute(claim: Claim, results: Path = RESULTS) -> Claim:
     """Returns the claim with our figure and verdict by the tables in `results`.
 
     Raises:
         DataError: the table lacks the claim's row.
     """
+    if claim.data_sets:
+        return _over_data_sets(claim, results)
     if not claim.suite:
         private = claim.data in PRIVATE, claim.data in ELSEWHERE
         reasons = [PRIVATE_DATA] * private[0] + [ABSENT_DATA] * private[1]
         verdict = (reasons or [claim.absent or READING])[0]
         return dataclasses.replace(claim, ours=None, verdict=verdict)
     ours, verdict = (_gains if claim.controls else _value)(claim, results)
+    return dataclasses.replace(claim, ours=ours, verdict=verdict)
+
+
+def _over_data_sets(claim: Claim, results: Path) -> Claim:
+    """Returns a claim about most data sets, judged by its claims of one data set each."""
+    by_name = {member.name: member for member in read()}
+    members = [recompute(by_name[name], results) for name in claim.data_sets]
+    verdicts = [member.verdict.partition(",")[0] for member in members]
+    mean = float(np.mean([member.ours.mean for member in members if member.ours is not None]))
+    runs = min(member.ours.runs for member in members if member.ours is not None)
+    leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
+    ours = Ours(round(mean, 5), runs=runs, leads=leads)
+    verdict = f"{most_verdict(verdicts)}, on {leads} data sets"
     return dataclasses.replace(claim, ours=ours, verdict=verdict)
 
 
@@ -204,7 +264,23 @@ def _value(claim: Claim, results: Path) -> tuple[Ours, str]:
     interval = prediction_interval(mean, deviation, runs, figure, kind=kind_of(claim.metric))
     published = None if figure is None else round(figure.mean, 5)
     ours = Ours(*_rounded(interval), runs, _span(seeds.index), published)
-    return ours, MEASURED if claim.choice else value_verdict(published, interval, runs)
+    if not _trained(claim, claim.rows, results):
+        return ours, NOT_TRAINED
+    if claim.choice:
+        return ours, MEASURED
+    if claim.comparability != SAME:
+        return ours, NOT_COMPARED
+    return ours, value_verdict(published, interval, runs)
+
+
+def _trained(claim: Claim, rows: Iterable[str], results: Path) -> bool:
+    """Returns whether most runs of each row trained, as far as the table says."""
+    path = results / f"{claim.suite}.csv"
+    for row in () if claim.panel else rows:
+        lines = _lines(path, claim.data, row, claim.metric)
+        if len(lines) and lines.iloc[0].get("verdict") == NOT_TRAINED:
+            return False
+    return True
 
 
 def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
@@ -213,17 +289,21 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         gains = [_gain(claim, claim.rows, claim.controls, results)]
     else:
         gains = [_gain(claim, claim.rows, [control], results) for control in claim.controls]
+    if not _trained(claim, claim.rows, results):
+        return gains[0][1], NOT_TRAINED
     verdicts = [gain_verdict(x, ours.runs, ours.published, claim.margin) for x, ours in gains]
-    order = ("no", UNCLEAR, "yes")
-    outcomes = [verdict.partition(",")[0] for verdict in verdicts]
-    worst = min(range(len(gains)), key=lambda i: (order.index(outcomes[i]), gains[i][0].estimate))
-    ours, verdict = gains[worst][1], verdicts[worst]
-    if len(gains) > 1:
-        leads = f"{outcomes.count('yes')} of {len(outcomes)}"
-        ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
-        few = verdict.endswith("provisional")
-        verdict = f"{outcomes[worst]}, leads {leads}" + ", provisional" * few
-    return ours, verdict
+    # What decides the verdict on all of them, then the smallest gain.
+    deciding = all_verdict(verdicts)
+    worst = min(
+        (index for index, verdict in enumerate(verdicts) if verdict == deciding),
+        key=lambda index: gains[index][0].estimate,
+    )
+    ours = gains[worst][1]
+    if len(gains) == 1:
+        return ours, deciding
+    leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
+    ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
+    return ours, f"{deciding}, ahead of {leads}"
 
 
 def _gain(
@@ -232,7 +312,7 @@ def _gain(
     """Returns the mean gain of rows over their controls, with its interval.
 
     By seed if both have values by seed; else from means and deviations, as of unpaired runs. The
-    interval is the wider of those over seeds and over seeds and instances.
+    interval is over seeds and test instances where right and wrong are stored (`right`).
     """
     sign = -1.0 if claim.less else 1.0
     suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
@@ -240,19 +320,24 @@ def _gain(
     lines = [_row(results, claim, claim.suite, row, claim.metric) for row in rows]
     control_lines = [_row(results, other_x, suite, control, metric) for control in controls]
     pairs = zip(lines, control_lines, strict=True)
+    crossed: Interval | None = None
     by_seed = [sign * (ours[3] - control[3]).dropna() for ours, control in pairs]
-    gains = sum(by_seed[1:], by_seed[0]).dropna() / len(by_seed)
+    share = 1 if claim.added else len(by_seed)
+    gains = sum(by_seed[1:], by_seed[0]).dropna() / share
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
-        interval = _with_instances(claim, rows, controls, interval, results)
+        crossed = _crossed(claim, rows, controls, gains, results)
     elif len(rows) > 1:
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
         (mean, deviation, runs, _), (control_mean, spread, number, _) = lines[0], control_lines[0]
-        # Of one more mean of as many runs as the control has: Welch's interval.
+        if not claim.panel:
+            crossed = _stored_interval(claim, rows, controls, results, "gain_instances")
+        paired = None if claim.panel else _stored_interval(claim, rows, controls, results, "gain")
+        # Without one, of one more mean of as many runs as the control has: Welch's interval.
         pair = deviation, runs, Figure(control_mean, spread, number)
-        interval = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
-        runs = min(runs, number)
+        welch = prediction_interval(sign * (mean - control_mean), *pair, kind="gain")
+        interval, runs = paired or welch, min(runs, number)
     published = claim.published
     if published is None and not claim.panel:
         figures = [
@@ -261,30 +346,79 @@ def _gain(
         ]
         differences = [sign * (a.mean - b.mean) for a, b in figures if a and b]
         published = round(float(np.mean(differences)), 5) if len(differences) == len(rows) else None
-    return interval, Ours(*_rounded(interval), runs, _span(gains.index), published)
+    seeds_only = crossed is None and claim.data in FIXED
+    interval = crossed or interval
+    ours = Ours(*_rounded(interval), runs, _span(gains.index), published, seeds_only=seeds_only)
+    return interval, ours
 
 
-def _with_instances(
-    claim: Claim, rows: list[str], controls: list[str], interval: Interval, results: Path
-) -> Interval:
-    """Returns the interval, widened to that over seeds and instances where the table has it.
+def _crossed(
+    claim: Claim, rows: list[str], controls: list[str], gains: pd.Series, results: Path
+) -> Interval | None:
+    """Returns the gain with its interval over seeds and instances; None if it is not stored.
 
-    A table has the gain in its first metric over its baseline. With the row and the baseline
-    exchanged it is the opposite.
+    Raises:
+        DataError: the stored instances contradict the gains by seed.
     """
-    suite = _SUITES.get(claim.suite)
+    suite, metric = claim.control_suite or claim.suite, claim.control_metric or claim.metric
+    ours, theirs = stored(results, claim.suite), stored(results, suite)
+    pairs: list[tuple[Mapping[Row, Right], Row, Mapping[Row, Right], Row]] = []
+    for row, control in zip(rows, controls, strict=True):
+        row_line = Row(claim.data, row, claim.metric, 0)
+        pairs.append((ours, row_line, theirs, Row(claim.data, control, metric, 0)))
+    table = differences(pairs, list(map(int, gains.index)))
+    if table is None:
+        return _stored_interval(claim, rows, controls, results, "gain_instances")
+    scale = (-1.0 if claim.less else 1.0) * (len(rows) if claim.added else 1)
+    table = scale * table
+    if abs(table.mean() - gains.mean()) * table.shape[1] > MOST_APART:
+        raise DataError(f"claims.toml: {claim.name}: stored instances differ from the table")
+    return crossed_interval(table)
+
+
+def _stored_interval(
+    claim: Claim, rows: list[str], controls: list[str], results: Path, stem: str
+) -> Interval | None:
+    """Returns the gain and the interval that the suite's table has, if any.
+
+    A table has the gain in its first metric over its baseline with the same setting, or else over
+    the plain one. With the row and the baseline exchanged it is the opposite.
+
+    Args:
+        claim, rows, controls, results: see `_gain`.
+        stem: of the columns, "gain_instances" for the interval over seeds and instances, "gain" for
+            that over seeds.
+    """
+    suite = SUITES_BY_NAME.get(claim.suite)
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
-        return interval
-    row, control = rows[0], controls[0]
+        return None
+    row, control, path = rows[0], controls[0], results / f"{claim.suite}.csv"
     for name, other, sign in ((row, control, 1.0), (control, row, -1.0)):
-        if suite.baseline_of(name) == other:
-            line = _lines(results / f"{claim.suite}.csv", claim.data, name, claim.metric)
-            bounds = sign * line[["gain_instances_low", "gain_instances_high"]].to_numpy(float)
-            low = np.fmin(interval.low, bounds.min())
-            high = np.fmax(interval.high, bounds.max())
-            return Interval(interval.estimate, float(low), float(high))
-    return interval
+        setting, separator, method = name.rpartition("/")
+        baseline = f"{setting}{separator}{suite.baseline_of(method)}"
+        if baseline == name or not len(_lines(path, claim.data, baseline, claim.metric)):
+            baseline = suite.baseline_of(method)
+        if baseline == other:
+            line = _lines(path, claim.data, name, claim.metric)
+            ends = sign * line[["gain", f"{stem}_low", f"{stem}_high"]].to_numpy(float)
+            if ends.size and not np.isnan(ends).any():
+                mean, *bounds = ends[0].tolist()
+                return Interval(mean, min(bounds), max(bounds))
+    return None
+
+
+def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
+    """Returns (suite, row, metric) of the runs whose instances a claim's interval needs."""
+    shares = {ACCURACY, LAST_ROUND}
+    metric = claim.control_metric or claim.metric
+    apart = not claim.controls or claim.panel or claim.data not in FIXED
+    if apart or not {claim.metric, metric} <= shares:
+        return []
+    ours = SUITES_BY_NAME[claim.suite]
+    theirs = SUITES_BY_NAME[claim.control_suite or claim.suite]
+    needed = [(ours, row, claim.metric) for row in claim.rows]
+    return needed + [(theirs, control, metric) for control in claim.controls]
 
 
 def _published(claim: Claim, row: str, metric: str) -> Figure | None:
@@ -292,7 +426,7 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
 
     A method with the published settings (`iced_printed`) has the values of the method.
     """
-    suite = _SUITES.get(claim.suite)
+    suite = SUITES_BY_NAME.get(claim.suite)
     tables = [suite.figures] if suite is not None else []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
     names = (row, row.removesuffix("_printed"))
@@ -375,32 +509,48 @@ def updated(text: str, claims: Iterable[Claim]) -> str:
         if line.partition(" ")[0] not in _GENERATED:
             blocks[-1].append(line)
     for block in blocks[1:]:
-        claim = by_name[block[0].strip("[]")]
+        claim = by_name.get(block[0].strip("[]"))
+        if claim is None:  # the table of what is comparable
+            continue
         while block and not block[-1]:
             block.pop()
         if claim.ours is not None:
             fields = dataclasses.asdict(claim.ours).items()
-            items = [f"{key} = {_toml(value)}" for key, value in fields if value not in (None, "")]
+            shown = [(key, x) for key, x in fields if x is not None and x != "" and x is not False]
+            items = [f"{key} = {_toml(value)}" for key, value in shown]
             block.append(f"ours = {{ {', '.join(items)} }}")
         block += [f"verdict = {_toml(claim.verdict)}", ""]
     return "\n".join(line for block in blocks for line in block).rstrip() + "\n"
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def figures(claim: Claim) -> tuple[str, str, str]:
-    """Returns the published value, our value with its interval, and the number of seeds."""
-    sign, ours = "+" if claim.controls else "", claim.ours
+    """Returns the published value, our value with its interval, and the number of seeds.
+
+    Gains in a share are in points.
+    """
+    ours = claim.ours
+    points = bool(claim.controls) and not claim.panel and kind_of(claim.metric) == "share"
+    scale, digits = (100.0, 1) if points else (1.0, 3)
+    sign = "+" if claim.controls or claim.data_sets else ""
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else f"{scale * value:{sign}.{digits}f}"
+
     if ours is None:
-        return "" if claim.published is None else f"{claim.published:{sign}.3f}", "", ""
-    ours_text = f"{ours.mean:{sign}.3f}"
+        return shown(claim.published), "", ""
+    text = shown(ours.mean)
     if ours.low is not None and ours.high is not None:
-        ours_text += f" [{ours.low:{sign}.3f}, {ours.high:{sign}.3f}]"
-    ours_text += f" over `{ours.over}`" if ours.over else ""
-    published = "" if ours.published is None else f"{ours.published:{sign}.3f}"
-    return published, ours_text, str(ours.runs)
+        text += f" [{shown(ours.low)}, {shown(ours.high)}]"
+    text += " points" * points + f" over `{ours.over}`" * bool(ours.over)
+    text += ", seeds only" * ours.seeds_only
+    published = shown(ours.published)
+    return f"{published} points" if points and published else published, text, str(ours.runs)
 
 
 def main(arguments: list[str]) -> int:

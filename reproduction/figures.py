@@ -37,7 +37,7 @@ INFERRED = {
     "label_final": "D&S-final",
 }
 LOSSES = {
-    "val_fixed_tuplet_loss": "loss of the same tuplets",
+    "fixed_tuplet_loss": "loss of the same tuplets",
     "val_accuracy": "validation accuracy",
     "loss": "loss of each one's own batches",
 }

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from neucrowd_tf.io.files.atomic import atomic_path
-from reproduction.claims import Claim
+from reproduction.claims import OTHER, SAME, SIMILAR, Claim, Ours
 from reproduction.panels import Figure
+from reproduction.verdicts import AHEAD, BEHIND, UNDECIDED
 
-COLOURS = {"yes": "tab:blue", "no": "tab:red", "unclear": "tab:gray"}
-LIMITS = (-0.3, 0.4)  # of the axis; bars beyond are cut
+COLOURS = {AHEAD: "tab:green", BEHIND: "tab:red", UNDECIDED: "tab:gray"}
+GROUPS = {SAME: "the paper's data", SIMILAR: "similar data", OTHER: "other data"}
+LIMITS = (-35.0, 45.0)  # of the axis, in points; bars beyond are cut
 
 
 def draw(claims: Iterable[Claim], path: Path) -> bool:
-    """Draws the main claims that are gains, a row each; False without matplotlib.
+    """Draws the main claims that are gains, grouped by data; False without matplotlib.
 
     Args:
         claims: with figures and verdicts.
@@ -22,28 +25,46 @@ def draw(claims: Iterable[Claim], path: Path) -> bool:
     """
     if Figure is None:
         return False
-    shown = (x for x in claims if x.headline and x.controls)
-    rows = [(x, x.ours) for x in shown if x.ours is not None]
-    figure = Figure(figsize=(7, 1 + 0.36 * len(rows)), layout="constrained")
+    shown = [x for x in claims if x.headline and x.controls and x.ours is not None]
+    rows: list[tuple[str, Claim | None]] = []
+    for word, name in GROUPS.items():
+        group = [claim for claim in shown if claim.data_word == word]
+        rows += [(f"{name}:", None)] * bool(group) + [(_name(claim), claim) for claim in group]
+    figure = Figure(figsize=(8, 1.3 + 0.23 * len(rows)), layout="constrained")
     axis = figure.add_subplot()
-    for y, (claim, ours) in enumerate(reversed(rows)):
-        colour = COLOURS.get(claim.verdict.partition(",")[0], "tab:gray")
-        if ours.low is not None and ours.high is not None:
-            axis.plot([ours.low, ours.high], [y, y], color=colour, linewidth=4)
-        axis.plot(ours.mean, y, "|", color="black", markersize=9)
-        if ours.published is not None:
-            axis.plot(ours.published, y, "D", color="black", markersize=4, fillstyle="none")
+    for y, (_, claim) in enumerate(reversed(rows)):
+        if claim is not None and claim.ours is not None:
+            _draw_row(axis, y, claim.ours, claim.verdict.partition(",")[0])
     axis.axvline(0, color="0.5", linewidth=0.8)
-    axis.set_yticks(range(len(rows)), [_name(x) for x, _ in reversed(rows)], fontsize=8)
+    axis.set_yticks(range(len(rows)), [name for name, _ in reversed(rows)], fontsize=8)
+    axis.set_ylim(-0.7, len(rows) - 0.3)
     axis.set_xlim(*LIMITS)
-    axis.set_xlabel("gain in accuracy")
+    axis.set_xlabel("gain here, in points, with 95% interval")
+    for word, colour in COLOURS.items():
+        axis.plot([], [], color=colour, linewidth=4, label=word)
+    axis.plot([], [], "D", color="black", markersize=4, fillstyle="none", label="published gain")
+    figure.legend(loc="outside upper center", ncols=4, fontsize=8)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110, metadata={"Software": None})
     return True
 
 
+def _draw_row(axis: Any, y: int, ours: Ours, word: str) -> None:
+    """Draws the interval, the mean and the published gain of one claim, in points."""
+    if ours.low is not None and ours.high is not None:
+        ends = [100 * ours.low, 100 * ours.high]
+        axis.plot(
+            ends, [y, y], color=COLOURS.get(word, "tab:gray"), linewidth=4, solid_capstyle="butt"
+        )
+    axis.plot(100 * ours.mean, y, "|", color="black", markersize=9)
+    if ours.published is not None:
+        axis.plot(100 * ours.published, y, "D", color="black", markersize=4, fillstyle="none")
+
+
 def _name(claim: Claim) -> str:
-    """Returns a claim in few words."""
-    text = claim.claim.replace(", published settings", "").replace(", published algorithm", "")
+    """Returns a claim in few words, with a mark for published settings."""
+    text = claim.claim
+    for words in (", published settings", ", published algorithm"):
+        text = text.replace(words, " (published)")
     text = f"{claim.paper}: {text}"
-    return text if len(text) <= 62 else text[:59] + "..."
+    return text if len(text) <= 70 else text[:67] + "..."

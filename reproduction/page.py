@@ -25,12 +25,23 @@ from reproduction import claims, forest
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim
 from reproduction.suite import Suite
-from reproduction.table import ABSENT_DATA, PRIVATE_DATA
-from reproduction.verdicts import NO, UNCLEAR, YES
+from reproduction.verdicts import (
+    ABOVE,
+    AHEAD,
+    BEHIND,
+    BELOW,
+    NOT_TRAINED,
+    TOO_WIDE,
+    UNDECIDED,
+    WITHIN,
+)
 
 TEMPLATE = Path(__file__).with_name("results_page.md")
 # Places in the template and in pages of methods.
-CLAIMS, COUNTS, ANSWER = "<!-- claims -->", "<!-- counts -->", "<!-- answer -->"
+COUNTS, ANSWER = "<!-- counts -->", "<!-- answer -->"
+# A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
+# {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
+_FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
 _PLACES = re.compile(r"(<!-- (claims|gains|no gains) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
 PAPERS = {
     "neucrowd": "NeuCrowd",
@@ -40,17 +51,11 @@ PAPERS = {
     "iced": "ICED",
     "others": "Truth inference, later methods and datasets",
 }
-# The words of a published value, in the order of the summary's columns.
-STATUSES = (YES, f"{NO}, above", f"{NO}, below", UNCLEAR, PRIVATE_DATA, ABSENT_DATA)
-OTHER = "not run"
-# The data of a claim, as tables name it.
-SOURCES = {
-    "the authors' data": "authors",
-    "a fitted recipe": "fitted",
-    "the paper's recipe": "recipe",
-    "a recipe of ours": "ours",
-    "a stand-in": "stand-in",
-}
+# How our value compares with a published one, in the order of the summary's columns.
+PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
+OWN, RIVALS = "the paper's method", "rivals"
+WORDS = (AHEAD, UNDECIDED, BEHIND)
+SETTINGS = {True: "published", False: "ours"}
 WHICH = Path("howto/which_method.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
@@ -80,77 +85,83 @@ def rows_of(results: Path, suite: Suite) -> Rows:
 
 
 def summary(tables: Iterable[tuple[Suite, Rows]]) -> list[str]:
-    """Returns a table of how the published values of each paper's own tables ended."""
-    papers: dict[str, Counter[str]] = {}
+    """Returns a table of how our values compare with those of each paper's own tables.
+
+    Values of a paper's own method and those of its rivals are counted apart.
+    """
+    counts: dict[tuple[str, str], Counter[str]] = {}
     for suite, rows in tables:
-        if suite.printed is None:
-            counts = papers.setdefault(PAPERS[_paper(suite)], Counter())
-            for row in rows:
-                if row["published"]:
-                    word = row["verdict"].removesuffix(", provisional")
-                    counts[word if word in STATUSES else OTHER] += 1
-    columns = [x for x in (*STATUSES, OTHER) if any(counts[x] for counts in papers.values())]
-    lines = [
-        [paper, *map(str, (counts.total(), *(counts[status] for status in columns)))]
-        for paper, counts in papers.items()
-        if counts.total()
-    ]
-    return aligned([["paper", "values", *columns], *lines], "md", "")
+        if suite.printed is not None:
+            continue
+        paper = _paper(suite)
+        for row in rows:
+            if row["published"]:
+                whose = OWN if _is_own(paper, row["method"]) else RIVALS
+                counts.setdefault((PAPERS[paper], whose), Counter())[row["verdict"]] += 1
+    table = [["paper", *(f"{whose}: {', '.join(PLACES)}" for whose in (OWN, RIVALS))]]
+    for paper in PAPERS.values():
+        cells = [counts.get((paper, whose), Counter()) for whose in (OWN, RIVALS)]
+        if any(cell[place] for cell in cells for place in PLACES):
+            shown = (", ".join(str(cell[place]) for place in PLACES) for cell in cells)
+            table.append([paper, *shown])
+    return aligned(table, "md", "")
+
+
+def _is_own(paper: str, method: str) -> bool:
+    """Returns whether a row of a paper's table is of its own method or of a variant of it."""
+    name = method.rpartition("/")[2]
+    return name.startswith((paper, "crowdg") if paper == "crowding" else paper)
 
 
 def answer(rows: Iterable[Claim]) -> list[str]:
-    """Returns how many of the main claims of each paper hold, on whose data, a line a paper."""
+    """Returns, a line a paper, who is ahead in its main comparisons, and on which inputs."""
     lines = []
     for paper, main in _by_paper(row for row in rows if row.headline).items():
-        measured = [claim for claim in main if claim.ours is not None]
-        phrases = []
-        for source in dict.fromkeys(claim.source for claim in measured):
-            those = [claim for claim in measured if claim.source == source]
-            counts = Counter(_word(claim) for claim in those)
-            names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in those))
-            unclear = f"; {counts[UNCLEAR]} unclear" if counts[UNCLEAR] else ""
-            phrases.append(f"{counts[YES]} of {counts.total()} hold on {source} ({names}{unclear})")
-        seeds = sorted({claim.ours.runs for claim in measured if claim.ours is not None})
-        private = len(main) - len(measured)
-        phrases += [f"{private} need private data"] * bool(private)
-        phrases.append(f"{' or '.join(map(str, seeds))} seeds each")
-        lines.append(f"- **{paper}**: {'; '.join(phrases)}.")
+        gains = [claim for claim in main if claim.ours is not None and claim.controls]
+        counts = Counter(_word(claim) for claim in gains)
+        words = [f"{counts[word]} {word}" for word in (*WORDS, NOT_TRAINED) if counts[word]]
+        names = ", ".join(dict.fromkeys(f"`{claim.data}`" for claim in gains))
+        apart = dict.fromkeys(
+            part for claim in gains for part in claims.PARTS if _apart(claim, part)
+        )
+        inputs = f"not the paper's {' and '.join(apart)}" if apart else "the paper's inputs"
+        line = f"- **{paper}**: {', '.join(words)} of {len(gains)} comparisons"
+        lines.append(f"{line} ({names}; {inputs}).")
     return lines
 
 
-def table_of(rows: Iterable[Claim], usual: str = "") -> list[str]:
-    """Returns a table with a row per claim, the verdict first.
+def _apart(claim: Claim, part: str) -> bool:
+    return claim.parts.get(part) == claims.OTHER
 
-    With the usual source of the page's data only claims of other data name theirs.
-    """
-    table = [["verdict", "claim", "published", "ours (seeds)", "data"]]
+
+def by_settings(rows: Iterable[Claim]) -> list[str]:
+    """Returns a table of who is ahead, for each paper with published settings and with ours."""
+    table = [["paper", "settings", *WORDS, "no verdict"]]
+    measured = [x for x in rows if x.ours is not None and x.controls and not x.choice]
+    for paper, of_paper in _by_paper(measured).items():
+        for published, name in SETTINGS.items():
+            words = Counter(
+                _word(claim)
+                for claim in of_paper
+                if (claim.parts.get("settings") != claims.OTHER) == published
+            )
+            without = words.total() - sum(words[word] for word in WORDS)
+            if words:
+                counts = (str(words[word]) for word in WORDS)
+                table.append([paper, name, *counts, str(without)])
+    return aligned(table, "md", "")
+
+
+def table_of(rows: Iterable[Claim]) -> list[str]:
+    """Returns a table with a row per claim, the verdict first."""
+    table = [["here", "claim", "published", "ours (seeds)", "inputs"]]
     for claim in rows:
         published, ours, seeds = claims.figures(claim)
         ours += f" ({seeds})" if seeds else ""
         text = f"{claim.claim} ({claim.where})"
-        source = SOURCES.get(claim.source, claim.source)
-        if usual:
-            text += f" ({source})" * (claim.source not in ("", usual))
-            source = ""
-        table.append([claim.verdict, text, published, ours, source])
+        table.append([claim.verdict, text, published, ours, claim.comparability])
     filled = [i for i in range(len(table[0])) if any(line[i] for line in table[1:])]
     return aligned([[line[i] for i in filled] for line in table], "md", "")
-
-
-def at_a_glance(rows: Iterable[Claim]) -> list[str]:
-    """Returns a table per paper of its main claims."""
-    lines = []
-    for paper, main in _by_paper(row for row in rows if row.headline).items():
-        usual = _usual(main)
-        lines += [f"### {paper}{f': {usual}' if usual else ''}", "", *table_of(main, usual), ""]
-    return lines
-
-
-def _usual(rows: Iterable[Claim]) -> str:
-    """Returns the source of at least four of five measured claims, or ""."""
-    sources = Counter(claim.source for claim in rows if claim.ours is not None)
-    source, number = sources.most_common(1)[0]
-    return source if number >= 0.8 * sources.total() else ""
 
 
 def _word(claim: Claim) -> str:
@@ -192,11 +203,48 @@ def page(results: Path) -> str:
         DataError: a folder without tables.
     """
     tables, rows = _tables(results), claims.read()
-    text = TEMPLATE.read_text(encoding="utf-8")
-    generated = {ANSWER: answer(rows), CLAIMS: at_a_glance(rows), COUNTS: summary(tables)}
+    by_name = {claim.name: claim for claim in rows}
+
+    def figure(match: re.Match[str]) -> str:
+        if match[1] in PAPERS.values():
+            main = [x for x in rows if x.paper == match[1] and x.headline and x.controls]
+            return f"{sum(_word(x) == match[2] for x in main)} of {len(main)}"
+        return _shown_figure(by_name[match[1]], match[2] or "")
+
+    text = _FIGURE.sub(figure, TEMPLATE.read_text(encoding="utf-8"))
+    generated = {ANSWER: by_settings(rows), COUNTS: summary(tables)}
     for mark, lines in generated.items():
         text = text.replace(mark, "\n".join(lines).strip())
-    return f"# Results\n\n{text.strip()}\n"
+    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n"
+
+
+def _shown_figure(claim: Claim, part: str) -> str:
+    """Returns a figure of a claim for the template, a gain in points.
+
+    Args:
+        claim: measured.
+        part: "published", "interval", "verdict", "difference" (ours minus the published value, in
+            points), "leads", "over", or "" for our mean.
+    """
+    ours = claim.ours
+    if ours is None:
+        raise DataError(f"claims.toml: {claim.name}: has no figure for {TEMPLATE.name}")
+    scale, sign, digits = (100.0, "+", 1) if claim.controls else (1.0, "", 3)
+
+    def shown(value: float | None) -> str:
+        return "" if value is None else f"{scale * value:{sign}.{digits}f}"
+
+    if part == "difference":
+        return f"{100 * (ours.mean - (ours.published or 0.0)):+.1f}"
+    texts = {
+        "": shown(ours.mean),
+        "published": shown(ours.published),
+        "interval": f"{shown(ours.mean)} [{shown(ours.low)}, {shown(ours.high)}]",
+        "verdict": _word(claim),
+        "leads": ours.leads,
+        "over": ours.over,
+    }
+    return texts[part]
 
 
 def paper_pages(results: Path) -> dict[str, str]:
@@ -215,16 +263,16 @@ def _paper_page(
     of_paper = [claim for claim in rows if claim.paper == title]
     choices = [claim for claim in of_paper if claim.choice]
     if of_paper:
-        usual = _usual(of_paper)
         lines += [
-            "This page has further claims of the paper, our own choices, and links to the tables.",
-            "[Results](../../RESULTS.md) has the main claims, and explains the verdicts.",
-            *[f"All claims are on {usual}, unless they name others."] * bool(usual),
+            "This page has all claims of the paper, our own choices, and links to the tables.",
+            "[How to read the tables](../../RESULTS.md#how-to-read-the-tables) explains the words.",
             "",
-            *["## Further claims of the paper", ""],
-            *table_of((x for x in of_paper if not x.choice and not x.headline), usual),
+            *["## Main claims", ""],
+            *table_of(x for x in of_paper if x.headline),
+            *["", "## Further claims of the paper", ""],
+            *table_of(x for x in of_paper if not x.choice and not x.headline),
             *["", "## Choices of ours", ""],
-            *table_of((claim for claim in choices if claim.suite), usual),
+            *table_of(claim for claim in choices if claim.suite),
             *["", "## Conditions and readings", ""],
             "These are the conditions of the main claims and of what runs cannot decide. The notes",
             "of all claims are in `reproduction/claims.toml`.",
@@ -268,7 +316,7 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
     head = ("use", "over") if gained else ("instead of", "use")
     table = [[*head, "data", "gain (seeds)"]]
     for claim in rows:
-        if (_word(claim) == YES) == gained and claim.ours is not None:
+        if (_word(claim) == AHEAD) == gained and claim.ours is not None:
             simpler = claim.ours.over or claim.controls[0]
             names = [f"`{name.rpartition('/')[2]}`" for name in (claim.rows[0], simpler)]
             setting = claim.rows[0].rpartition("/")[0]

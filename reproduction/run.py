@@ -20,6 +20,7 @@ from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json_text import write_json
+from reproduction import right
 from reproduction.collect import case_folder, suite_runs
 from reproduction.panels import RESULTS
 from reproduction.printed import ELSEWHERE
@@ -146,6 +147,7 @@ def write_tables(suite: Suite, options: Options, failures: Sequence[str]) -> Non
     if suite.cases:
         write_csv(folder / f"{suite.name}.csv", table)
         write_seeds(folder / f"{suite.name}_seeds.csv", table)
+        right.write(folder, suite.name, right.of_suite(suite, root))
         draw(suite, table, folder / f"{suite.name}.png")
     rows = [cell.row() for cell in table]
     write_text(folder / f"{suite.name}.md", markdown(suite, rows, suite.command))

@@ -16,12 +16,13 @@ import pandas as pd
 from neucrowd_tf.cli.runs.results import NO_INTERVAL, aligned, bounds, compare
 from neucrowd_tf.evaluation.intervals import Interval, mean_interval
 from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.run_files import FINISHED
 from neucrowd_tf.io.tables.writing import number_cell, to_csv
 from reproduction import panels
 from reproduction.collect import FinishedRun, absent_reason, row_runs
 from reproduction.printed import ELSEWHERE, PRIVATE, Figure
 from reproduction.suite import Case, Suite
-from reproduction.verdicts import kind_of, prediction_interval, value_verdict
+from reproduction.verdicts import NOT_TRAINED, kind_of, prediction_interval, value_verdict
 
 COLUMNS = (
     *("dataset", "method", "metric", "published", "mean", "sd", "runs"),
@@ -41,7 +42,8 @@ class Cell:
 
     `values` has our values, one per run, and `runs` their seeds and folders. `gain` is the paired
     gain over the suite's baseline with its interval over seeds; `gain_instances` has the interval
-    over seeds and instances, if all runs share one test set.
+    over seeds and instances, if all runs share one test set. `trained` is whether most runs beat
+    their own copies after one training step.
     """
 
     dataset: str
@@ -54,6 +56,7 @@ class Cell:
     gain: Interval | None = None
     gain_instances: Interval | None = None
     runs: tuple[tuple[int, str], ...] = ()
+    trained: bool = True
 
     @property
     def by_seed(self) -> tuple[float, ...]:
@@ -82,6 +85,8 @@ class Cell:
             if self.dataset in PRIVATE:
                 return PRIVATE_DATA
             return ABSENT_DATA if self.dataset in ELSEWHERE else (self.reason or NOT_RUN)
+        if not self.trained:
+            return NOT_TRAINED
         if self.published is None:
             return ""
         return value_verdict(self.published.mean, self.predicted, len(self.by_seed))
@@ -164,11 +169,13 @@ def cells(suite: Suite, root: Path, *, only_rows: bool = False) -> list[Cell]:
             runs = row_runs(root, case, dataset, method)
             reason = "" if runs else absent_reason(root, case, dataset, method)
             gains = _gain(suite, root, case, dataset, method)
+            untrained = sum(run.read(FINISHED).get("trained") is False for run in runs)
+            trained = 2 * untrained <= len(runs)
             for metric in suite.metrics:
                 values = _by_run(runs, metric)
                 published = suite.figures.get((dataset, name), {}).get(metric)
                 ours, run_keys = tuple(v for v, _ in values.values()), tuple(values)
-                how = case.folds, reason, *gains, run_keys
+                how = case.folds, reason, *gains, run_keys, trained
                 table.append(Cell(dataset, name, metric, published, ours, *how))
                 gains = None, None  # of the first metric alone
     rows = {(cell.dataset, cell.method) for cell in table}
@@ -187,12 +194,16 @@ def write_csv(path: Path, table: Iterable[Cell]) -> None:
 
 def write_seeds(path: Path, table: Iterable[Cell]) -> None:
     """Writes our values, one line per run and metric, so that a single run can be checked."""
-    rows = [
+    write_text(path, to_csv(SEED_COLUMNS, seed_rows(table)))
+
+
+def seed_rows(table: Iterable[Cell]) -> list[list[str]]:
+    """Returns the lines of our values, a line per run and metric."""
+    return [
         [cell.dataset, cell.method, cell.metric, str(seed), folder.partition("fold-")[2], value]
         for cell in table
         for (seed, folder), value in zip(cell.runs, map(number_cell, cell.values), strict=True)
     ]
-    write_text(path, to_csv(SEED_COLUMNS, rows))
 
 
 def markdown(suite: Suite, rows: Sequence[Mapping[str, str]], command: str) -> str:
@@ -243,11 +254,9 @@ def _over(suite: Suite) -> str:
 
 
 def _shown_gain(row: Mapping[str, str]) -> str:
-    """Returns the gain with the wider of its two intervals."""
-    names = [f"{name}_{end}" for name in ("gain", "gain_instances") for end in ("low", "high")]
-    bounds = [float(row[name]) for name in names if row.get(name)]
-    wider = {"gain_low": str(min(bounds)), "gain_high": str(max(bounds))} if bounds else {}
-    return _shown({**row, **wider}, "gain", "gain_low", "gain_high", sign="+")
+    """Returns the gain with its interval over seeds and instances, or else over seeds."""
+    stem = "gain_instances" if row.get("gain_instances_low") else "gain"
+    return _shown(row, "gain", f"{stem}_low", f"{stem}_high", sign="+")
 
 
 def _shown(row: Mapping[str, str], mean: str, low: str = "", high: str = "", sign: str = "") -> str:

@@ -1,26 +1,28 @@
-"""What our runs say of a published value or a claimed gain: one rule, one scale of words.
+"""What our runs say of a claimed order, and how they compare with a published value.
 
-Place comes first, then width. A value outside the interval is "no", however wide the interval is;
-one inside is "yes", or "unclear" where the interval is too wide to say anything. A gain is "yes" if
-its interval lies above 0, "no" if it lies below 0 or below the claimed gain, otherwise "unclear".
-What follows the word is a remark.
+A gain is "ahead" if its interval lies above 0, "behind" if it lies below 0, otherwise "undecided".
+A claim that allows a loss has the same words for its margin: "ahead" if all of the interval is
+above minus the margin. How large a published gain is does not change the word.
+
+Our value is "above" or "below" a published one if that is outside our interval, "within" if it is
+inside, and "too wide" if the interval says nothing. Fewer than five runs have no verdict.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from scipy import stats
 from scipy.special import expit, logit
 
-from neucrowd_tf.evaluation.intervals import Interval
+from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval
 from reproduction.printed import Figure
 
-# A verdict from fewer seeds is provisional; a value's interval says nothing if it is wider than
-# this to either side; the gain that a claim without a number must exclude to be "no".
-SEEDS, WIDEST, LEAST_GAIN = 10, 0.03, 0.01
-YES, NO, UNCLEAR, MEASURED = "yes", "no", "unclear", "measured"
-FEWER = ", provisional"
+WIDEST = 0.03  # a value's interval says nothing if it is wider than this to either side
+AHEAD, UNDECIDED, BEHIND = "ahead", "undecided", "behind"
+ABOVE, WITHIN, BELOW, TOO_WIDE = "above", "within", "below", "too wide"
+MEASURED, NOT_TRAINED, FEW_RUNS = "measured", "did not train", "too few runs"
 # Metrics that are no shares: counts and others of no upper bound, and correlations.
 COUNTS = {"warm_up_samples", "permuted", "exhausted", "group_1", "fit_seconds", "log_loss"}
 COUNTS |= {"generator_entropy"}
@@ -86,40 +88,48 @@ def prediction_interval(
 
 
 def value_verdict(published: float | None, interval: Interval, runs: int) -> str:
-    """Returns what the interval says of a published value."""
+    """Returns whether our value is above, within or below the interval around a published one."""
     if published is None or math.isnan(interval.estimate):
         return MEASURED
-    few = "" if runs >= SEEDS else FEWER
-    if math.isnan(interval.low):
-        return UNCLEAR + few
+    if runs < LEAST_RUNS or math.isnan(interval.low):
+        return FEW_RUNS
     # Equal runs have no width; half of the last published digit is then the tolerance.
     low = min(interval.low, interval.estimate - 5e-4)
     high = max(interval.high, interval.estimate + 5e-4)
     if not low <= published <= high:
-        return NO + (", above" if interval.estimate > published else ", below") + few
-    return (UNCLEAR if (high - low) / 2 > WIDEST else YES) + few
+        return ABOVE if interval.estimate > published else BELOW
+    return TOO_WIDE if (high - low) / 2 > WIDEST else WITHIN
 
 
 def gain_verdict(
     interval: Interval, runs: int, published: float | None = None, margin: float = 0.0
 ) -> str:
-    """Returns what the interval of a mean gain says of a claimed gain.
+    """Returns who is ahead by the interval of a mean gain.
 
     Args:
         interval: of the gain.
         runs: pairs of runs.
-        published: the claimed gain; None where the claim is an order.
+        published: the claimed gain, which does not change the word.
         margin: the loss that the claim allows ("as accurate as").
     """
-    few = "" if runs >= SEEDS else FEWER
-    if math.isnan(interval.low):
-        return UNCLEAR + few
-    low, high = interval.low + margin, interval.high + margin
-    if high < 0:
-        return NO + ", reversed" + few
-    if low <= 0:
-        claimed = LEAST_GAIN if published is None or published <= 0 else published
-        return (NO if high < claimed else UNCLEAR) + few
-    if published is None or low <= published <= high:
-        return YES + few
-    return YES + (", smaller" if high < published else ", larger") + few
+    del published
+    if runs < LEAST_RUNS or math.isnan(interval.low):
+        return FEW_RUNS
+    if interval.low > -margin:
+        return AHEAD
+    return BEHIND if interval.high < -margin else UNDECIDED
+
+
+def all_verdict(verdicts: Sequence[str]) -> str:
+    """Returns the verdict on a claim about all of several rivals or parts."""
+    if BEHIND in verdicts:
+        return BEHIND
+    return AHEAD if set(verdicts) == {AHEAD} else next(x for x in verdicts if x != AHEAD)
+
+
+def most_verdict(verdicts: Sequence[str]) -> str:
+    """Returns the verdict on a claim about most of several data sets."""
+    for word in (AHEAD, BEHIND):
+        if 2 * verdicts.count(word) > len(verdicts):
+            return word
+    return UNDECIDED

@@ -21,7 +21,7 @@ FLOORS = (
     ("io",),
     ("cli.command_line", "cli.quiet"),
     ("saving.persistent", "saving.saved_model", "datasets.core", "datasets.splits"),
-    ("saving.loading",),
+    ("saving.loading", "saving.transaction"),
     ("declare.registry",),
     ("aggregation", "nn"),
     ("certainty", "datasets", "encoders"),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import zlib
 from pathlib import Path
 
 import pytest
+
+from neucrowd_tf.declare.declarations import declared
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,5 +41,17 @@ def test_every_public_name_has_an_entry(tmp_path: Path) -> None:
     import neucrowd_tf
 
     assert set(site.public("neucrowd_tf")) == set(neucrowd_tf.__all__) - {"__version__"}
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r'(?<!<span>)<math[^>]*display="inline"', text), (
+            f"{page}: a formula breaks"
+        )
+    for module in site.API:
+        text = (tmp_path / "reference" / "api" / f"{module}.html").read_text(encoding="utf-8")
+        for name, path in site.public(module).items():
+            kind = getattr(importlib.import_module(module), name)
+            if f'id="{path}"' in text and dataclasses.is_dataclass(kind) and declared(kind):
+                entry = text.partition(f'id="{path}"')[2]
+                assert declared(kind)[0].name in entry.partition("Source code")[0], path
     search = (tmp_path / "search" / "search_index.json").read_text(encoding="utf-8")
     assert '"title":"NeuCrowd"' in search.replace('": "', '":"')

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import reprlib
-import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -25,8 +22,9 @@ from neucrowd_tf.declare.declarations import (
     one_of,
     whole,
 )
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.saving.transaction import transaction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +129,8 @@ class Aggregator(Persistent):
             DataError: no annotation, or gold labels or a prior that cannot be used.
             UsageError: an argument out of range.
         """
-        self._fit(*self._start(annotations, gold_labels))
+        with transaction(self):
+            self._fit(*self._start(annotations, gold_labels))
         return self
 
     def decide(self, probas: Array) -> Codes:
@@ -344,26 +343,11 @@ def normalise_log(scores: Array, log_prior: Array, block: int = 8192) -> Array:
     return evidence
 
 
-_quiet = contextvars.ContextVar("quiet", default=False)
-
-
-@contextlib.contextmanager
-def without_convergence_warnings() -> Iterator[None]:
-    """Suppresses the warnings of methods that do not converge; scikit-learn is not imported."""
-    token = _quiet.set(True)
-    try:
-        yield
-    finally:
-        _quiet.reset(token)
-
-
 def warn_not_converged(name: str, max_iter: int, change: float, tol: float) -> None:
     """Warns that an iterative method ran out of iterations."""
-    if _quiet.get():
-        return
     from sklearn.exceptions import ConvergenceWarning
 
-    warnings.warn(
+    warn(
         f"{name} did not converge in {max_iter} iterations: the objective still rose by"
         f" {change:.3g} per annotation, more than tol={tol:g}. Raise max_iter or tol.",
         ConvergenceWarning,

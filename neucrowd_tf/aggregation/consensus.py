@@ -18,7 +18,6 @@ from neucrowd_tf.aggregation.base import (
     apply_gold,
     expected_skills,
     normalise_counts,
-    without_convergence_warnings,
 )
 from neucrowd_tf.aggregation.bwa import BWA
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
@@ -36,6 +35,7 @@ from neucrowd_tf.aggregation.weighted_vote import (
 )
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
+from neucrowd_tf.errors import quietly
 
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
@@ -172,7 +172,7 @@ class Consensus(Aggregator):
         if crowd.has_identities and crowd.num_classes > MANY_CLASSES:
             self._fit_many_classes(crowd, gold)
             return
-        with without_convergence_warnings():
+        with quietly():
             members = self._members(crowd, gold)
             self.chosen_, fits = tuple(members), list(members.values())
             self.probas_ = np.mean([one.probas_ for one in fits], axis=0)

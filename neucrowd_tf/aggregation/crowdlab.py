@@ -23,6 +23,7 @@ from neucrowd_tf.annotations.statistics import leave_one_out_agreement
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted
 from neucrowd_tf.errors import DataError
+from neucrowd_tf.saving.transaction import transaction
 
 # The paper's weights are at least this, and so is the error of guessing the commonest class.
 LEAST = 1e-6
@@ -78,6 +79,17 @@ class Crowdlab(Aggregator):
             DataError: no annotation, or gold labels or probabilities that cannot be used.
             UsageError: an argument out of range.
         """
+        with transaction(self):
+            self._fit_both(annotations, gold_labels, probabilities)
+        return self
+
+    def _fit_both(
+        self,
+        annotations: Annotations | ArrayLike,
+        gold_labels: GoldLabels,
+        probabilities: ArrayLike | None,
+    ) -> None:
+        """Sets the results of annotations and a classifier's probabilities."""
         crowd, gold = self._start(annotations, gold_labels)
         for axis, names in (("index", crowd.instance_names), ("columns", crowd.class_names)):
             theirs = axis_names(probabilities, axis)
@@ -90,9 +102,9 @@ class Crowdlab(Aggregator):
         others = ~np.isnan(agreed)
         mean = agreed[others].mean() if others.any() else 1.0 / crowd.num_classes
         skills = self.skills_ = np.where(others, agreed, mean)
-        # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken
-        # by the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
-        # One named rule everywhere. Effect: Items with equal votes and probabilities only.
+        # Deviation: CROWDLAB (cleanlab), ties. Paper: Ties that the classifier leaves are broken by
+        # the rarest class, the annotators' agreement, then by chance. Here: `ties` decides. Why:
+        # One named rule everywhere. Effect: none, but for items with equal votes and probabilities.
         vote = majority_labels(votes + model / 2.0, self.ties, self.seed)
         probas = self._combine(shard, votes, model, skills, vote)
         rows = np.arange(len(vote))
@@ -104,7 +116,6 @@ class Crowdlab(Aggregator):
         apply_gold(self.probas_, gold)
         self.quality_ = self.probas_[rows, self.labels_]
         self.errors_ = coin_errors(skills, crowd.num_classes)
-        return self
 
     def _combine(
         self, shard: Shard, votes: Array, model: Array, skills: Array, labels: Codes

@@ -24,10 +24,9 @@ from neucrowd_tf.aggregation.sums import (
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number
 
-# Deviation: Dawid and Skene 2.3. Paper: Relative frequencies. Here: Pseudo-counts of 0.01 are
-# added to every cell (`smoothing`), so EM climbs the posterior under Dirichlet priors rather than
-# the likelihood. Why: An annotator's few labels would make a label impossible. Effect: On large
-# crowds nothing; `smoothing=0` is the paper's.
+# Deviation: Dawid and Skene 2.3. Paper: Relative frequencies. Here: Pseudo-counts of 0.01 are added
+# to every cell (`smoothing`), so EM climbs the posterior under Dirichlet priors rather than the
+# likelihood. Why: An annotator's few labels would make a label impossible. Effect: not measured.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -169,7 +169,7 @@ class EBCC(IterativeAggregator):
     groups: Annotated[int, whole(1), "M, the number of groups per class."] = 10
     # Deviation: EBCC, restarts. Paper: Every start divides a class among all M groups. Here: Starts
     # with one, two, ... M groups, and again; slow ones are given up early. Why: Starts with few
-    # groups reach higher bounds on most sets tried. Effect: Bounds at least as high on most sets.
+    # groups reach higher bounds on most sets tried. Effect: not measured.
     restarts: Annotated[int, whole(1), "number of random starts; the best one is used."] = 20
     max_iter: int = 500
     bounds_: Array = fitted()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from neucrowd_tf.aggregation.base import (
     Array,
@@ -17,16 +16,17 @@ from neucrowd_tf.aggregation.base import (
     resolve_prior,
     warn_not_converged,
 )
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import TINY, keep_gold_only
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted
 
 # Deviation: GLAD 1. Paper: Two classes. Here: C classes, wrong labels equally likely. Why: Data
-# with more classes. Effect: For two classes nothing.
-# Deviation: GLAD 4. Paper: Gradient ascent to the end of each M-step. Here: At most 5 L-BFGS
-# steps from the last parameters. Why: The bound rises all the same, and EM is faster. Effect: Same
-# optimum to the tolerance.
+# with more classes. Effect: none for two classes; the paper has no others.
+# Deviation: GLAD 4. Paper: Gradient ascent to the end of each M-step. Here: At most 5 L-BFGS steps
+# from the last parameters. Why: The bound rises all the same, and EM is faster. Effect: not
+# measured.
 MEAN = 1.0  # of the abilities and of the easiness, which have standard deviation 1
 # exp(b) stays finite whatever a line search tries.
 LARGEST_LOG = 50.0
@@ -158,7 +158,7 @@ class Glad(IterativeAggregator):
     difficulties_: Array = fitted()
 
     # On vectors of this size a second thread costs more than it gives.
-    @threadpool_limits.wrap(limits=1, user_api="blas")
+    @one_blas_thread()
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
         """Runs EM from the priors' means."""
         model, size = _Model(crowd, gold), crowd.num_classes

@@ -20,7 +20,7 @@ from neucrowd_tf.declare.declarations import estimator, fitted, whole
 
 # Deviation: IBCC, EBCC, BWA, stopping. Paper: When no posterior moves by more than 0.001. Here:
 # When the objective rises by less than 1e-6 an annotation. Why: Beliefs need not be kept between
-# iterations. Effect: Accuracies within 0.005 of print.
+# iterations. Effect: results/truth_inference.csv.
 @estimator
 class IterativeAggregator(Aggregator):
     """Base of the methods that iterate over sums until their objective stops rising.

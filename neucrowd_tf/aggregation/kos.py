@@ -41,7 +41,7 @@ def messages(crowd: Annotations, signs: Array, reliabilities: Array, max_iter: i
 
 
 # Deviation: KOS, several classes. Paper: C - 1 low-rank approximations. Here: As many runs of the
-# messages, as for two classes. Why: One algorithm. Effect: The same thresholds.
+# messages, as for two classes. Why: One algorithm. Effect: not measured.
 @estimator
 class Kos(Aggregator):
     """Karger, Oh and Shah's message passing.

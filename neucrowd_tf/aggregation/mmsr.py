@@ -53,8 +53,8 @@ def trimmed_means(values: Array, observed: NDArray[np.bool_], last: Array, trim:
 
 
 # Deviation: M-MSR, signs. Paper: A construction from the sign graph. Here: Signs of the leading
-# eigenvector of the agreements' signs. Why: The same where agreements are consistent. Effect:
-# Adversaries in the minority.
+# eigenvector of the agreements' signs. Why: The same where agreements are consistent. Effect: not
+# measured.
 def signs_of(agreement: Array) -> Array:
     """Returns `[R]` +1 or -1, such that annotators of one sign agree more often than by chance.
 

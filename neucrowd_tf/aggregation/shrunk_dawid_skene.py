@@ -6,17 +6,13 @@ from typing import Annotated
 
 import numpy as np
 
-from neucrowd_tf.aggregation.base import (
-    Array,
-    Codes,
-    normalise_counts,
-    without_convergence_warnings,
-)
+from neucrowd_tf.aggregation.base import Array, Codes, normalise_counts
 from neucrowd_tf.aggregation.dawid_skene import DawidSkeneModel
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
 from neucrowd_tf.aggregation.sums import Shard
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.errors import quietly
 
 # Added to every cell, so that no label is impossible.
 LEAST_COUNT = 0.01
@@ -53,7 +49,7 @@ class ShrunkDawidSkene(IterativeAggregator):
     ] = 4.0
 
     def _fit(self, crowd: Annotations, gold: Codes | None) -> None:
-        with without_convergence_warnings():
+        with quietly():
             super()._fit(crowd, gold)
 
     def _model(self, crowd: Annotations, shard: Shard) -> DawidSkeneModel:

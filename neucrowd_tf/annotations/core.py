@@ -8,7 +8,6 @@ is in :mod:`neucrowd_tf.annotations.views`, ids and their codes in
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -32,7 +31,7 @@ from neucrowd_tf.annotations.codes import (
     vote_matrix,
 )
 from neucrowd_tf.annotations.views import AnnotationViews
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import as_name_array, roles_of, spelt
 
 
@@ -246,7 +245,7 @@ class Annotations(AnnotationViews):
                 0 if instance_names is not None else frame[names[0]].nunique() - sides[0].nunique()
             )
             without = f". Instances without a label: {lost}" if lost else ""
-            warnings.warn(
+            warn(
                 f"{missing.sum()} of {len(frame)} labels are missing and are left out (the first:"
                 f" row {missing.argmax()}){without}",
                 UserWarning,

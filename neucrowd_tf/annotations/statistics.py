@@ -113,8 +113,7 @@ def imbalance_ratio(class_counts: ArrayLike) -> float:
         DASC, eq. 1 and section 4.2 (figure 4).
     """
     # Deviation: DASC eq. 1. Paper: R = max N_c / min N_c. Here: R = max / max(1, min). Why: A class
-    # may have no annotation. Effect: Defined for every data set; LabelMe 2.480 (published 2.479),
-    # Music 1.756 (1.753).
+    # may have no annotation. Effect: results/dataset_tables.csv.
     counts = np.asarray(class_counts, dtype=np.float64)
     return float(counts.max() / max(1.0, counts.min())) if counts.size else float("nan")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numbers
 import sys
-import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.codes import as_frame, factorize, matched, numbered, unmasked
 from neucrowd_tf.annotations.core import Annotations
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.names import SECOND_ITEM, as_name_array, folded, roles_of, spelt
 
 SHAPES = (
@@ -376,7 +375,7 @@ def _aligned(crowd: Annotations, rows: Names, size: int, annotations: Any) -> An
         long = frame is not None and all(roles_of(frame.columns).values())
         moved = crowd.named and tasks.tolist() != [*range(size)]
         if long or (moved and (frame is not None or {*tasks.tolist()} == {*range(size)})):
-            warnings.warn(
+            warn(
                 "the rows of the features have no names, those of the annotations have: "
                 + ("task k is row k" if long else "row i is instance i")
                 + ". Pass a frame whose index names the tasks (in a Pipeline:"

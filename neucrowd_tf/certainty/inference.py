@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import shlex
-import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -40,6 +39,7 @@ from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 from neucrowd_tf.certainty.teaching import teach
+from neucrowd_tf.errors import quietly, warn
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
@@ -363,15 +363,14 @@ def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:
     if held.all() or not held.any():
         return
     rest, left = crowd.select(~held), crowd.select(held)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quietly():
         ours, votes = (
             make_aggregator(name, seed).fit(rest).labels_[left.instances] == left.labels
             for name in (method, "majority_vote")
         )
     better, worse = int((ours & ~votes).sum()), int((votes & ~ours).sum())
     if worse - better > SIGNIFICANT * np.sqrt(better + worse):
-        warnings.warn(
+        warn(
             f"held-out annotations agree with majority vote more often than with {method}"
             f" ({worse} of {worse + better} that differ). Use --method={METHOD}.",
             stacklevel=2,

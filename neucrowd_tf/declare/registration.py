@@ -29,6 +29,8 @@ class Registered:
         stronger: hyper-parameters by dataset name of a stronger base than the papers', chosen on
             folds of training instances.
         space: hyper-parameters and the values that `--tune` may try.
+        changes: how the method differs from its paper, and which name has the paper's words; a
+            run says it. Empty for a method as published.
         module: the module that registers it.
     """
 
@@ -43,6 +45,7 @@ class Registered:
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     stronger: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     space: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)
+    changes: str = ""
     module: str = ""
 
 

@@ -17,13 +17,14 @@ def register_variants(
 
     Args:
         variants: of each name its "summary", its "space" beyond the common one if it has any, and
-            the arguments that differ.
+            the arguments that differ. "changes" is as in `Registered`.
         factory: the class.
         fields: further fields of `Registered`, the same for all.
     """
     for name, variant in variants.items():
         defaults = dict(variant)
         about = fields | {"summary": defaults.pop("summary")}
+        about["changes"] = defaults.pop("changes", "")
         about["space"] = {**fields.get("space", {}), **defaults.pop("space", {})}
         register_method(name, defaults=defaults, **about)(factory)
 

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
+from neucrowd_tf.saving.transaction import transaction
 
 APPLICATION = "keras:"
 SIDE = 224  # pixels, which most of these networks were trained on
@@ -61,13 +62,14 @@ class ImageEncoder(Encoder):
         check_arguments(self)
         if np.ndim(images) != 4 or np.shape(images)[3] != 3:
             raise DataError(f"--encoder={self.source}: features are no colour images. Remove it.")
-        self.shape_ = tuple(np.shape(images)[1:])
-        self._vectors: dict[bytes, bytes] = {}
-        network, self._model = _application(self.source, self.shape_)
-        total = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
-        for weights in network.get_weights():
-            total.update(np.ascontiguousarray(weights).tobytes())
-        self.digest_ = total.hexdigest()
+        with transaction(self):
+            self.shape_ = tuple(np.shape(images)[1:])
+            self._vectors: dict[bytes, bytes] = {}
+            network, self._model = _application(self.source, self.shape_)
+            total = hashlib.sha256(f"{network.name} {SIDE} {self.shape_}".encode())
+            for weights in network.get_weights():
+                total.update(np.ascontiguousarray(weights).tobytes())
+            self.digest_ = total.hexdigest()
         return self
 
     def transform(self, images: NDArray[Any]) -> NDArray[np.float32]:

@@ -13,13 +13,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, text
 from neucrowd_tf.encoders.base import Encoder
 from neucrowd_tf.errors import DataError, UsageError, one_line
 from neucrowd_tf.io.files.reading import digest
+from neucrowd_tf.saving.transaction import transaction
 
 PACKAGE = "sentence-transformers:"
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
@@ -62,11 +63,17 @@ class SentenceEncoder(Encoder):
             UsageError: no such folder or file, or a package that is not installed.
         """
         check_arguments(self)
+        with transaction(self):
+            self._find()
+        return self
+
+    def _find(self) -> None:
+        """Finds the network and takes its digest."""
         self._vectors: dict[bytes, bytes] = {}
         self._encode: Encode | None = None
         if self.source.startswith(PACKAGE):
             self._encode, self.digest_ = _of_package(self.source.removeprefix(PACKAGE))
-            return self
+            return
         folder = Path(self.source)
         for name in (MODEL, TOKENIZER):
             if not (folder / name).is_file():
@@ -77,7 +84,6 @@ class SentenceEncoder(Encoder):
         files = [folder / name for name in (MODEL, TOKENIZER, *CONFIGS)]
         digests = "".join(digest(path) if path.is_file() else "-" for path in files)
         self.digest_ = hashlib.sha256(digests.encode()).hexdigest()
-        return self
 
     def transform(self, texts: Sequence[str] | NDArray[Any]) -> NDArray[np.float32]:
         """Returns vectors `[M, d]`, from the cache if they are there.
@@ -95,7 +101,7 @@ class SentenceEncoder(Encoder):
         if self._encode is None:
             self._encode = _of_folder(Path(self.source))
         bar = tqdm(total=len(texts), desc="encoding texts", disable=None, leave=False)
-        with bar, threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        with bar, one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
             for vector in pool.map(self._encode, texts):
                 bar.update()
                 yield _unit(vector)

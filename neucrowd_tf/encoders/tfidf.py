@@ -24,6 +24,7 @@ from neucrowd_tf.annotations.tables import check_texts
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, none, whole
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.saving.persistent import Persistent
+from neucrowd_tf.saving.transaction import transaction
 
 KINDS = ("word", "character")
 WORDS, CHARACTERS = (1, 2), (3, 5)  # the lengths of n-grams
@@ -145,13 +146,15 @@ class TextFeatures(Persistent, BaseEstimator):
         """
         check_arguments(self)
         checked = check_texts(texts).tolist()
-        results = _remembered((*checked, "terms", self.terms), lambda: self._terms(checked))
-        for name, values in results.items():
-            setattr(self, name, values)
-        self.components_ = None
-        if self.size is not None:
-            key = (*checked, *self.get_params().items())
-            self.components_ = _remembered(key, lambda: self._reduction(checked))["components_"]
+        with transaction(self):
+            results = _remembered((*checked, "terms", self.terms), lambda: self._terms(checked))
+            for name, values in results.items():
+                setattr(self, name, values)
+            self.components_ = None
+            if self.size is not None:
+                key = (*checked, *self.get_params().items())
+                reduced = _remembered(key, lambda: self._reduction(checked))
+                self.components_ = reduced["components_"]
         return self
 
     def _terms(self, texts: list[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.agreement import Scale
 from neucrowd_tf.certainty import Calibration, Certainty
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
+from neucrowd_tf.errors import quietly
 from neucrowd_tf.io.files.arrays import array_digest
 
 MOST_LABELS = 50_000  # of which the default method takes half a minute
@@ -55,8 +55,7 @@ def inferred(
     arrays += named_families(crowd, sources.families) if sources.families else []
     key = (method, crowd.num_instances, crowd.num_classes, bool(models), *map(array_digest, arrays))
     if key not in _inferred:
-        with warnings.catch_warnings():  # the method is not the user's choice
-            warnings.simplefilter("ignore")
+        with quietly():  # the method is not the user's choice
             inference = infer(crowd, method, gold, models=models, families=sources.families)
         while len(_inferred) >= REMEMBERED:
             _inferred.pop(next(iter(_inferred)))

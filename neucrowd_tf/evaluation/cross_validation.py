@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from neucrowd_tf.annotations import Annotations, as_name_array
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets import UNKNOWN, CrowdDataset, Split
 from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.training.folds import stratified_folds
 
 VALIDATION = 0.2  # share of the annotated rows outside the test fold
 
@@ -94,17 +93,13 @@ def whole_truth(dataset: CrowdDataset) -> NDArray[np.int64] | None:
 def _test_rows(labels: NDArray[np.int64], folds: int, seed: int) -> list[NDArray[np.intp]]:
     """Returns the test rows of each fold, stratified by label."""
     labelled = np.flatnonzero(labels != UNKNOWN)
-    splitter = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    try:
-        with warnings.catch_warnings():  # some folds lack a class with fewer members than folds
-            warnings.simplefilter("ignore", UserWarning)
-            return [labelled[test] for _, test in splitter.split(labelled, labels[labelled])]
-    except ValueError:
-        rows = np.bincount(labels[labelled]).max(initial=0) if len(labelled) else 0
+    rows = np.bincount(labels[labelled]).max(initial=0)
+    if rows < folds:
         raise DataError(
             f"cross-validation: expected a class with a row for each of {folds} folds, received at"
             f" most {rows} of one class"
-        ) from None
+        )
+    return [labelled[test] for test in stratified_folds(labels[labelled], folds, seed)]
 
 
 def _hold_out(

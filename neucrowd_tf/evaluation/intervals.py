@@ -12,6 +12,8 @@ from scipy import stats
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.evaluation.influence import VALUES, instance_values
 
+LEAST_RUNS = 5  # an interval of fewer pairs of runs decides nothing
+
 
 @dataclasses.dataclass(frozen=True)
 class Interval:

@@ -25,6 +25,7 @@ from neucrowd_tf.io.values import (
     check_ranking,
     check_several,
     classes_of,
+    decimal_points,
     has_no_class,
     nothing_said,
     numbers_of,
@@ -167,6 +168,12 @@ class CodedLabels:
         single = [self.columns.structured and isinstance(name, str) for name in names]
         chosen = [name for name in names if isinstance(name, tuple)]
         if options.multi_label is None:
+            points = decimal_points(names)
+            if points != names:
+                self.labels = self.labels.renamed(points)
+                self.notes.append(f"Commas are decimal: {names[0]} is read as {points[0]}.")
+                names = self.labels.names
+                single = [self.columns.structured and isinstance(name, str) for name in names]
             check_ranking(self.path, self.columns.layout, chosen)
             cells = ["" if alone else name for alone, name in zip(single, names, strict=True)]
             self.notes += check_several(self.path, cells, place)

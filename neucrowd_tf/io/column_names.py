@@ -20,9 +20,9 @@ _WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 # Names that may mean a role: never used without being asked for, but proposed.
 SECOND = {role: frozenset(names) for role, names in _WORDS["second"].items()}
 SECOND["task"] |= SECOND_ITEM
-_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION = (
+_STATUS, _GOLD, _SUMMARY, _ID, _MODEL, _PERSON, _QUESTION, _TEXT = (
     re.compile("|".join(_WORDS["patterns"][name]))
-    for name in ("status", "gold", "summary", "id", "model", "person", "question")
+    for name in ("status", "gold", "summary", "id", "model", "person", "question", "text")
 )
 
 
@@ -59,6 +59,11 @@ def is_person(column: str) -> bool:
 def is_question(column: str) -> bool:
     """Whether a column's name says that it names questions."""
     return _QUESTION.fullmatch(folded(column)) is not None
+
+
+def is_text(column: str) -> bool:
+    """Whether a column's name says that it has what is labelled."""
+    return _TEXT.fullmatch(folded(column)) is not None
 
 
 def is_second(column: str, role: str) -> bool:

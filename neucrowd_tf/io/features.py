@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.annotations.tables import rescaling
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import UsageError, warn
 from neucrowd_tf.io.checks import broken, error
 from neucrowd_tf.io.column_names import is_gold
 from neucrowd_tf.io.files.npy import read_npy
@@ -131,13 +130,14 @@ def _by_pandas(path: Path, options: TableOptions, names: list[str]) -> FeatureTa
     try:
         with open_text(path) as stream:
             separator = separator_of(path, stream.readline(), options)
-        with warnings.catch_warnings(), open_text(path) as stream:
-            warnings.simplefilter("error")  # rows of another length, numbers beyond float32
+        with open_text(path) as stream:
             texts: dict[str, Any] = {"dtype": dict.fromkeys(item, str), "keep_default_na": False}
-            frame = pd.read_csv(stream, sep=separator, index_col=False, low_memory=False, **texts)
+            frame = pd.read_csv(stream, sep=separator, low_memory=False, **texts)
+            if not isinstance(frame.index, pd.RangeIndex):  # rows have a cell too many
+                return None
             rows = frame[names].to_numpy(np.float64)
         items = item_ids(Table(path, item, [frame[name].tolist() for name in item]), options)
-    except (KeyError, OverflowError, ValueError, Warning):
+    except (KeyError, OverflowError, ValueError):
         return None
     return (
         FeatureTable(as_name_array(items), _held(rows), names) if np.isfinite(rows).all() else None
@@ -168,7 +168,7 @@ def _feature_columns(table: Table, item: Sequence[str], ignore: Sequence[str]) -
     numbered = {f"column {place}" for place in range(1, len(table.columns) + 1)}
     names = [name for name in table.columns if name not in (*item, *ignore)]
     if nameless := [name for name in names if name in numbered or name.startswith(INDEX)]:
-        warnings.warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
+        warn(f"{table.path}: {nameless[0]} has no name and is not read.", stacklevel=3)
         names = [name for name in names if name not in nameless]
     roles = roles_of(names)
     kinds = [("an annotator", roles["worker"]), ("a label", roles["label"])]

@@ -27,6 +27,7 @@ ANY, ONE = "*", "?"
 MOST_LOOKED_AT = 100  # records whose fields are looked for
 MOST_DEPTH = 8  # of fields that are looked for
 FALSE = (None, False, 0, "", "false")  # values of keys that were not chosen
+ABSENT = object()  # the value of a key that a record does not have
 LAYOUTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 Record = Mapping[str, Any]
 Row = dict[str, Any]
@@ -89,6 +90,8 @@ class _Reader:
         if isinstance(value, list) and any(paths.values()):
             return [row for entry in value for row in self.rows(entry, paths)]
         if not any(paths.values()):
+            if value is ABSENT:
+                return [dict.fromkeys(paths)]
             self.seen.update(paths)
             spread = isinstance(value, list) and not self.names.isdisjoint(paths)
             return [dict.fromkeys(paths, entry) for entry in (value if spread else [value])]
@@ -98,7 +101,7 @@ class _Reader:
             if key == ANY:
                 groups.append(self._of_any_key(keyed, within))
             else:
-                groups.append(self.rows(keyed.get(key), within))
+                groups.append(self.rows(keyed.get(key, ABSENT), within))
         return _side_by_side(groups)
 
     def _of_any_key(self, keyed: Record, paths: Paths) -> list[Row]:

@@ -17,7 +17,7 @@ from neucrowd_tf.errors import UsageError
 from neucrowd_tf.io.asking import Asked, Proposal
 from neucrowd_tf.io.checks import Rejection, broken, error
 from neucrowd_tf.io.coding import CodedLabels
-from neucrowd_tf.io.column_names import few
+from neucrowd_tf.io.column_names import few, is_text
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.roles import Roles, ask_about_repeats, decide
 from neucrowd_tf.io.schema import TableOptions
@@ -25,6 +25,7 @@ from neucrowd_tf.io.table import Table, check_header_again
 from neucrowd_tf.io.values import numbers_of
 
 ONES = ("1", "1.0", "true", "yes", "x")  # cells of a one-hot column that name the class
+LONG_TEXT = 20  # characters of a column of texts with another name, on average
 MOST_QUESTIONS = 2  # that a proposal may lead to, and answers with further flags
 MOST_TRIED = 100_000  # rows of which a proposal is read
 # What a user can answer with a flag or by correcting cells after the roles are known.
@@ -146,6 +147,7 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
 
     return dataclasses.replace(
         columns,
+        texts=_texts(table, roles.task, [c for c in table.columns if c not in used]),
         ask_about_repeats=ask,
         rows_are_answers=roles.layout in ("long", "one_hot"),
         layout=LAYOUTS[roles.layout],
@@ -157,6 +159,26 @@ def _columns_of(table: Table, options: TableOptions) -> LabelColumns:
     )
 
 
+def _texts(table: Table, task: Sequence[str], columns: Sequence[str]) -> dict[str, str]:
+    """Returns what was labelled by item: a column called text, url or so, or one of long texts."""
+    names, items = table.coded(task) if task else ([], np.arange(len(table)))
+    size = len(names) or len(table)
+    lengths: dict[str, float] = {}
+    for column in columns:
+        texts, codes = table.codes(column)
+        different = sum(map(bool, texts))
+        pairs = len(np.unique(items * len(texts) + codes)) if different > 1 else 0
+        if pairs == size:  # one for each item
+            lengths[column] = sum(map(len, texts)) / len(texts)
+    named = [column for column in lengths if is_text(column)]
+    long = [column for column, length in lengths.items() if length >= LONG_TEXT]
+    if not named and not long:
+        return {}
+    cells = table[named[0] if named else max(long, key=lengths.__getitem__)]
+    ids = table.joined(task) if task else map(str, range(len(table)))
+    return {item: text for item, text in zip(ids, cells, strict=True) if text}
+
+
 def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tuple[str, ...]]:
     """Returns a table without further lines of headers, and with the rows of one question.
 
@@ -165,10 +187,9 @@ def _without_extra_rows(table: Table, options: TableOptions) -> tuple[Table, tup
     columns, rows = table.columns, [*range(len(table))]
     headers = _further_headers(table)
     rows = rows[headers:]
-    notes = (f"{headers} further lines of headers are left out.",) if headers > 1 else ()
-    notes = (
-        (f"A second line of headers is left out ({table.place(0)}).",) if headers == 1 else notes
-    )
+    notes: tuple[str, ...] = ()
+    if headers:
+        notes = (f"Further headers are left out: {', '.join(map(table.place, range(headers)))}.",)
     if options.question is not None:
         column, _, value = options.question.partition("=")
         if column not in columns or value not in table.distinct(column):

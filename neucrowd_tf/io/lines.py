@@ -64,7 +64,7 @@ def _sentences(coded: CodedLabels, crowd: Annotations, counts: NDArray[Any]) -> 
     if columns.counts is None:
         if len(annotators) == 1:
             yield "There is one annotator."
-        elif int(crowd.vote_counts().sum(axis=1).max(initial=0)) == 1:
+        elif int(np.bincount(crowd.instances).max(initial=0)) == 1:
             yield "Each item has one label."
         if np.sum(counts > 0) == 1:
             yield "All labels are the same."

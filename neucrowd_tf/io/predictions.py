@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +68,9 @@ def read_predictions(path: Path) -> PredictionTable:
         DataError: no such file, or not one that a run wrote.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)  # of rows with a cell too many
-            table = pd.read_csv(path, dtype=str, keep_default_na=False, index_col=False)
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        if not isinstance(table.index, pd.RangeIndex):
+            raise ValueError("its rows have a cell too many")
         header = table.columns.tolist()
         if header[:3] not in HEADERS or not all(name.startswith("p_") for name in header[3:]):
             raise ValueError(f"its columns are {', '.join(header)}"[:80])

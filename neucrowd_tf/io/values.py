@@ -23,10 +23,12 @@ JOINTS = (",", ";", "/", "+", "&", " ")  # signs that a line names if they join 
 _CUT = re.compile(r"[+-]?\d[.,]\d+[eE]\+?\d{2,3}")
 # Lists as NumPy spells them, without commas, or with the missing labels of Python and pandas.
 _LIST = re.compile(r"""\[(?:'[^']*'|"[^"]*"|nan|None|[\s,])*\]""")
+_NAMES = re.compile(r"\[.+,.+\]")  # two entries of a list at least
 _ENTRY, _ABUT = re.compile(r"""'([^']*)'|"([^"]*)\""""), re.compile(r"""(['"])\s+\1""")
 # What may say that there is no label: a code, texts of Python and pandas, and signs for a blank
 # cell. They are classes, but with a line; signs are not beside "+", whose opposite "-" is.
 NOTHING = ("-1", "None", "<NA>", "NaT", "-", "--", "?", ".")
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd\ud800-\udfff]")
 Place = Callable[[int], str]
 
@@ -66,6 +68,8 @@ def check_characters(path: Path, kind: str, names: Sequence[str], place: Place) 
 def check_ids(path: Path, kind: str, names: Sequence[str], place: Place) -> None:
     """Raises DataError for an id that a spreadsheet rounded; see `check_names`."""
     check_characters(path, kind, names, place)
+    if names and all(_NAMES.fullmatch(name) for name in names):
+        raise broken(path, f"{kind} {names[0]!r} is a list, not a name", place(0))
     for at, name in enumerate(names):
         if "+" in name and _CUT.fullmatch(name) is not None:
             raise error("cut_id", path, place(at), kind=kind, name=name)
@@ -182,6 +186,13 @@ def without_point(names: Sequence[str]) -> list[str]:
     if numbers_of(names) is None:
         return list(names)
     return [re.sub(r"\.0+$", "", name.strip()) for name in names]
+
+
+def decimal_points(names: Sequence[Any]) -> list[Any]:
+    """Returns the names with decimal points, if all of them are numbers with a decimal comma."""
+    if not all(isinstance(name, str) and _COMMA.fullmatch(name.strip()) for name in names):
+        return list(names)
+    return [name.strip().replace(",", ".") for name in names]
 
 
 def check_classes(

@@ -36,8 +36,6 @@ def tuplet_log_likelihood(
         # Deviation: NeuCrowd section 3.3.3, an assurance of 0. Paper: A positive of assurance 0
         # pulls nothing (inside), or its posterior is 0 and the loss infinite (outside). Here:
         # Outside, an assurance below 1e-6 counts as 1e-6; a tied positive then has a loss of about
-        # 14, and pulls as hard as any. Why: The loss has to be finite. Effect: Only crowds with
-        # ties, and only `weight_inside=False`; the default is without it, and not clearly better on
-        # two synthetic crowds with 40% ties.
+        # 14, and pulls as hard as any. Why: The loss has to be finite. Effect: not measured.
         logits = eta * similarities + ops.log(ops.maximum(confidence, 1e-6))
     return logits[..., 0] - ops.logsumexp(logits, axis=-1)

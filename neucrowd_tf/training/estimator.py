@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, ClassVar, Self
 
@@ -34,11 +33,16 @@ from neucrowd_tf.annotations.tables import (
 )
 from neucrowd_tf.annotations.votes import decided, scale_of
 from neucrowd_tf.declare.declarations import check_arguments, estimator, fitted, whole
-from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError
+from neucrowd_tf.errors import DataError, UnsupportedDataError, UsageError, warn
 from neucrowd_tf.names import as_name_array
 from neucrowd_tf.saving.persistent import Persistent
-from neucrowd_tf.training.features import in_blocks, is_dataset
-from neucrowd_tf.training.run import Run, owner_of
+from neucrowd_tf.saving.transaction import transaction
+from neucrowd_tf.training.features import blocks_of, in_blocks, is_dataset
+from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.reuse import forgotten_after_errors
+from neucrowd_tf.training.run import Run
+
+PREDICTED_AT_END = 256  # instances whose predictions a fit checks before it ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +124,10 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         Raises:
             UsageError: an argument of the constructor that cannot be used, before anything else.
             DataError: what is wrong with the input and where.
+            FloatingPointError: a loss, a weight or a prediction that is not finite.
+
+        Whatever ends a fit with an exception (`KeyboardInterrupt` too), the estimator stays as it
+        was before.
         """
         check_arguments(self)
         self._check_together()
@@ -128,19 +136,17 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             if not self.trains_network:
                 raise UsageError(f"callbacks: {type(self).__name__} trains no network")
             run = dataclasses.replace(run, callbacks=[*run.callbacks, *callbacks])
-        earlier = self.__dict__.copy()
-        try:
+        with transaction(self):
             data = self._check(features, annotations, validation)
-        except BaseException:  # a fitted model stays as it is
-            self.__dict__ = earlier
-            raise
-        run = run if self.distributed else self._on_one_device(run)
-        if run.checkpoints is not None and not run.owner:  # the outermost fit's
-            owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
-            run = dataclasses.replace(run, owner=owner)
-        with retracing_expected():
-            self._fit(data, run)
-        run.flush()
+            run = run if self.distributed else self._on_one_device(run)
+            if run.checkpoints is not None and not run.owner:  # the outermost fit's
+                owner = owner_of(self, data.features, data.annotations, *(data.validation or ()))
+                run = dataclasses.replace(run, owner=owner)
+            with retracing_expected(), forgotten_after_errors(self):
+                self._fit(data, run)
+                first_rows = next(blocks_of(data.features, PREDICTED_AT_END))[1]
+                check_finite(self._predict_proba(first_rows))
+            run.flush()
         return self
 
     def _on_one_device(self, run: Run) -> Run:
@@ -152,7 +158,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
             return run
         if run.strategy.num_replicas_in_sync > 1:
             problem = "trains on one device, the strategy's others stay idle"
-            warnings.warn(f"{type(self).__name__}: {problem}", stacklevel=3)
+            warn(f"{type(self).__name__}: {problem}", stacklevel=3)
         checkpoints = run.checkpoints if run.first_worker else None
         return dataclasses.replace(run, strategy=None, checkpoints=checkpoints)
 
@@ -191,7 +197,7 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         rows = np.flatnonzero(crowd.annotated)
         if len(rows) < len(x):
             missing = crowd.instance_names[np.flatnonzero(~crowd.annotated)[:3]].tolist()
-            warnings.warn(
+            warn(
                 f"{len(x) - len(rows)} instances have no annotations and are left out of training"
                 f" (the first: {', '.join(map(repr, missing))})",
                 UserWarning,
@@ -256,9 +262,12 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return x, codes
 
     def _check_fitted(self, features: ArrayLike) -> NDArray[np.float32]:
+        self._require_fit()
+        return self._numbers(features, "features")
+
+    def _require_fit(self) -> None:
         if not hasattr(self, "feature_shape_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        return self._numbers(features, "features")
 
     def _numbers(self, features: ArrayLike, subject: str) -> NDArray[Any]:
         """Returns features as the method sees them.
@@ -309,9 +318,13 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         return None
 
     def predict_proba(self, features: ArrayLike) -> NDArray[Any]:
-        """Returns `[M, C]` class probabilities in the order of `classes_`."""
+        """Returns `[M, C]` class probabilities in the order of `classes_`.
+
+        Raises:
+            FloatingPointError: some are not finite, as the features are too large for the model.
+        """
         with retracing_expected():
-            return self._predict_proba(self._check_fitted(features))
+            return check_finite(self._predict_proba(self._check_fitted(features)))
 
     def predict(self, features: ArrayLike) -> NDArray[Any]:
         """Returns `[M]` labels (class names)."""
@@ -333,7 +346,8 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
         For `Annotations`, or a dense array of them, it is the accuracy against their majority vote.
         Labels with an index are matched with the features by name.
         """
-        columns, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
+        self._require_fit()
+        columns, classes = self.feature_names_in_, self.classes_.tolist()
         column = np.ndim(labels) == 2 and np.shape(labels)[1] == 1  # type: ignore[arg-type]
         if column and not isinstance(labels, Annotations):
             labels = labels.iloc[:, 0] if hasattr(labels, "iloc") else np.ravel(labels)
@@ -385,6 +399,18 @@ class CrowdEstimator(ClassifierMixin, Persistent, BaseEstimator):
 def transform(self: CrowdEstimator, features: ArrayLike) -> NDArray[np.float32]:
     """Returns the embedding `[M, h]` of raw features (of several networks, side by side)."""
     return self._outputs("embedding", self._check_fitted(features))
+
+
+def check_finite(probabilities: NDArray[Any]) -> NDArray[Any]:
+    """Returns predictions `[M, C]`, or raises FloatingPointError if some are not finite."""
+    finite = np.isfinite(probabilities).all(axis=1)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise FloatingPointError(
+            f"row {row}: the predicted probabilities are not finite. Lower the learning rate, or"
+            " standardise the features."
+        )
+    return probabilities
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ Its strength is chosen without test labels.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,14 +13,13 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-from threadpoolctl import threadpool_limits
 
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.saving.persistent import Persistent
 from neucrowd_tf.training.features import standardise as scaling
+from neucrowd_tf.training.folds import stratified_folds
 
 STRENGTHS: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 # The logit of a class that training never saw. The largest logit of the others is at least 0 (they
@@ -134,30 +132,29 @@ def fit_logistic(
         else:
             splits = [
                 (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
-                for train, test in _folds(z, codes, groups, seed)
+                for train, test in _folds(codes, groups, seed)
             ]
         # Threads that wait for each other cost more than they give in matrices this small.
-        with threadpool_limits(1):
+        with one_blas_thread():
             head.scores_ = _path(splits, num_classes, Cs) if splits else []
     best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
     head.C_ = float(Cs[best])
-    with threadpool_limits(1):
+    with one_blas_thread():
         head.kernel_, head.bias_ = next(_weights(z, codes, weight, num_classes, [head.C_]))
     return head
 
 
 def _folds(
-    z: NDArray[Any], codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
+    codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
     units = len(codes) if groups is None else len(np.unique(groups))
     size = min(FOLDS, units, int(np.bincount(codes).max()))
     if size < 2:
         return []
-    kind = StratifiedKFold if units == len(codes) else StratifiedGroupKFold
-    with warnings.catch_warnings():  # classes that have fewer rows than folds
-        warnings.simplefilter("ignore", UserWarning)
-        return list(kind(size, shuffle=True, random_state=seed).split(z, codes, groups))
+    tests = stratified_folds(codes, size, seed, None if units == len(codes) else groups)
+    rows = np.arange(len(codes))
+    return [(np.setdiff1d(rows, test), test) for test in tests]
 
 
 def _weights(
@@ -177,9 +174,7 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            with warnings.catch_warnings():  # separable data at weak strengths; the score decides
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(z, codes, sample_weight=weight)
+            model.fit(z, codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
                 bias[present] = [0.0, model.intercept_[0]]

@@ -14,6 +14,7 @@ from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
 from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
 from neucrowd_tf.training.early_stopping import History
+from neucrowd_tf.training.owner import with_network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     averaged,
@@ -37,6 +38,7 @@ def train(
     steps_per_epoch: int,
     run: Run,
     evaluate: Evaluate | None = None,
+    watch: Evaluate | None = None,
     monitor: str | None = None,
     tie_break: str | None = None,
     patience: int | None = None,
@@ -61,6 +63,7 @@ def train(
         steps_per_epoch: batches an epoch.
         run: checkpoints, TensorBoard, progress, and further Keras callbacks.
         evaluate: called after each epoch; its values are logged as `val_<name>`.
+        watch: called after each epoch; its values are of training data and keep their names.
         monitor: the name (as `evaluate` gives it, or "loss" of training) that chooses the best
             epoch, whose weights are restored at the end. The least loss or log loss is best, and
             the most of other figures.
@@ -90,6 +93,7 @@ def train(
     with run.scope():
         note_starts(model)
     _check(model, run, staged=monitor is not None or state is not None)
+    run = with_network(run, model)
     with restored(learning_rates(model)):
         checkpoint = Checkpoint(model, run, state)
         history = checkpoint.history
@@ -113,7 +117,7 @@ def train(
                 hooks.on_epoch_begin(epoch)
                 logs = _steps(model, iterator, steps_per_epoch, run, hooks)
                 with averaged(model):
-                    values = _figures(model, {**logs, **extra}, evaluate, run)
+                    values = _figures(model, {**logs, **extra}, evaluate, watch, run)
                     checkpoint.record(epoch, values)
                     if history.judge(values, *chosen) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
@@ -223,7 +227,11 @@ def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
 
 
 def _figures(
-    model: keras.Model, logs: Mapping[str, Any], evaluate: Evaluate | None, run: Run
+    model: keras.Model,
+    logs: Mapping[str, Any],
+    evaluate: Evaluate | None,
+    watch: Evaluate | None,
+    run: Run,
 ) -> dict[str, float]:
     """Returns an epoch's figures, which all processes agree on."""
     values = {name: float(value) for name, value in logs.items()}
@@ -231,4 +239,6 @@ def _figures(
         _check_finite(model, values.get("loss", 0.0))
     if evaluate is not None:
         values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
+    if watch is not None:
+        values |= {name: float(value) for name, value in watch().items()}
     return agreed(run.strategy, values) if run.workers > 1 else values

@@ -40,8 +40,10 @@ from neucrowd_tf.training.networks import (
     check_network,
     configuration,
 )
+from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.run import Run
-from neucrowd_tf.training.state import user_network
+from neucrowd_tf.training.state import starting_values, user_network
+from neucrowd_tf.training.trained import beats_one_step, figures_after_one_step
 from neucrowd_tf.training.tuplet_index import TupletIndex
 from neucrowd_tf.training.tuplets import TupletModel
 from neucrowd_tf.training.validation import consensus_labels, hold_out, validation_figures
@@ -97,6 +99,8 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         model_: Keras model from raw features to {"probabilities", "embedding"}.
         history_: a dict with a list for each logged value, one entry an epoch.
         n_iter_: epochs trained; `best_epoch_` is the one whose weights were kept (from 0).
+        one_step_: validation figures of a copy after one training step; `trained_` says whether the
+            AUC of the best epoch is higher by more than a standard error.
         train_labels_: `[N]` consensus class codes that the embedding was trained on.
         rows_: `[N]` positions of the annotated instances in what `fit` was given.
         kept_: `[n]` those of them that the embedding was trained on (without held-out ones).
@@ -146,7 +150,11 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         """Changes the model before an epoch; what it returns is logged."""
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
-        """Returns what is logged after each epoch, as `val_<name>`."""
+        """Returns what is logged of the training data after each epoch."""
+        return dict
+
+    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+        """Returns further figures of the validation data, logged as `val_<name>`."""
         return dict
 
     # ----------------------------------------------------------------- the steps of a fit
@@ -190,7 +198,7 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         That is the one whose embedding serves a plain logistic regression best on the held-out
         instances.
         """
-        watch = self._watch(model, data)
+        judge = self._judge(model, data)
         rows = len(data.features)
         sample = np.linspace(0, rows - 1, min(rows, _MONITOR_ROWS)).astype(int)
         features, labels = data.features[sample], data.labels[sample]
@@ -198,16 +206,22 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         def evaluate() -> dict[str, float]:
             head = self._head(model.embed(features), labels, (1.0,))
             guess = head.predict_proba(model.embed(data.validation))
-            return {**validation_figures(guess, data.validation_labels), **watch()}
+            return {**validation_figures(guess, data.validation_labels), **judge()}
 
         steps = self._steps(data)
+        start = starting_values(model.encoder, self.pretrained)
+        run = with_start(run, [value for _, value in start])
+        model = self._compiled(model, run, steps)
+        self._before_epoch(model, data, 0)
+        self.one_step_ = figures_after_one_step(model, batches, evaluate, run)
         history = train(
-            self._compiled(model, run, steps),
+            model,
             batches,
             epochs=self.epochs,
             steps_per_epoch=steps,
             run=run,
             evaluate=evaluate,
+            watch=self._watch(model, data),
             monitor=self.monitor,
             tie_break="log_loss",
             patience=self.patience,
@@ -216,6 +230,9 @@ class RepresentationEstimator(TransformerMixin, CrowdEstimator):
         )
         self.history_, self.n_iter_ = history.logs, history.epochs
         self.best_epoch_ = history.best_epoch
+        auc = history.logs["val_auc"][history.best_epoch or 0]
+        size = len(data.validation_labels)
+        self.trained_ = beats_one_step(auc, self.one_step_["auc"], size)
 
     def _steps(self, data: EmbeddingData) -> int:
         """Returns the batches of an epoch."""
@@ -308,7 +325,7 @@ class TupletEstimator(RepresentationEstimator):
         # Deviation: NeuCrowd section 3.3.3, p(e+ | e_r*). Paper: The sum runs over the whole
         # tuplet. Here: The anchor itself is not in the sum; `weight_inside=False` (the released
         # code) is another place for the assurance. Why: An anchor's similarity to itself carries no
-        # information. Effect: Small.
+        # information. Effect: claims neucrowd_anchor_in_sum and neucrowd_anchor_in_sum_auc.
         return self._model_class()(
             encoder,
             features,

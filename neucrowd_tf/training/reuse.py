@@ -49,3 +49,19 @@ def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
         yield
     finally:
         self._networks, self._network = before, None
+
+
+@contextlib.contextmanager
+def forgotten_after_errors(self: Any) -> Iterator[None]:
+    """Clears the caches of an estimator whose fit ends with an exception.
+
+    Its networks are in the midst of something, and a later fit takes new ones.
+    """
+    try:
+        yield
+    except BaseException:
+        for value in vars(self).values():
+            for cache in value.values() if isinstance(value, dict) else [value]:
+                if isinstance(cache, NetworkCache):
+                    cache.clear()
+        raise

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import json
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.errors import DataError, UsageError
-from neucrowd_tf.io.files.arrays import array_digest, load_arrays, save_arrays
+from neucrowd_tf.errors import DataError, UsageError, warn
+from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
 from neucrowd_tf.training.event_file import EventFile
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
@@ -26,7 +23,7 @@ OWNER = "owner"  # in a checkpoint's arrays: whose it is
 
 def warn_unusable(path: Path, received: str) -> None:
     """Warns of a checkpoint that cannot be used."""
-    warnings.warn(
+    warn(
         f"{path}: this checkpoint cannot be used, because it is {received}. This part of the run"
         " starts again.",
         stacklevel=3,
@@ -47,7 +44,7 @@ class Run:
         strategy: a `tf.distribute.Strategy`, or None. Where it has several processes, all make the
             same fit with the same folder of checkpoints, and the first one writes to it.
         prefix: the stage's name, which precedes its TensorBoard tags.
-        owner: a digest of what is fitted, to what data (see `owner_of`): another's checkpoint is
+        owner: a digest of what is fitted, to what data (see `owner.py`): another's checkpoint is
             reported, and not continued.
         callbacks: further Keras callbacks of each training loop, whose logs hold `val_` figures.
             Checkpoints do not hold their state, nor do predictions stay the same if they change
@@ -183,62 +180,3 @@ class Run:
         """Writes out what TensorBoard's files have not yet been given."""
         for writer in self._writers.values():
             writer.flush()
-
-
-def owner_of(
-    estimator: Any, features: NDArray[Any], annotations: Annotations, *validation: NDArray[Any]
-) -> str:
-    """Returns a digest of an estimator's arguments and of its data.
-
-    It is the same in each process.
-
-    Args:
-        estimator: with `get_params`.
-        features: `[N, ...]`, or texts `[N]`.
-        annotations: of N instances.
-        validation: its features and labels, if there are any.
-    """
-    arrays = [features, annotations.class_names, annotations.vote_counts(), *validation]
-    if annotations.has_identities:
-        arrays += [annotations.instances, annotations.annotators, annotations.labels]
-    identity = {
-        "class": _name(type(estimator)),
-        "arguments": {
-            name: _plain(list(value.items()) if isinstance(value, dict) else value)
-            for name, value in estimator.get_params(deep=False).items()
-        },
-        "data": [
-            array.digest() if hasattr(array, "digest") else array_digest(np.asarray(array))
-            for array in arrays
-        ],
-        "encoder": getattr(getattr(estimator, "encoder_", None), "digest_", ""),
-    }
-    text = json.dumps(identity, sort_keys=True, default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """Returns what is the same in each process of an argument, as JSON can hold it.
-
-    Of an optimizer or a schedule this is its configuration, of other objects their class.
-    """
-    if value is None or isinstance(value, (str, int, float)):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    if hasattr(value, "__qualname__"):
-        return _name(value)
-    if hasattr(value, "get_params"):
-        return _plain([_name(type(value)), value.get_params(deep=False)])
-    # The seed draws a network's weights. An optimizer's name has a number that Keras adds.
-    if hasattr(value, "get_config") and not hasattr(value, "layers"):
-        return _plain([_name(type(value)), {**value.get_config(), "name": ""}])
-    return _name(type(value))
-
-
-def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', '')}:{value.__qualname__}"

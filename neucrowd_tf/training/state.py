@@ -14,7 +14,6 @@ import copy
 import itertools
 import json
 import tempfile
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from neucrowd_tf.errors import DataError
+from neucrowd_tf.errors import DataError, warn
 
 Values = list[tuple[Any, Any]]
 
@@ -277,7 +276,7 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
 def warn_redrawn(model: keras.Model, argument: str, pretrained: bool) -> None:
     """Warns that the trainable weights of a user's model instance will be drawn from the seed."""
     if not pretrained and model.trainable_variables:
-        warnings.warn(
+        warn(
             f"{argument}: each fit draws the model's trainable weights from the seed; frozen"
             " weights and other state are kept. Pass pretrained=True to start from its weights.",
             UserWarning,

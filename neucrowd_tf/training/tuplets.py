@@ -38,6 +38,7 @@ class TupletModel(EncoderModel):
         similarity_name: str,
         offset: float = 1.0,
         weight_inside: bool = True,
+        anchor_in_sum: bool = False,
     ) -> None:
         """Sets up training.
 
@@ -47,11 +48,13 @@ class TupletModel(EncoderModel):
             index: the instances by class.
             confidence: `[N]` in each instance's label, within [0, 1]; NeuCrowd's assurance.
             eta, similarity_name, offset, weight_inside: see `neucrowd_tf.nn.tuplet_loss`.
+            anchor_in_sum: whether the softmax's sum has the anchor too.
         """
         super().__init__(encoder, features)
         self.index = index
         self.eta, self.weight_inside = eta, weight_inside
         self.similarity_name, self.offset = similarity_name, offset
+        self.anchor_in_sum = anchor_in_sum
         self.confidence = tf.constant(confidence, dtype=tf.float32)
         self.cumulative = self.add_weight(
             shape=(len(features) + 1,),
@@ -112,6 +115,10 @@ class TupletModel(EncoderModel):
         """Returns the losses `[batch]` of tuplets whose anchors' embeddings are `[batch, h]`."""
         relevance = self.relevance(anchors, embeddings)
         confidence = tf.gather(self.confidence, tuplets[:, 1:])
+        if self.anchor_in_sum:
+            own = self.offset if self.similarity_name == "euclidean" else 1.0
+            relevance = tf.pad(relevance, [[0, 0], [0, 1]], constant_values=own)
+            confidence = tf.gather(self.confidence, tf.roll(tuplets, -1, axis=1))
         inside = self.weight_inside
         return -tuplet_log_likelihood(relevance, confidence, eta=self.eta, weight_inside=inside)
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.errors import DataError
-from neucrowd_tf.training.estimator import TrainingData
+from neucrowd_tf.training.estimator import TrainingData, check_finite
 
 HELD_OUT = 0.2  # share of the instances that choose an epoch or a round without validation data
 
@@ -76,7 +76,11 @@ def validation_figures(
         probabilities: `[M, C]`.
         labels: `[M]` class codes.
         auc: False leaves it out, which takes longest.
+
+    Raises:
+        FloatingPointError: probabilities that are not finite.
     """
+    check_finite(probabilities)
     chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     figures = {
         "accuracy": float((probabilities.argmax(axis=1) == labels).mean()),

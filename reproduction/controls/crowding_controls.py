@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.crowding.game import Game
-from neucrowd_tf.methods.crowding.networks import fold, pair_noise
+from neucrowd_tf.methods.crowding.networks import fold, label_cooccurrence, pair_noise
 from neucrowd_tf.methods.crowding.objectives import authentic_loss
 from neucrowd_tf.methods.crowding.records import Logged, Pairs, Purpose
 from neucrowd_tf.methods.crowding.turns import (
@@ -108,6 +108,20 @@ class AuthenticClassifier(Game):
         for number in tf.range(self.hparams.passes * count):
             loss = update(number)
         return loss
+
+
+class Frequency(Game):
+    """The label graph has shares of all pairs of labels of one instance, as the paper words it."""
+
+    def label_graph(self, annotations: Annotations) -> NDArray[np.float32]:
+        """Returns the matrix of the discriminator's graph convolution, `[C, C]`."""
+        labels = annotations.observed().vote_counts().sum(axis=1).astype(np.float64)
+        pairs = float((labels * (labels - 1.0)).sum())
+        adjacency = label_cooccurrence(annotations) / max(1.0, pairs) + np.eye(
+            annotations.num_classes
+        )
+        scale = 1.0 / np.sqrt(adjacency.sum(axis=1))
+        return (scale[:, None] * adjacency * scale[None, :]).astype(np.float32)
 
 
 class HeldOut(Game):

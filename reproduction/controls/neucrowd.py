@@ -80,7 +80,7 @@ class ReleasedNeuCrowd(NeuCrowd):
         ' "accuracy" or "log_loss".',
     ] = "loss"
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: NeuCrowd section 4.3. Paper: The released code stops by the loss on validation
         # tuplets, weighted by the votes of validation instances. Here: `neucrowd_released` does the
         # same, and the labels of validation instances count fully. Why: Their votes are not known
@@ -88,11 +88,7 @@ class ReleasedNeuCrowd(NeuCrowd):
         full = np.ones(len(data.validation), np.float32)
         instances = data.validation, data.validation_labels, full
         validation_model = self._model(model.encoder, *instances, **self._options())
-        return lambda: {
-            "fixed_tuplet_loss": model.fixed_loss(),
-            **model.figures(self.batch_size),
-            "loss": validation_model.fixed_loss(4096, as_trained=True),
-        }
+        return lambda: {"loss": validation_model.fixed_loss(4096, as_trained=True)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         return label_assurance(votes, "share")

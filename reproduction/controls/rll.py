@@ -105,6 +105,36 @@ class TwoTowerModel(SlotDropout, TupletModel):
 
 
 @register_method(
+    "rll_equations",
+    summary="RLL with equations 1 and 2 as published, which weigh examples by their positive votes",
+    max_classes=2,
+)
+@estimator
+class PrintedRLL(RLL):
+    """RLL whose confidence is the share of positive votes of every example; see `RLL`.
+
+    Negative examples that all annotators agree on weigh nothing, or little by equation 2.
+
+    References:
+        RLL, section III-B, eqs. (1) and (2).
+    """
+
+    max_classes: ClassVar[int | None] = 2
+
+    def _confidence(
+        self, votes: NDArray[np.int32], labels: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        if self.confidence == "majority":
+            return super()._confidence(votes, labels)
+        alpha, beta = 0.0, 0.0
+        if self.confidence == "bayesian":
+            alpha = self.prior_mass * float(labels.mean())
+            beta = self.prior_mass - alpha
+        confidence = (alpha + votes[:, 1]) / (alpha + beta + votes.sum(axis=1))
+        return confidence.astype(np.float32)
+
+
+@register_method(
     "rll_released",
     summary="RLL-Bayesian as its released code trains it, with a point of that code's grid",
     defaults=RELEASED,
@@ -155,7 +185,7 @@ class ReleasedRLL(RLL):
             make_tower=lambda shape: self._make_encoder(shape, self.seed + SECOND_SEED, "query"),
         )
 
-    def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
+    def _judge(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         # Deviation: RLL III-A. Paper: The released code chooses the epoch by the loss of
         # validation groups, whose positives are negatives by mistake, and adds the penalty to it.
         # Here: Validation AUC; `rll_released` has the loss of validation groups with positives,

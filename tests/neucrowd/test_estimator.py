@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.datasets import make_blobs
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd.estimator import FIGURES
+from neucrowd_tf.training.trained import beats_one_step
 
 TINY: dict[str, Any] = {
     "epochs": 2,
@@ -38,6 +41,23 @@ def fitted(options: dict[str, Any]) -> NeuCrowd:
         "sampler_warmup": 1,
     }
     return NeuCrowd(**{**longer, **options}).fit(x, annotations)
+
+
+def test_a_fit_leaves_diagnostics_under_their_own_names() -> None:
+    model = fitted({})
+    figures = model.evaluation(SimpleNamespace(truth=None))
+    assert set(figures) == {"safe_share", *FIGURES}
+    assert figures["anchor_spread"] == model.history_["anchor_spread"][-1]
+    validation = {name for name in model.history_ if name.startswith("val_")}
+    assert validation == {"val_accuracy", "val_auc", "val_log_loss"}
+
+
+def test_a_network_that_hardly_moves_did_not_train() -> None:
+    model = fitted({"learning_rate": 1e-9})
+    best = model.history_["val_auc"][model.best_epoch_ or 0]
+    assert best == pytest.approx(model.one_step_["auc"], abs=1e-6) and model.trained_ is False
+    # A standard error of .6 on 96 instances is .05.
+    assert beats_one_step(0.651, 0.6, 96) and not beats_one_step(0.649, 0.6, 96)
 
 
 @pytest.fixture(scope="module")

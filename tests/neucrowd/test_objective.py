@@ -73,6 +73,20 @@ def test_loss_is_the_negative_log_posterior_of_the_positive(
         assert losses[t] == pytest.approx(-np.log(terms[0] / sum(terms)), rel=1e-3, abs=1e-4)
 
 
+def test_the_anchor_in_the_sum_is_one_more_term() -> None:
+    # Its similarity to itself is C, as its distance to itself is 0.
+    options: dict[str, Any] = {"anchor": "none", "offset": 0.5, "sampling_network": False}
+    model, (tuplets, which), method, _ = new(anchor_in_sum=True, **options)
+    losses = model.tuplet_losses(tuplets, which, training=False).numpy()
+    embedded, assurance = model.embed(np.asarray(model.instances)), method.assurance_
+    for loss, members in zip(losses, tuplets.numpy(), strict=True):
+        own = members[0]
+        relevance = [0.5 - np.linalg.norm(embedded[member] - embedded[own]) for member in members]
+        terms = np.exp(3.0 * assurance[members] * np.array(relevance))
+        assert terms[0] == pytest.approx(np.exp(3.0 * assurance[own] * 0.5))
+        assert loss == pytest.approx(-np.log(terms[1] / terms.sum()), rel=1e-3, abs=1e-4)
+
+
 def test_figures_of_the_sampling_network_by_hand() -> None:
     model, _, method, _ = new(pool_factor=2)
     batch = method.batch_size

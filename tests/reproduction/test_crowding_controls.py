@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
 from neucrowd_tf.methods.crowding.game import Game
 from neucrowd_tf.methods.crowding.records import Pairs
@@ -273,3 +274,13 @@ def test_the_released_start_restarts_adam_and_keeps_the_best_epoch(
     assert resets == [0, 10]  # an epoch of the authors' is ten passes
     accuracies = classifier.history_["val_accuracy"]
     assert len(accuracies) == 12 and classifier.best_epoch_ == int(np.argmax(accuracies))
+
+
+def test_frequencies_of_cooccurrence_by_hand() -> None:
+    # Of eight ordered pairs of labels of one instance two are (0, 1), two (1, 0), one each (1, 2)
+    # and (2, 1), and two are of one class: A = [[0 2 0], [2 0 1], [0 1 0]] / 8.
+    crowd = Annotations.from_dense([[0, 0, 1], [1, 2, -1], [2, -1, -1]], num_classes=3)
+    matrix = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]]) / 8 + np.eye(3)
+    scale = 1 / np.sqrt(matrix.sum(axis=1))
+    graph = crowding_controls.Frequency.label_graph(None, crowd)  # type: ignore[arg-type]
+    np.testing.assert_allclose(graph, scale[:, None] * matrix * scale, rtol=1e-6)

@@ -32,14 +32,14 @@ cases = [{ seeds = 2 }, { setting = "low", methods = "mean", shift = 0.1, seeds 
     # Ten values .80 and .82 by turns: mean .81, sd .0105, t(9) = 2.262; half-width of one run
     # .0250, which is .1625 in log odds: [.784, .834]. Of five runs: .0131: [.797, .823].
     [
-        ((0.80, 0.82) * 5, Figure(0.83), "yes"),
-        ((0.80, 0.82) * 5, Figure(0.84), "no, below"),
-        ((0.80, 0.82) * 5, Figure(0.78), "no, above"),
-        ((0.80, 0.82) * 5, Figure(0.83, runs=5), "no, below"),
-        ((0.80, 0.83) * 5, Figure(0.81), "unclear"),  # .0374
-        ((0.80, 0.83) * 5, Figure(0.90), "no, below"),  # outside, however wide
-        ((0.81, 0.811, 0.809), Figure(0.81), "yes, provisional"),
-        ((0.81,) * 10, Figure(0.8104), "yes"),
+        ((0.80, 0.82) * 5, Figure(0.83), "within"),
+        ((0.80, 0.82) * 5, Figure(0.84), "below"),
+        ((0.80, 0.82) * 5, Figure(0.78), "above"),
+        ((0.80, 0.82) * 5, Figure(0.83, runs=5), "below"),
+        ((0.80, 0.83) * 5, Figure(0.81), "too wide"),  # .0374
+        ((0.80, 0.83) * 5, Figure(0.90), "below"),  # outside, however wide
+        ((0.81, 0.811, 0.809), Figure(0.81), "too few runs"),
+        ((0.81,) * 10, Figure(0.8104), "within"),
         ((0.81,) * 10, None, ""),
     ],
 )
@@ -50,6 +50,12 @@ def test_verdict_by_hand(values: tuple[float, ...], published: Figure | None, ve
         assert cell.row()["predicted_low"] == "0.783725"
         shown = markdown(Suite("s", "S", ()), [cell.row()], "x")
         assert f"| 0.810 [0.784, 0.834] (10) | {verdict} |" in shown
+
+
+def test_a_row_that_did_not_train_has_no_verdict() -> None:
+    cell = Cell("d", "m", "accuracy", Figure(0.83), (0.80, 0.82) * 5, trained=False)
+    assert cell.verdict == "did not train"
+    assert Cell("d", "m", "accuracy", None, (0.8,) * 5, trained=False).verdict == "did not train"
 
 
 def test_folds_are_one_value_per_seed(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_iced_and_neucrowd_figures(tmp_path: Path) -> None:
     result = analysed("iced_fig2", tmp_path)
     assert result["iced_fig2_labels.csv"]["mean"].tolist() == list(labels.values())
     assert result["iced_fig2_rounds.csv"]["mean"].tolist() == [0.6, 0.85, 0.9]
-    history = {"loss": [2.0, 1.0], "val_fixed_tuplet_loss": [3.0, 1.5]}
+    history = {"loss": [2.0, 1.0], "fixed_tuplet_loss": [3.0, 1.5]}
     first = first_seed("neucrowd_fig2")
     put(tmp_path, "epochs=50/hotel/neucrowd", 0, first=first, history=history)
     curves = analysed("neucrowd_fig2", tmp_path)["neucrowd_fig2_curves.csv"]

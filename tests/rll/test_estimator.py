@@ -14,7 +14,7 @@ from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.methods.rll import RLL
 from neucrowd_tf.training.representation import EmbeddingData
 from neucrowd_tf.training.validation import consensus_labels
-from reproduction.controls.rll import ReleasedRLL
+from reproduction.controls.rll import PrintedRLL, ReleasedRLL
 from tests.crowds import QUICK_EMBEDDING, blobs
 
 QUICK = {**QUICK_EMBEDDING, "batch_size": 32}
@@ -126,3 +126,13 @@ def test_two_towers_embed_anchors_and_members() -> None:
     assert len(np.unique(masked.numpy(), axis=0)) > 1
     weights = (*network.encoder.losses, *network.query.losses)
     assert float(network.penalty(network.encoder)) == pytest.approx(float(sum(weights)))
+
+
+def test_equations_1_and_2_as_printed_by_hand() -> None:
+    # Shares of positive votes, whichever label the example has; sure negatives weigh nothing.
+    votes, labels = np.array([[0, 5], [5, 0], [2, 3], [4, 1]]), np.array([1, 0, 1, 0])
+    mle = PrintedRLL(confidence="mle")._confidence(votes, labels)
+    np.testing.assert_allclose(mle, [1.0, 0.0, 0.6, 0.2], rtol=1e-6)
+    # The prior has a vote in all, of which the share of positive labels, a half, is positive.
+    bayesian = PrintedRLL(confidence="bayesian")._confidence(votes, labels)
+    np.testing.assert_allclose(bayesian, [5.5 / 6, 0.5 / 6, 3.5 / 6, 1.5 / 6], rtol=1e-6)

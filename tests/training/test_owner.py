@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,14 @@ import numpy as np
 import pytest
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.declare import registry
+from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.methods.two_stage.labels_first import TwoStageClassifier
-from neucrowd_tf.training.run import Run, owner_of
+from neucrowd_tf.training.owner import owner_of
+from neucrowd_tf.training.run import Run
 from tests.processes import python
+from tests.test_common import crowd_data
 
 DENSE = np.array([[0, 1], [1, 1], [0, -1], [1, 0]])
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -62,7 +68,7 @@ def test_an_owner_is_the_same_in_each_process(
 from typing import Any
 import numpy as np
 from neucrowd_tf.annotations import Annotations
-from neucrowd_tf.training.run import owner_of
+from neucrowd_tf.training.owner import owner_of
 DENSE, TEXTS = np.array({DENSE.tolist()}), np.array({TEXTS.tolist()}, dtype=object)
 {inspect.getsource(Given)}
 inner = Given(weights={{np.int64(0): 2.0, "b": (1, None)}})
@@ -74,6 +80,16 @@ print(owner_of(given, TEXTS, Annotations.from_dense(DENSE)))
     assert capsys.readouterr().out == done.stdout
 
 
+def owners_of_fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns a list of the owners that fits then have, which do nothing else."""
+    owners: list[str] = []
+    monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
+    answer = np.full((len(X), 2), 0.5)
+    for kind in (TwoStageClassifier, TextClassifier):
+        monkeypatch.setattr(kind, "_predict_proba", lambda self, _: answer)
+    return owners
+
+
 @pytest.mark.parametrize("features", [X, TEXTS])
 def test_a_fits_checkpoints_are_its_own(
     features: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,8 +98,7 @@ def test_a_fits_checkpoints_are_its_own(
         model = TwoStageClassifier(seed=seed)
         return model if features is X else TextClassifier(estimator=model)
 
-    owners: list[str] = []
-    monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
+    owners = owners_of_fits(monkeypatch)
     run = Run(checkpoints=tmp_path)
     for seed, passed in ((0, run), (0, run), (1, run), (0, Run(checkpoints=tmp_path, owner="x"))):
         make(seed).fit(features, Annotations.from_dense(DENSE), run=passed)
@@ -104,8 +119,7 @@ def test_texts_and_their_encoder_decide_and_not_the_vectors(
         def transform(self, texts: np.ndarray) -> np.ndarray:
             return np.full((len(texts), 2), self.value, np.float32)
 
-    owners: list[str] = []
-    monkeypatch.setattr(TwoStageClassifier, "_fit", lambda self, _, run: owners.append(run.owner))
+    owners = owners_of_fits(monkeypatch)
     crowd, held = Annotations.from_dense(DENSE), (TEXTS[:2], [0, 1])
     for digest, value, validation in (
         ("a", 1.0, held),
@@ -116,3 +130,103 @@ def test_texts_and_their_encoder_decide_and_not_the_vectors(
         model = TextClassifier(Encoder(digest, value), estimator=TwoStageClassifier())
         model.fit(TEXTS, crowd, validation, run=Run(checkpoints=tmp_path))
     assert owners[0] == owners[1] and len(set(owners)) == 3
+
+
+def layers_of(activation: str, units: int = 3) -> Any:
+    def base(shape: tuple[int, ...], classes: int) -> keras.Model:
+        hidden = keras.layers.Dense(units, activation=activation)
+        return keras.Sequential([keras.Input(shape), hidden, keras.layers.Dense(classes)])
+
+    return base
+
+
+def network(activation: str = "relu", seed: int = 0) -> keras.Model:
+    model = layers_of(activation)((2,), 2)
+    rng = np.random.default_rng(seed)
+    for variable in model.variables:
+        variable.assign(rng.normal(size=variable.shape))
+    return model
+
+
+class Steady(keras.optimizers.schedules.LearningRateSchedule):
+    """A schedule of somebody's own, without a configuration."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def __call__(self, step: Any) -> float:
+        return self.rate
+
+
+def test_functions_count_by_what_they_do() -> None:
+    crowd = Annotations.from_dense(DENSE)
+    scale = 2
+
+    def owner(model: Any) -> str:
+        return owner_of(Given(model=model), X, crowd)
+
+    def doubled(value: Any, by: int = scale) -> Any:
+        return value * by
+
+    different = [
+        layers_of("relu"),
+        layers_of("tanh"),
+        layers_of("relu", 4),
+        functools.partial(layers_of, "relu"),
+        functools.partial(layers_of, "tanh"),
+        lambda x: x + 1,
+        lambda x: x + 2,
+        lambda x, by=3: x + by,
+        lambda x, by=4: x + by,
+        lambda x: x + scale,
+        doubled,
+        network(),
+        network("tanh"),
+        Steady(0.1),
+        Steady(0.2),
+        lambda: keras.optimizers.SGD(0.1),
+        lambda: keras.optimizers.SGD(0.2),
+        {"activation": lambda x: x * 3},
+        {"activation": lambda x: x * 4},
+        keras.Sequential([keras.layers.Dense(2, activation=lambda x: x * 3)]),
+        keras.Sequential([keras.layers.Dense(2, activation=lambda x: x * 4)]),
+    ]
+    owners = [owner(model) for model in different]
+    assert len(set(owners)) == len(owners)
+    # Names with the numbers that Keras adds are no difference, nor is a function made again.
+    assert owner(network()) == owner(network()) and owner(layers_of("relu")) == owners[0]
+
+
+@pytest.mark.parametrize("pretrained", [False, True])
+def test_a_fit_goes_on_from_its_own_network_alone(pretrained: bool, tmp_path: Path) -> None:
+    crowd = Annotations.from_dense(DENSE)
+
+    def fit(base: Any, run: Run | None = None) -> np.ndarray:
+        model = CrowdLayer(base, epochs=2, pretrained=pretrained)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(model.fit(X, crowd, run=run).predict_proba(X))
+
+    bases = (network(), network(seed=1)) if pretrained else (layers_of("relu"), layers_of("tanh"))
+    run = Run(checkpoints=tmp_path, progress=False)
+    for base in bases:
+        np.testing.assert_array_equal(fit(base, run), fit(base))
+    files = [path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")]
+    fit(bases[1], run)
+    assert files == [path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")]
+
+
+def test_other_first_weights_of_an_encoder_are_another_fit(tmp_path: Path) -> None:
+    features, crowd, *_ = crowd_data(2)
+    probabilities = []
+    for seed in (0, 1):
+        encoder = keras.Sequential([keras.Input((6,)), keras.layers.Dense(3)])
+        encoder.layers[0].kernel.assign(np.random.default_rng(seed).normal(size=(6, 3)))
+        model = registry.method("rll").make(
+            encoder=encoder, pretrained=True, epochs=1, steps_per_epoch=1
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(features, crowd, run=Run(checkpoints=tmp_path, progress=False))
+        probabilities.append(model.predict_proba(features))
+    assert np.abs(probabilities[0] - probabilities[1]).max() > 0

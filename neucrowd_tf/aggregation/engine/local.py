@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from threadpoolctl import threadpool_limits
+from neucrowd_tf.aggregation.blas import enter_one_thread, leave_one_thread
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -49,7 +49,7 @@ class Local:
         self.workers = workers or os.cpu_count() or 1
         self._threads = ThreadPoolExecutor(self.workers)
         # A product's last digits may depend on the number of BLAS threads.
-        self._limits = threadpool_limits(1, user_api="blas")
+        enter_one_thread()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Yields `function(item)` of each item, in their order."""
@@ -58,4 +58,4 @@ class Local:
     def close(self) -> None:
         """Ends the threads."""
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._limits.restore_original_limits()
+        leave_one_thread()

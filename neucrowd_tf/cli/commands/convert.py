@@ -19,7 +19,7 @@ def run(flags: Convert) -> list[str]:
     """
     outputs = {"--output": flags.output, "--tasks": flags.tasks, "--gold": flags.gold}
     check_outputs(outputs, {"--input": flags.input})
-    reading, _ = read_labels(flags.input, flags, identities="Convert labels.")
+    reading, _ = read_labels(flags.input, flags, identities="Convert labels.", infers=False)
     texts = reading.texts
     if flags.tasks is not None and not texts:
         raise UsageError(f"--tasks: {flags.input} does not contain the texts. Leave --tasks out.")

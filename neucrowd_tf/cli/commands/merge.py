@@ -54,6 +54,6 @@ def _names(table: dict[tuple[str, str], str]) -> dict[str, set[str]]:
 
 def _triples(path: Path, options: TableOptions) -> dict[tuple[str, str], str]:
     """Returns the label of each pair of item and annotator."""
-    reading, _ = read_labels(path, options, identities="Merge labels of annotators.")
+    reading, _ = read_labels(path, options, identities="Merge labels of annotators.", infers=False)
     rows = (map(str, row) for row in reading.annotations.to_frame().itertuples(index=False))
     return {(item, annotator): label for item, annotator, label in rows}

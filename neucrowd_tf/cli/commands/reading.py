@@ -5,12 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.gold import read_gold
-from neucrowd_tf.io.labels import Reading, read_annotations
+from neucrowd_tf.io.labels import Reading, read_annotations, report_on_stderr
 from neucrowd_tf.io.roles import as_list, command_line
 from neucrowd_tf.io.schema import TableOptions
 from neucrowd_tf.io.values import ALL, numbers_of
+
+MOST_CELLS = 10**8  # of confusion matrices or probabilities, of which several are in memory
+LARGE = 10**6  # cells from which their number is printed, if there are many classes
+MANY_CLASSES = 100
+
+
+def check_size(path: Path, crowd: Annotations) -> None:
+    """States how large the arrays of an inference are, before the work.
+
+    Raises:
+        DataError: they would not fit into the memory of a usual machine.
+    """
+    classes, annotators, items = crowd.num_classes, crowd.num_annotators, crowd.num_instances
+    matrices, probabilities = classes * classes * annotators, items * classes
+    text = f"{classes:,} classes"
+    if matrices >= probabilities:
+        text += f" x {classes:,} x {annotators:,} annotators: confusion matrices"
+    else:
+        text += f" x {items:,} items: probabilities"
+    cells = max(matrices, probabilities)
+    text += f" of {cells:,} cells"
+    if cells > MOST_CELLS:
+        raise DataError(f"{path}: {text}, more than {MOST_CELLS:,}. Join rare classes.")
+    if classes > MANY_CLASSES and cells > LARGE:
+        report_on_stderr(f"{text}. This takes minutes.")
 
 
 def read_labels(
@@ -21,6 +47,7 @@ def read_labels(
     scale: str = "nominal",
     items: Sequence[str] | None = None,
     identities: str = "",
+    infers: bool = True,
 ) -> tuple[Reading, dict[object, object] | None]:
     """Returns the labels of a file, and the gold labels if there are any.
 
@@ -31,12 +58,15 @@ def read_labels(
         scale: "ordinal" if classes need an order.
         items: ids of a table of features, see `read_annotations`.
         identities: what to do instead if there are vote counts alone; "" accepts them.
+        infers: whether the command infers labels, so that their size matters.
 
     Raises:
         DataError: a file that cannot be used.
     """
     reading = read_annotations(path, options, items=items)
     crowd = reading.annotations
+    if infers:
+        check_size(path, crowd)
     if identities and not crowd.has_identities:
         raise DataError(f"{path}: vote counts do not name annotators. {identities}")
     names = list(map(str, crowd.class_names.tolist()))

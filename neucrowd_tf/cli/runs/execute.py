@@ -321,6 +321,8 @@ class _Execution:
             write_json(folder / run_files.HISTORY, estimator.history_)
         write_json(folder / run_files.EVALUATION, evaluate(dataset, estimator, training, key.seed))
         metrics = key.record() | scored
+        if self.method.changes:
+            metrics["changes"] = self.method.changes
         if dataset.truth is not None and (rows := dataset.truth >= 0).any():
             right = training.argmax(axis=1)[rows] == dataset.truth[rows]
             metrics[TRAIN_ACCURACY] = float(right.mean())
@@ -331,7 +333,7 @@ class _Execution:
             metrics["validation"] = score_split(dataset.validation, validated, dataset.class_names)
             basis = "truth" if dataset.validation_is_truth else "majority vote"
             metrics["validation_labels"] = basis
-        for name in ("n_iter_", "best_epoch_", "recommendation_"):
+        for name in ("n_iter_", "best_epoch_", "one_step_", "trained_", "recommendation_"):
             if getattr(estimator, name, None) is not None:
                 metrics[name.rstrip("_")] = getattr(estimator, name)
         return metrics

@@ -14,7 +14,7 @@ import numpy as np
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.evaluation.influence import VALUES
-from neucrowd_tf.evaluation.intervals import Interval, mean_interval, paired_interval
+from neucrowd_tf.evaluation.intervals import LEAST_RUNS, Interval, mean_interval, paired_interval
 from neucrowd_tf.evaluation.shared_test import shared_test_interval
 from neucrowd_tf.cli.runs.work import METRICS, TRAIN_ACCURACY, RunKey, locked
 from neucrowd_tf.io.files.atomic import write_text
@@ -211,13 +211,26 @@ def _comparison(
 
         return {run: (value, folder(run[0])) for run, value in _values(rows, metric).items()}
 
-    over_seeds, over_instances = compare(placed(mine), placed(theirs), metric, _ratio(mine))
+    ours, others = placed(mine), placed(theirs)
+    over_seeds, over_instances = compare(ours, others, metric, _ratio(mine))
+    crossed = over_instances is not NO_INTERVAL
+    interval = over_instances if crossed else over_seeds
     stem = f"{metric}_minus_{rival}"
-    low = over_seeds.low if over_instances is NO_INTERVAL else over_instances.low
-    figures: dict[str, Any] = {stem: over_seeds.estimate, **bounds(stem, over_seeds)}
-    beats = "" if math.isnan(low) else "yes" if low > 0 else "no"
-    figures |= bounds(f"{stem}_instances", over_instances)
-    return figures | {f"{metric}_beats_{rival}": beats}
+    pairs = len(ours.keys() & others.keys())
+    over = ""
+    if pairs:
+        over = "runs and instances" if crossed else "runs"
+    figures: dict[str, Any] = {stem: interval.estimate, **bounds(stem, interval)}
+    return figures | {f"{stem}_over": over, f"{metric}_beats_{rival}": _beats(interval, pairs)}
+
+
+def _beats(interval: Interval, pairs: int) -> str:
+    """Returns "yes", "no" or "undecided" by an interval; nothing for too few pairs of runs."""
+    if pairs < LEAST_RUNS or math.isnan(interval.low):
+        return ""
+    if interval.low > 0:
+        return "yes"
+    return "no" if interval.high < 0 else "undecided"
 
 
 def summary_csv(
@@ -226,10 +239,10 @@ def summary_csv(
     """Returns summary.csv.
 
     It has the mean, standard deviation and 95% interval over runs, and paired differences from
-    `RIVALS` and `baselines`. Their intervals are over seeds (`_low`, `_high`) and, if all runs
-    share one test set, over seeds and test instances (`_instances_low`, `_instances_high`).
-    `<metric>_beats_<rival>` is "yes" if the latter interval, or without it the former, is above
-    zero, and empty for fewer than two pairs of runs.
+    `RIVALS` and `baselines`. Their 95% intervals (`_low`, `_high`) are over runs and test instances
+    if all runs share one test set, otherwise over runs; `_over` says which. By the same interval
+    `<metric>_beats_<rival>` is "yes" (above 0), "no" (below 0) or "undecided". It is empty for
+    fewer than five pairs of runs.
     """
     records = summarise(rows, output_dir, baselines)
     header = list(records[0]) if records else GROUPED
@@ -268,9 +281,11 @@ def summary_table(
     if any("[" in cell for line in lines for cell in line[3:7]):
         notes.append("[]: 95% interval of the mean over runs, within the metric's range")
     if any(name.startswith("beats") for name in lines[0]):
-        notes.append("beats: whether the interval of the paired difference is above 0")
+        notes.append("beats: whether the interval of the paired difference is above or below 0")
     if any("[" in cell for line in lines for cell in line):
-        notes.append("minus: paired difference [95% interval over runs] {over runs and instances}")
+        notes.append(
+            "minus: paired difference [95% interval; over instances too if runs share them]"
+        )
     return "\n".join(aligned(lines, form, "; ".join(notes)))
 
 
@@ -312,9 +327,8 @@ def _cells(record: dict[str, Any], compared: Sequence[str]) -> tuple[str, ...]:
 
     def difference(stem: str) -> str:
         value, text = record[stem], f"{record[stem]:+.3f}"
-        for infix, (opening, closing) in (("", "[]"), ("_instances", "{}")):
-            low, high = record[f"{stem}{infix}_low"], record[f"{stem}{infix}_high"]
-            text += shown(low, f" {opening}{low:+.3f}, {high:+.3f}{closing}").removesuffix("-")
+        low, high = record[f"{stem}_low"], record[f"{stem}_high"]
+        text += shown(low, f" [{low:+.3f}, {high:+.3f}]").removesuffix("-")
         return shown(value, text)
 
     seconds = record["fit_seconds_mean"]

@@ -194,11 +194,16 @@ def make_all(
     elif options.jobs > 1 and (len(works) > 1 or keep_going):
         executor = executors.Processes(min(options.jobs, len(works)), modules)
     began = time.monotonic()
+    announced: set[str] = set()
     with contextlib.closing(executor) if executor else contextlib.nullcontext():
         for done, (work, outcome) in enumerate(_ended(works, executor, keep_going), 1):
             if outcome.status != OK and outcome.fixable and alone:
                 work.forget()
                 raise UsageError(outcome.reason)
+            changes = (outcome.metrics or {}).get("changes", "")
+            if changes and work.key.method not in announced:
+                announced.add(work.key.method)
+                report(f"{work.key.method}: our changes to the paper: {changes}")
             row = make_row(work.key, outcome.status, outcome.metrics)
             add_rows(work.options.output_dir, [row], work.options.baseline)
             minutes = (time.monotonic() - began) / done * (len(works) - done) / 60
@@ -263,6 +268,8 @@ def describe(outcome: Outcome) -> str:
         # The recommendation has an accuracy of its own, expected from all items.
         if test.get(name) is not None and not (interval and recommended)
     ]
+    if outcome.metrics.get("trained") is False:
+        shown.append("did not train (validation AUC as after one step)")
     line = ", ".join([*shown, f"{seconds:.1f} s"])
     return line if recommended is None else f"{line}\n{recommended['text']}"
 

@@ -287,6 +287,7 @@ class Work:
         del flags["list"]
         return {
             **self.key.record(),
+            "changes": registry.method(self.key.method).changes,
             "parameters": jsonable(estimator.get_params(deep=False), repr),
             "settings": self.settings(),
             "flags": jsonable(flags, repr),

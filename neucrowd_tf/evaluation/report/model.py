@@ -48,6 +48,7 @@ def model_sections(
         "size": len(rows),
         "classes": classes,
         "meaning": metrics.get("test_meaning", ""),
+        "changes": metrics.get("changes", ""),
         "recommendation": None,
     }
     if (recommendation := metrics.get("recommendation")) is not None:

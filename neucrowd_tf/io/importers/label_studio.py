@@ -26,7 +26,7 @@ from typing import Any
 from neucrowd_tf.declare.flag_parsing import parse_value
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.head import Head
-from neucrowd_tf.io.importers.answers import Answers, as_text
+from neucrowd_tf.io.importers.answers import TEXT_FIELDS, Answers, as_text
 from neucrowd_tf.io.importers.tables import rows
 from neucrowd_tf.io.schema import TableOptions
 
@@ -72,9 +72,9 @@ def _add_flat(answers: Answers, place: str, record: dict[str, Any]) -> None:
     form = {
         name: parse_value(value) if isinstance(value, str) and value[:1] in ("{", "[") else value
         for name, value in record.items()
-        if name not in ABOUT | {answers.item, answers.annotator}
+        if name not in {*ABOUT, *TEXT_FIELDS, answers.item, answers.annotator}
     }
-    answers.text(item, form)
+    answers.text(item, record)
     answers.submission(place, item, by)
     answers.add_form(place, item, by, {name: form[name] for name in form if form[name] is not None})
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation import crowd_and_classifier as together
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import quietly, warn
 from neucrowd_tf.io.values import numbers_of
 from neucrowd_tf.training.validation import consensus_labels
 
@@ -36,16 +35,14 @@ def weighed_consensus(
     names = list(map(str, annotations.class_names.tolist()))
     unordered = len(names) > 2 and numbers_of(names) is None and names == sorted(names)
     if scale == "ordinal" and unordered:
-        warnings.warn(
+        warn(
             f"scale='ordinal': the order of classes is {' < '.join(names)}. If it is not from"
             " the least to the most, name it with --classes or class_names=.",
             stacklevel=2,
         )
     if not annotations.has_identities:
         return consensus_labels(annotations, seed)
-    with warnings.catch_warnings():
-        # Labels settle long before the last digits of the objective.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quietly():  # labels settle long before the last digits of the objective
         kind = DawidSkene if scale == "nominal" else OrdinalConsensus
         return np.asarray(kind(seed=seed).fit(annotations).labels_, dtype=np.int64)
 

@@ -8,7 +8,6 @@ import math
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -16,12 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
+from neucrowd_tf.aggregation.blas import one_blas_thread
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import is_text
-from neucrowd_tf.errors import one_line
+from neucrowd_tf.errors import one_line, quietly
 from neucrowd_tf.methods.auto.candidates import TOO_DEAR, Candidate
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.training.ensemble import MEMBER_SEEDS
@@ -268,7 +267,7 @@ def outcomes(
 def side_by_side(
     function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int | None = None
 ) -> Iterator[Result]:
-    """Yields results as they are completed by threads, without warnings.
+    """Yields results as they are completed by threads, without warnings of our own.
 
     More processes would each import TensorFlow, for seconds, and pass their models on by file.
     Threads do not block each other within TensorFlow's compiled steps.
@@ -281,12 +280,15 @@ def side_by_side(
     allowed = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
     cores = len(allowed(0)) if allowed is not None else os.cpu_count() or 1
     jobs = max(1, min(jobs or cores, len(tasks)))
-    # Both settings are of the whole process, so no thread may reset them while another runs.
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+
+    def unwarned(task: Task) -> Result:
+        with quietly():
+            return function(task)
+
+    with one_blas_thread():
         pool = ThreadPoolExecutor(jobs, "auto")
         try:
-            for done in as_completed([pool.submit(function, task) for task in tasks]):
+            for done in as_completed([pool.submit(unwarned, task) for task in tasks]):
                 yield done.result()
         finally:
             for task in tasks:

@@ -75,8 +75,8 @@ class ConfusionHead(AnnotatorHead):
     def _normalised(self, weights: Any) -> Any:
         # Deviation: DASC eq. 10. Paper: Softmax over each column of W, then eq. 8. Here: Softmax
         # over each row, and f(x) W is the annotator's distribution itself. Why: Rows make W the
-        # confusion matrix that the text speaks of. Effect: `normalisation="column"` is the
-        # published form.
+        # confusion matrix that the text speaks of. Effect: claims dasc_columns and
+        # dasc_columns_music.
         return ops.softmax(weights, axis=-1 if self.normalisation == "row" else -2)
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
@@ -96,8 +96,7 @@ class ConfusionHead(AnnotatorHead):
         """
         # Deviation: DASC eq. 11. Paper: A sum of traces, with weight 0.1 for CIFAR10-H and none
         # published elsewhere. Here: The mean over annotators, times 0.01. Why: The weight does not
-        # depend on the number of annotators. Effect: `trace_weight`; no measurable difference
-        # between 0 and 0.1.
+        # depend on the number of annotators. Effect: not measured.
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
 
 

@@ -126,11 +126,10 @@ class AnnotMix(CrowdLayerBase):
         int, whole(1), "size of the embeddings of instances and annotators."
     ] = 128
 
-    # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns
-    # at 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the
+    # Deviation: annot-mix, MaDL. Paper: One learning rate. Here: The annotators' network learns at
+    # 1e-4 (`annotator_learning_rate`); on LabelMe and Music, whose features are fixed, at the
     # classifier's 1e-3 as in the paper. Why: Where features are not fixed, matrices that see the
-    # instance learn its labels before the classifier does, and classes swap. Effect: Accuracy of
-    # small networks.
+    # instance learn its labels before the classifier does, and classes swap. Effect: not measured.
     annotator_learning_rate: float | None = 1e-4
 
     def _head(self, num_annotators: int, num_classes: int) -> Any:

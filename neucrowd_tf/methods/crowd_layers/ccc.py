@@ -91,7 +91,7 @@ def distilled(
     """
     # Deviation: Coupled Confusion Correction. Paper: An instance that several annotators gave a
     # class may be in the meta set as often. Here: Each instance is in it once a class. Why: Repeats
-    # only weigh frequent labels more. Effect: not measured alone.
+    # only weigh frequent labels more. Effect: not measured.
     classes = annotations.num_classes
     rows: list[NDArray[np.int64]] = []
     for code in range(classes):
@@ -144,7 +144,7 @@ class CCC(CrowdLayerBase):
     ] = 0.2
     # Deviation: Coupled Confusion Correction. Paper: A meta set of 1,000 of the 50,000 instances of
     # CIFAR-10N. Here: A tenth of the instances (`meta_share`). Why: A fiftieth of 700 songs is one
-    # a class. Effect: not measured alone.
+    # a class. Effect: not measured.
     meta_share: Annotated[
         float, share, "the meta set's size as a share of the instances, the same for each class."
     ] = 0.1
@@ -187,7 +187,7 @@ class CCC(CrowdLayerBase):
     # thirtieth of 60 epochs, 10 of them warm-up; the epoch with the best test accuracy is
     # published. Here: The crowd layers' optimizer and presets, a fifth of the epochs warm-up
     # (`warm_up`), the last epoch. Why: The same base and steps for every method; test labels choose
-    # nothing. Effect: Not the published values' schedule.
+    # nothing. Effect: not measured.
     def _train(self, network: Any, data: TrainingData, run: Run) -> Any:
         model, crowd = network.model, data.annotations.observed()
         size = round(self.meta_share * len(data.features))

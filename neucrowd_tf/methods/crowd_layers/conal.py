@@ -137,8 +137,8 @@ class CoNAL(CrowdLayerBase):
 
     def _graph(self, base: keras.Model, standardised: Any, head: Any) -> tuple[Any, Any]:
         probabilities = base(standardised)
-        # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other.
-        # Here: One linear layer (`embedding_size`). Why: Two without anything between are one of
-        # low rank. Effect: not measured alone.
+        # Deviation: CoNAL 3. Paper: Two linear layers embed an instance, one after the other. Here:
+        # One linear layer (`embedding_size`). Why: Two without anything between are one of low
+        # rank. Effect: not measured.
         flat = keras.layers.Flatten()(standardised)  # Keras needs a layer between input and head
         return head([probabilities, flat]), probabilities

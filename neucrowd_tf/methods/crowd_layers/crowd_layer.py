@@ -92,7 +92,7 @@ class CrowdLayer(CrowdLayerBase):
         # (six times it on CIFAR-10, `initial`), f(x) the softmax output. Why: Raw logits in place
         # of probabilities cost 3 to 6 points on LabelMe; the identity before a softmax over ten
         # classes says that everybody is right 0.23 of the time, and five classes of the long tail
-        # are lost. Effect: The vector and bias forms of Rodrigues and Pereira are not included.
+        # are lost. Effect: not measured.
         matrix = network.model.head.matrix
         classes = matrix.shape[-1]
         scale = max(self.initial, math.log(_RIGHT / (1 - _RIGHT) * (classes - 1)))

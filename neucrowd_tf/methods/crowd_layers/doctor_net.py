@@ -133,9 +133,8 @@ class DoctorWeights(TargetModel):
             DASC, eq. 7.
         """
         # Deviation: DASC eq. 7. Paper: Softmax over the annotators' weights after training. Here:
-        # Softmax inside the loss. Why: What is trained is then what predicts. Effect:
-        # `weight_softmax="after"` of the control `wdn_control` is the published form, on the
-        # normalised average.
+        # Softmax inside the loss. Why: What is trained is then what predicts. Effect: claims
+        # dasc_softmax_after and dasc_softmax_after_music.
         answers = tf.stop_gradient(self._answers[0](features, training=False))
         return super().batch_loss(rows, answers)[0], tf.cast(tf.size(rows), tf.float32)
 
@@ -239,9 +238,8 @@ class DoctorNet(WeightedDoctorNet):
         # weighted majority vote"; Guan et al. (2018) average the doctors' distributions. Here: A
         # doctor's most probable label counts, one-hot, with the doctor's learnt weight
         # (`doctor_net`); `wdn` averages the distributions of the same doctors. Why: CrowdInG's
-        # words. Effect: On LabelMe 0.819 (table 1; published 0.821), 0.788 with DL-CL's 240 steps;
-        # the average 0.825 (table 1).
+        # words. Effect: claim crowding_doctor_net.
         # Deviation: CrowdInG 4.4.1. Paper: Doctor Net: a network for each annotator. Here: A head
         # for each annotator on shared features, learnt weights for their votes. Why: A few dozen
-        # images each.  Effect: not measured alone.
+        # images each. Effect: not measured.
         return ops.one_hot(ops.argmax(logits, axis=-1), len(self.classes_), dtype="float32")

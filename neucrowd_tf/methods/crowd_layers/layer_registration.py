@@ -19,6 +19,10 @@ from neucrowd_tf.methods.crowd_layers.common.presets import (
 Factory = TypeVar("Factory", bound=Callable[..., Any])
 
 _SETTINGS = settings_in(Path(__file__).with_name("names.toml"))
+DASC_CHANGES = (
+    "validation data choose the round, other classes get what an exhausted one cannot fill, lost"
+    " classes come back; the paper's words: pick=last, hand_on=False"
+)
 IMBALANCED: dict[str, str] = _SETTINGS["imbalanced"]
 SELECTIONS: dict[str, tuple[str, Mapping[str, Any]]] = _SETTINGS["selections"]
 
@@ -64,6 +68,7 @@ def registered(
                     f"{selection}_{name}",
                     summary=f"{title} with {description}",
                     defaults={"estimator": name, **options},
+                    changes=DASC_CHANGES if selection == "dasc" else "",
                     **common,
                 )("neucrowd_tf.methods.dasc.estimator:DASC")
         return factory

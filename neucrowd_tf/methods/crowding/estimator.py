@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, share, whole
-from neucrowd_tf.errors import DataError, UsageError
+from neucrowd_tf.errors import DataError, UsageError, warn
 from neucrowd_tf.methods.crowd_layers.common.prediction import compiled_output, rows_at_once
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdLayer
 from neucrowd_tf.methods.crowding.game import Game
@@ -172,7 +171,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             self._train(data, run, self.epochs)
         if self.collapsed_:
             problem = "CrowdInG collapsed in training. The best epoch before is used."
-            warnings.warn(problem, UserWarning, stacklevel=4)
+            warn(problem, UserWarning, stacklevel=4)
         run.flush()
 
     def _train(self, data: TrainingData, run: Run, epochs: int) -> None:

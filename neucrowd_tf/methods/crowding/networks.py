@@ -114,7 +114,7 @@ class Generator(keras.layers.Layer):
         self.use_instances, self.use_annotators = use_instances, use_annotators
         # Deviation: CrowdInG eq. 1. Paper: A layer over the concatenated inputs, in P_Q too. Here:
         # A sum of dense layers, each with its own fan-in. Why: No array of pairs x features is
-        # made. Effect: Kernels start larger; not measured alone.
+        # made. Effect: not measured.
         first = seed * 1039
         self.instance_embedding = _dense(feature_size, embedding_size, first, use_bias=True)
         self.annotator_embedding = _dense(annotator_size, embedding_size, first + 1, use_bias=True)
@@ -252,8 +252,7 @@ def label_correlation(cooccurrence: NDArray[np.float64]) -> NDArray[np.float32]:
     largest = cooccurrence.sum(axis=1).max(initial=0.0)
     # Deviation: CrowdInG section 3.2.2. Paper: A is the co-occurrence of labels, unscaled. Here:
     # Zero diagonal, divided by its largest row sum. Why: With raw counts the identity vanishes and
-    # all classes become one. Effect: `label_correlation=False` leaves the decoder out (as the paper
-    # does on Music).
+    # all classes become one. Effect: not measured.
     adjacency = cooccurrence / largest if largest > 0 else np.zeros_like(cooccurrence)
     adjacency = adjacency + np.eye(len(adjacency))
     scale = 1.0 / np.sqrt(adjacency.sum(axis=1))

@@ -59,8 +59,7 @@ def discriminator_losses(logits: Any, labels: Any, authentic: Any) -> Any:
     # annotations. Here: Authentic: cross-entropy of all C entries against the one-hot label;
     # generated: log(1 - D) of the generated entry. Why: With one entry on both sides D tells the
     # two apart by lowering the labels that are generated most, which are the right ones, and the
-    # classifier gains less and decays sooner. Effect: `factors=["printed_loss"]` of
-    # `crowding_control` is the published form; `crowding_printed` has it with others.
+    # classifier gains less and decays sooner. Effect: claim crowding_printed_loss.
     every = tf.nn.softplus(logits) - tf.one_hot(labels, tf.shape(logits)[1]) * logits
     generated = tf.nn.softplus(at_labels(logits, labels))
     return tf.where(authentic, tf.reduce_sum(every, axis=1), generated)
@@ -142,8 +141,8 @@ def importance_ratios(current: Any, logged: Any, *, cap: float = 10.0, floor: fl
         CrowdInG, eqs. 5 and 6 (G / G_0).
     """
     # Deviation: CrowdInG eqs. 5 and 6. Paper: G / G_0 as it is. Here: Capped at 10, G_0 at least
-    # 1e-3. Why: A label drawn against the odds would outweigh all others. Effect: Arguments of
-    # `importance_ratios`.
+    # 1e-3. Why: A label drawn against the odds would outweigh all others. Effect: claim
+    # crowding_no_cap.
     return tf.minimum(current / tf.maximum(logged, floor), cap)
 
 
@@ -260,10 +259,10 @@ def split_by_entropy(entropies: Any, threshold: float) -> tuple[Any, Any]:
         CrowdInG, section 3.3.3.
     """
     order = tf.argsort(entropies, stable=True)
-    # Deviation: CrowdInG section 3.3.3. Paper: Threshold t on the entropy. Here: T is the share
-    # of instances, those with the lowest entropy, that update the generator; generator and
-    # classifier get one instance at least. Why: The same meaning for any number of classes. Effect:
-    # `threshold`.
+    # Deviation: CrowdInG section 3.3.3. Paper: Threshold t on the entropy. Here: T is the share of
+    # instances, those with the lowest entropy, that update the generator; generator and classifier
+    # get one instance at least. Why: The same meaning for any number of classes. Effect: claim
+    # crowding_nats.
     size = tf.cast(tf.round(threshold * tf.cast(tf.size(order), tf.float32)), tf.int32)
     size = tf.clip_by_value(size, 1, tf.maximum(tf.size(order) - 1, 1))
     return order[:size], order[size:]

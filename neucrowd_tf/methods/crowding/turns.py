@@ -294,7 +294,7 @@ class Turns(keras.Model):
         # Deviation: CrowdInG eq. 4. Paper: D maximises V - lambda L_I, Q minimises it. Here: Both
         # lower their own loss in one step, also through the encoders and matrices that they share.
         # Why: Q has to "reuse" these layers; by the sign of eq. 4 they would raise Q's loss.
-        # Effect: not measured alone.
+        # Effect: not measured.
         generated = tf.cast(~authentic, tf.float32)
         total = tf.reduce_sum(unlikely * generated)
         return tf.math.divide_no_nan(total, tf.reduce_sum(generated))
@@ -328,9 +328,9 @@ class Turns(keras.Model):
         References:
             CrowdInG, eqs. 5 and 6, section 3.3.3, figure 2b (one step).
         """
-        # Deviation: CrowdInG eq. 6. Paper: G_0 is last epoch's module. Here: Labels are drawn
-        # again after the generator's turn. Why: The ratios would mix the generator's move with the
-        # classifier's. Effect: not measured alone.
+        # Deviation: CrowdInG eq. 6. Paper: G_0 is last epoch's module. Here: Labels are drawn again
+        # after the generator's turn. Why: The ratios would mix the generator's move with the
+        # classifier's. Effect: claim crowding_same_draws.
         if logged is None:
             logged = self.log_annotations(epoch, instances, latent, PURPOSES[players])
         drawn, seed = logged
@@ -497,8 +497,7 @@ class Turns(keras.Model):
         if multiplier == "mean":
             # Deviation: CrowdInG eqs. 5 and 6. Paper: Mu searched. Here: The mean of the losses.
             # Why: Mu = 0 raises the probability of every drawn label; a search takes five times as
-            # long and gave the same. Effect: `multiplier="search"`: five quantiles of the losses,
-            # the one with the lowest self-normalised estimate; or a number.
+            # long and gave the same. Effect: claim crowding_constant_mu.
             return {player: tf.reduce_mean(values) for player, values in losses.items()}
         if multiplier != "search":
             return dict.fromkeys(losses, tf.constant(float(multiplier)))

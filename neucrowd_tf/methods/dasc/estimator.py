@@ -188,8 +188,8 @@ class DASC(CrowdEstimator):
             # Deviation: DASC algorithm 1. Paper: "until expected performance reached". Here: A
             # number of rounds, or all cells filled; the last round predicts unless an earlier one
             # was better on validation data by more than a standard error. Why: Guards against the
-            # collapse that self-training can bring, without test labels. Effect: `pick="last"` is
-            # always the last round; `last_estimator_` is kept too.
+            # collapse that self-training can bring, without test labels. Effect:
+            # results/dasc_table2.csv (accuracy beside last_round_accuracy).
             self.best_round_ = min(latest_good(scored.accuracies, len(validation[1])), last)
         self.round_accuracy_ = scored.accuracies
         self.history_, self.selections_ = result.history, result.selections
@@ -330,7 +330,9 @@ class DASC(CrowdEstimator):
             `test_accuracy`, and `pseudo_accuracy`, `precision_majority`, `recall_minority`,
             `concentration` and the number of `exhausted` classes of the selection that the round
             trained on (round 0 has none); `best_round`; `start_accuracy` and
-            `last_round_accuracy`, on the test split; the figures of the last selection again.
+            `last_round_accuracy`, on the test split; `last_round_right`, the bits of the right
+            predictions of labelled test instances in the last round; the figures of the last
+            selection again.
         """
         crowd, test, truth = dataset.annotations, dataset.test, dataset.truth
         counts = np.bincount(crowd.observed().labels, minlength=dataset.num_classes)
@@ -338,6 +340,7 @@ class DASC(CrowdEstimator):
         quality = selection_quality(self.selections_, truth[self.rows_], counts)
         labelled = np.flatnonzero(test.labels >= 0)
         accuracies: list[float] = []
+        right = np.zeros(0, dtype=bool)
         if len(labelled):
             for probabilities in self.staged_predict_proba(test.features[labelled]):
                 right = probabilities.argmax(axis=1) == test.labels[labelled]
@@ -357,6 +360,8 @@ class DASC(CrowdEstimator):
         figures["rounds"] = rounds
         if accuracies:
             figures |= {"start_accuracy": accuracies[0], "last_round_accuracy": accuracies[-1]}
+            # As hexadecimal digits, since other rounds' predictions are not in predictions.csv.
+            figures["last_round_right"] = np.packbits(right).tobytes().hex()
         return figures
 
     def _inference_model(self) -> Any:

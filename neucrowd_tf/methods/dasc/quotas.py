@@ -21,10 +21,10 @@ def fractions(counts: ArrayLike) -> NDArray[np.float64]:
     References:
         DASC, eq. 4.
     """
-    # Deviation: DASC eq. 4. Paper: 1 / N'_c, over all generated pseudo-annotations. Here: The
-    # same; of a class with N'_c = 0 that the crowd names, all cells of the instances that it agrees
-    # on most as such are taken to be generated; of one that it does not name, none. Why: Undefined;
-    # a class that a round lost would never be asked for again. Effect: not measured alone.
+    # Deviation: DASC eq. 4. Paper: 1 / N'_c, over all generated pseudo-annotations. Here: The same;
+    # of a class with N'_c = 0 that the crowd names, all cells of the instances that it agrees on
+    # most as such are taken to be generated; of one that it does not name, none. Why: Undefined; a
+    # class that a round lost would never be asked for again. Effect: not measured.
     n = np.asarray(counts, dtype=np.float64)
     inverse = np.divide(1.0, n, out=np.zeros_like(n), where=n > 0)
     total = inverse.sum()
@@ -63,10 +63,9 @@ def allocate(
     References:
         DASC, eq. 3.
     """
-    # Deviation: DASC eq. 3. Paper: M_c = tau_c M. Here: Rounded by largest remainders; what a
-    # class cannot fill goes to the others by their fractions (`hand_on=False`: to none). Why: Rare
-    # classes have fewer candidates than M_c. Effect: A round always selects M, or all that is left;
-    # LabelMe 0.002 to 0.003 below `hand_on=False` (three seeds).
+    # Deviation: DASC eq. 3. Paper: M_c = tau_c M. Here: Rounded by largest remainders; what a class
+    # cannot fill goes to the others by their fractions (`hand_on=False`: to none). Why: Rare
+    # classes have fewer candidates than M_c. Effect: claim dasc_hand_on.
     room = np.asarray(available, dtype=np.int64)
     wanted = np.asarray(shares, dtype=np.float64)
     taken = np.zeros_like(room)
@@ -120,7 +119,7 @@ def fill_lost_classes(
     """
     # Deviation: DASC eq. 4. Paper: A class without generated pseudo-annotations is never asked for
     # again. Here: A class that the crowd names and the model has lost keeps a quota. Why:
-    # Self-training would keep it lost. Effect: No class is lost on 40 seeds of LabelMe.
+    # Self-training would keep it lost. Effect: not measured.
     votes = observed.vote_counts()
     named = votes.sum(axis=0) > 0
     lost = np.flatnonzero(named & (generated_counts(labels, observed) <= 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -16,6 +15,7 @@ from scipy import sparse
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, none, number, one_of, whole
 from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.iced.inference import EM, PRIORS, Inference, infer_labels, label_certainty
 from neucrowd_tf.methods.iced.networks import (
     ICEDModel,
@@ -41,7 +41,9 @@ from neucrowd_tf.training.networks import (
     check_network,
     configuration,
 )
+from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.run import Run
+from neucrowd_tf.training.state import starting_values
 from neucrowd_tf.training.validation import validation_figures
 
 if TYPE_CHECKING:
@@ -168,6 +170,8 @@ class ICED(CrowdEstimator):
         size, real = crowd.num_classes, np.arange(len(data.features))
         self.rows_, self.certainty_ = data.rows, label_certainty(votes, self.epsilon)
         model = self._networks(data.features)
+        start = starting_values(model.encoder, self.pretrained)
+        run = with_start(run, [value for _, value in start])
         # One step of the model is an epoch, of the rows that `set_epoch` says.
         learn = functools.partial(train, model, step_numbers, steps_per_epoch=1)
         # Line 1: the warm-up.
@@ -211,7 +215,7 @@ class ICED(CrowdEstimator):
         ).logs
         self._set_results(history)
         for problem in shortages(history, generate.used, self.classes_):
-            warnings.warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
+            warn(f"{type(self).__name__}: {problem}", UserWarning, stacklevel=3)
 
     def _order(self, rows: NDArray[np.int64], *stream: int, passes: int = 1) -> NDArray[np.int64]:
         """Returns an epoch's rows, drawn from the seed and the stream."""

@@ -40,7 +40,7 @@ def label_certainty(votes: NDArray[Any], epsilon: float = 0.01) -> NDArray[np.fl
     # one-hot labels, `1 / (1 - sum p^2 + eps)`, eps 0.01 (`epsilon`). Why: It means the same for C
     # classes (for two it is twice the scalar variance, so an eps of 0.01 counts as one of 0.005); a
     # tiny eps makes synthetic points between unanimous and split instances exact copies of the
-    # former. Effect: More varied synthetic points.
+    # former. Effect: not measured.
     shares = normalise_counts(np.asarray(votes, dtype=np.float64), 0.0)
     variance = np.maximum(1.0 - np.square(shares).sum(axis=1), 0.0)
     return np.asarray(1.0 / (variance + epsilon))
@@ -131,17 +131,17 @@ def infer_labels(
         ICED, section 2.3: equation 2.1 and the updates of Psi and Phi below it (the M-step),
         equation 2.2 (the E-step); algorithm 1, line 4.
     """
-    # Deviation: ICED section 2.3. Paper: The class prior is re-estimated in each M-step. Here:
-    # The prior is held uniform (as `iced_printed`; `prior="update"` for section 2.3's words, as
+    # Deviation: ICED section 2.3. Paper: The class prior is re-estimated in each M-step. Here: The
+    # prior is held uniform (as `iced_printed`; `prior="update"` for section 2.3's words, as
     # `iced_literal`; `"start"` where it begins uniform). Why: Sections 2.4 and 3.2 and figure 2
     # describe an inference that assumes a uniform prior; re-estimated, D&S is at or above majority
-    # vote from the start. Effect: D&S-orig.
+    # vote from the start. Effect: claim iced_uniform_prior.
     hard, votes = em == "hard", count_votes(one_hot, num_classes)
     # Deviation: ICED section 2.3. Paper: Counts of determinate labels in the M-step, from the
     # current labels. Here: Soft posteriors, started from shares of votes (`em="hard"` for the
     # published form, started from majority votes); no prior for a class that no annotator uses.
     # Why: As in Dawid and Skene; a class without evidence would attract unclear instances. Effect:
-    # A rule for every crowd.
+    # claim iced_hard_em.
     if hard:
         start = np.eye(num_classes)[majority_labels(votes, "random", seed)]
     else:

@@ -76,8 +76,7 @@ def choose_candidates(
     # Deviation: ICED section 2.4. Paper: Candidates have the minority class as their inferred
     # label. Here: Candidates are the classifier's own predictions (`candidates="inferred"` for the
     # published rule). Why: Under a uniform prior inferred labels drift to equal class sizes, and
-    # synthesis stops. Effect: The classifier's -0.003 of ten seeds, all else as published
-    # (`--suite=iced_ladder`).
+    # synthesis stops. Effect: claim iced_candidates.
     return np.where(used, probabilities, -1.0).argmax(axis=1)
 
 
@@ -105,7 +104,7 @@ def interpolation_weights(
     # Deviation: ICED eq. 2.5. Paper: `delta = S / (S + S') + eta`, within [0, 1] (eq. 2.3). Here:
     # `S' / (S + S') + eta`; `interpolation="printed"` is the published form. Both are clipped. Why:
     # As published, a certain candidate moves towards its uncertain neighbour, against the text.
-    # Effect: -0.001 of three seeds on USPS-Syn; intervals of 0.02 and more.
+    # Effect: claim iced_interpolation.
     return np.clip((here if printed else there) / (here + there) + noise, 0.0, 1.0)
 
 
@@ -120,7 +119,7 @@ def balancing_counts(labels: NDArray[np.integer[Any]], num_classes: int) -> NDAr
     # Deviation: ICED section 2.4. Paper: Each candidate is used R times. Here: As many synthetic
     # instances as make a class as large as the largest, spread evenly over its candidates. Why: R
     # overshoots or falls short of "balanced", and the number of candidates changes from round to
-    # round. Effect: Classes are balanced.
+    # round. Effect: not measured.
     counts = np.bincount(labels, minlength=num_classes)
     return np.where(counts >= 2, counts.max(initial=0) - counts, 0).astype(np.int64)
 
@@ -220,8 +219,8 @@ def copy_annotations(
     # Deviation: ICED section 2.4. Paper: "simulating the annotation behavior" among k neighbours.
     # Here: Each annotator copies their label of one neighbour, drawn for each annotator and
     # instance; no label there, none here. Why: What is simulated is left open; a vote among
-    # neighbours collapses, because each round makes annotators look more reliable. Effect:
-    # Annotators keep their error rates; partial annotation works.
+    # neighbours collapses, because each round makes annotators look more reliable. Effect: not
+    # measured.
     size, k = neighbours.shape
     annotators = np.arange(labels.shape[1])
     block = max(1, _CELLS_AT_ONCE // max(len(annotators), 1))

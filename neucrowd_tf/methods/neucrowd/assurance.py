@@ -25,7 +25,7 @@ def label_assurance(votes: ArrayLike, rule: str = "agreement") -> NDArray[np.flo
     # Deviation: NeuCrowd definition 2. Paper: d annotators, each labels everything; two classes.
     # Here: d is the number of labels of an instance; `(C p - 1) / (C - 1)` for C classes, p the
     # share of the most frequent label. Why: Crowds are sparse, data has more classes; for C = 2 it
-    # is the published formula. Effect: Nothing on complete binary crowds.
+    # is the published formula. Effect: none on complete crowds of two classes.
     counts = np.asarray(votes, dtype=np.float64)
     total = counts.sum(axis=1)
     classes = counts.shape[1]

@@ -63,7 +63,10 @@ class NeuCrowd(TupletEstimator):
     ] = dataclasses.field(default=5, kw_only=False)
     eta: Annotated[float, number(above=0), "smoothing of the softmax."] = 5.0
     offset: Annotated[
-        float, number(), "C of the similarity C - l2 distance; it cancels unless `weight_inside`."
+        float,
+        number(),
+        "C of the similarity C - l2 distance; it cancels unless `weight_inside` or"
+        " `anchor_in_sum`.",
     ] = 2.0
     similarity: str = "euclidean"
     safety_aware: Annotated[bool, "uses definition 3; False is -SA."] = True
@@ -80,6 +83,9 @@ class NeuCrowd(TupletEstimator):
         ' definition 4\'s sum of examples), "embedding_sum" (the sum of embeddings), "scaled" (that'
         ' over the number of tuplets, as released) or "none" (-RA).',
     ] = "mean"
+    anchor_in_sum: Annotated[
+        bool, "whether the softmax's sum has the anchor too, as published."
+    ] = False
     sampling_network: Annotated[bool, "uses section 3.3.4; False is -SN."] = True
     pool_factor: Annotated[
         int, whole(1), "number of candidates that are scored per selected tuplet."
@@ -114,7 +120,7 @@ class NeuCrowd(TupletEstimator):
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
         # (`safety_margin`). Of more than 4,096 instances, an epoch looks at the next 4,096, and for
         # their neighbours among these. Why: Embeddings move little within an epoch; no delta is
-        # published; an epoch's time does not depend on the number of instances. Effect: Cost.
+        # published; an epoch's time does not depend on the number of instances. Effect: not measured.
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings, assurance = model.embed_instances(rows), self.assurance_[rows]
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
@@ -176,6 +182,7 @@ class NeuCrowd(TupletEstimator):
             "pool_factor": self.pool_factor,
             "warmup_steps": self.sampler_warmup * self.steps_per_epoch,
             "offset": self.offset,
+            "anchor_in_sum": self.anchor_in_sum,
         }
 
     def _model_class(self) -> type[NeuCrowdModel]:

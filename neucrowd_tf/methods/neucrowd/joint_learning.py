@@ -107,10 +107,10 @@ class NeuCrowdModel(TupletModel):
         References:
             NeuCrowd, section 3.4, step 1.
         """
-        # Deviation: NeuCrowd section 3.4, step 1. Paper: Tuplets with higher hardness are
-        # selected into H. Here: The hardest of `pool_factor` (2) times the batch, all classes
-        # together, from the second epoch (`sampler_warmup`). Why: An untrained sampling network
-        # selects by accident. Effect: Small.
+        # Deviation: NeuCrowd section 3.4, step 1. Paper: Tuplets with higher hardness are selected
+        # into H. Here: The hardest of `pool_factor` (2) times the batch, all classes together, from
+        # the second epoch (`sampler_warmup`). Why: An untrained sampling network selects by
+        # accident. Effect: results/neucrowd_forms.csv (random and oracle selection).
         if self.pool_factor == 1:
             return tuplets, classes
         scores = self.harder * self.hardness(sampler, tuplets, training=False)

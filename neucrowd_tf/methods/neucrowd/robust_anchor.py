@@ -29,9 +29,8 @@ def robust_anchors(
     # Deviation: NeuCrowd definition 4. Paper: An example e_r*, the sum of assurance times anchor
     # examples, which the network then embeds. Here: The assurance-weighted mean of embeddings.
     # `anchor="sum"` is the paper's example, embedded; `anchor="embedding_sum"` sums embeddings.
-    # Why: The released code averages embeddings. Effect: On hotel the published sum gains +0.001
-    # [-0.005, +0.008] over the mean, the sum of embeddings -0.053 [-0.101, -0.005]
-    # (`--suite=neucrowd_ladder`).
+    # Why: The released code averages embeddings. Effect: claims neucrowd_sum_examples and
+    # neucrowd_sum_embeddings.
     strength = tf.cast(assurance, members.dtype)
     if reduction == "mean":
         strength += 1e-6  # a batch of ties alone still has a centre: the plain mean

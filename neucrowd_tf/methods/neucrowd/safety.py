@@ -90,8 +90,7 @@ def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDA
     # Deviation: NeuCrowd definition 3, section 4.4. Paper: Safe examples get "higher
     # probabilities"; of mislabelled ones "we exclude them dynamically". Here: Unsafe examples have
     # sampling weight 0.3 relative to safe ones (`unsafe_weight`; 0 excludes them). Why: The two
-    # statements differ. Effect: Excluding has -0.016 [-0.046, +0.015] on hotel
-    # (`--suite=neucrowd_ladder`).
+    # statements differ. Effect: claim neucrowd_excluded.
     return np.where(safe, 1.0, unsafe_weight)
 
 

@@ -6,16 +6,15 @@ their labels alone.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from neucrowd_tf.aggregation.base import Aggregator
 from neucrowd_tf.aggregation.dawid_skene import DawidSkene
@@ -25,7 +24,7 @@ from neucrowd_tf.aggregation.ordinal import OrdinalConsensus
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import Constraint, estimator, one_of
 from neucrowd_tf.declare.registration import register_method
-from neucrowd_tf.errors import UsageError
+from neucrowd_tf.errors import UsageError, quietly
 from neucrowd_tf.methods.two_stage.logistic_classifier import LinearClassifier
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
@@ -76,9 +75,8 @@ class LabelsFirst(CrowdEstimator):
             stage = AGGREGATORS[self.aggregator](seed=self.seed)
         else:
             stage = clone(self.aggregator)
-        with warnings.catch_warnings():
-            if isinstance(self.aggregator, str):  # labels settle long before its last digits
-                warnings.simplefilter("ignore", ConvergenceWarning)
+        # Labels settle long before the last digits of an aggregator by name.
+        with quietly() if isinstance(self.aggregator, str) else contextlib.nullcontext():
             stage.fit(annotations)
         self.labels_, self.probas_ = stage.labels_, stage.probas_
         self.confusion_matrices_ = stage.errors_

@@ -41,6 +41,7 @@ from neucrowd_tf.training.networks import (
     configuration,
     network,
 )
+from neucrowd_tf.training.owner import with_start
 from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
@@ -198,6 +199,7 @@ class NetworkClassifier(CrowdEstimator):
         cache = self._networks or NetworkCache()
         network = cache.get(self._spec(data, run), lambda: self._compiled(data, run))
         network.set_batches(data.features, self.batch_size, self.seed, run)
+        run = with_start(run, [value for _, value in network.start])
         self.model_ = network.whole
         if self._networks is not None:
             self._network, self._functions = network, network.functions

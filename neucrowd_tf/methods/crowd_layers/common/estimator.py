@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Annotated, Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
+from neucrowd_tf.errors import warn
 from neucrowd_tf.methods.crowd_layers.common.bases import shared_features
 from neucrowd_tf.methods.crowd_layers.common.classifier import NetworkClassifier
 from neucrowd_tf.methods.crowd_layers.common.head import certain_answers
@@ -213,7 +213,7 @@ class CrowdLayerBase(NetworkClassifier):
         missed = lost_classes(agreed, predicted, len(named))
         lost, fails = np.flatnonzero(missed), bool((missed & (named >= enough)).any())
         if len(lost) and (last or not fails):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} predicts hardly any training instance as"
                 f" {', '.join(map(repr, self.classes_[lost].tolist()))}, which annotators agree on"
                 f" for {int(named[lost].sum())} of {len(predicted)}, or has it for another: train"

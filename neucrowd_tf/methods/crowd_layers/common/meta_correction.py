@@ -121,7 +121,7 @@ class CoupledModel(AnnotationModel):
         """
         # Deviation: Coupled Confusion Correction. Paper: On images only the last layer's virtual
         # step depends on the correction. Here: That of all layers, as the authors have it on
-        # LabelMe. Why: The gradient as written. Effect: Time.
+        # LabelMe. Why: The gradient as written. Effect: not measured.
         classes = self.head.first.shape[-1]
         count = tf.math.divide_no_nan(1.0, tf.reduce_sum(cells[3]))
         base = [weight.value for member in self.members for weight in member.trainable_variables]

@@ -173,7 +173,7 @@ class InstanceModel(keras.Model):
             size = summed(size)
             # Deviation: DASC eqs. 6 and 9. Paper: A sum over annotations. Here: The mean over a
             # batch's annotations. Why: The weight penalty keeps its share when pseudo-annotations
-            # are added. Effect: Nothing without a penalty under Adam.
+            # are added. Effect: claim dasc_half_l2.
             mean = tf.math.divide_no_nan(total, size)
             loss = self.optimizer.scale_loss(mean + self.penalty() / count)
         variables = [variable for layer in self.trained for variable in layer.trainable_variables]

@@ -1,0 +1,176 @@
+"""Adds finished runs to the tables in `results/`, and makes the runs that claims lack.
+
+`python -m reproduction.store OUT` adds the runs below OUT, the `--output_dir` of suites: rows that
+a table lacks or has with fewer runs, and which test instances each run has right (`right`). With
+`--replace=hotel/neucrowd_printed` a row takes the place of the stored one.
+
+`python -m reproduction.store OUT --data_dir=DATA` then makes the runs whose test instances the
+claims need and `results/right/` lacks, main claims first. It can be stopped and started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pandas as pd
+
+from neucrowd_tf.errors import DataError, one_line
+from neucrowd_tf.io.files.atomic import write_text
+from neucrowd_tf.io.tables.writing import to_csv
+from reproduction import claims
+from reproduction.catalogue import SUITES
+from reproduction.collect import suite_runs
+from reproduction.right import Row, fixed, of_suite, stored, write
+from reproduction.suite import Suite
+from reproduction.table import COLUMNS, SEED_COLUMNS, Cell, cells, seed_rows
+
+# A run made again may differ from the stored one by so many test instances (other processors).
+TOLERANCE = 2
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+def _stored_table(path: Path) -> pd.DataFrame | None:
+    """Returns a suite's table as text; None without one, or for another kind of table."""
+    if not path.exists():
+        return None
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return table if {"dataset", "method", "metric"} <= set(table) else None
+
+
+def merge_tables(results: Path, suite: Suite, root: Path, replace: Sequence[str] = ()) -> list[str]:
+    """Adds rows to a suite's table and to that by seed; returns the names of the rows.
+
+    Args:
+        results: folder of the tables.
+        suite: whose runs.
+        root: where they are.
+        replace: patterns of `dataset/row` that take the place of stored rows.
+    """
+    path, seeds_path = (results / f"{suite.name}{end}.csv" for end in ("", "_seeds"))
+    table, by_seed = _stored_table(path), _stored_table(seeds_path)
+    if table is None or not suite_runs(suite, root):
+        return []
+    new: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells(suite, root, only_rows=True):
+        if cell.values:
+            new.setdefault((cell.dataset, cell.method), []).append(cell)
+    runs = table.groupby(["dataset", "method"])["runs"].max().astype(int).to_dict()
+    changed = [
+        key
+        for key, row in new.items()
+        if len(row[0].values) > runs.get(key, 0)
+        or any(fnmatchcase("/".join(key), pattern) for pattern in replace)
+    ]
+    for key in changed:
+        rows = pd.DataFrame([cell.row() for cell in new[key]], dtype=str)
+        table = pd.concat([_without(table, key), rows])
+        if by_seed is not None:
+            rows = pd.DataFrame(seed_rows(new[key]), columns=SEED_COLUMNS, dtype=str)
+            by_seed = pd.concat([_without(by_seed, key), rows])
+    if changed:
+        _write(path, COLUMNS, table)
+        if by_seed is not None:
+            _write(seeds_path, SEED_COLUMNS, by_seed)
+    return ["/".join(key) for key in changed]
+
+
+def _without(table: pd.DataFrame, key: tuple[str, str]) -> pd.DataFrame:
+    return table[(table["dataset"] != key[0]) | (table["method"] != key[1])]
+
+
+def _write(path: Path, columns: Sequence[str], table: pd.DataFrame) -> None:
+    write_text(path, to_csv(columns, table[list(columns)].to_numpy().tolist()))
+
+
+def merge_right(results: Path, suite: Suite, root: Path) -> int:
+    """Adds which instances a suite's runs have right; returns how many lines are new.
+
+    Raises:
+        DataError: a run differs from the value stored for its seed by more than `TOLERANCE`.
+    """
+    lines = dict(stored(results, suite.name))
+    values = _values(results, suite.name)
+    new = 0
+    for row, right in of_suite(suite, root).items():
+        value = values.get(row)
+        if value is None:
+            continue
+        apart = abs(right.bits.mean() - value) * len(right.bits)
+        if apart > TOLERANCE + 1e-6:
+            raise DataError(
+                f"{suite.name}: {'/'.join(map(str, row))}: {apart:.0f} instances from the stored"
+                " value. Name the row in --replace, or look for what changed."
+            )
+        before = lines.get(row)
+        new += before is None or before.bits.tolist() != right.bits.tolist()
+        lines[row] = right
+    if new:
+        write(results, suite.name, fixed(lines))
+    return new
+
+
+def _values(results: Path, suite: str) -> dict[Row, float]:
+    table = _stored_table(results / f"{suite}_seeds.csv")
+    if table is None:
+        return {}
+    columns = table[["dataset", "method", "metric", "seed", "value"]].itertuples(index=False)
+    values: dict[Row, float] = {}
+    for dataset, method, metric, seed, value in columns:
+        if value:
+            values[Row(dataset, method, metric, int(seed))] = float(value)
+    return values
+
+
+def missing(results: Path) -> Iterator[tuple[Suite, str]]:
+    """Yields suites and `dataset/row` that "seeds only" claims lack, main claims first."""
+    asked: set[tuple[str, str]] = set()
+    for claim in sorted(claims.read(), key=lambda claim: not claim.headline):
+        if claim.ours is None or not claim.ours.seeds_only:
+            continue
+        for suite, row, metric in claims.lines_needed(claim):
+            name = f"{claim.data}/{row}"
+            lines, values = stored(results, suite.name), _values(results, suite.name)
+            seeds = [x.seed for x in values if x[:3] == (claim.data, row, metric)]
+            lacking = any(Row(claim.data, row, metric, seed) not in lines for seed in seeds)
+            if lacking and (suite.name, name) not in asked:
+                asked.add((suite.name, name))
+                yield suite, name
+
+
+def main(
+    out: Path, results: Path, data_dir: Path | None, limit: int | None, replace: Sequence[str]
+) -> None:
+    """Adds runs, and makes those that are missing if there are data."""
+    for suite in SUITES:
+        rows = merge_tables(results, suite, out, replace)
+        if number := merge_right(results, suite, out):
+            rows.append(f"right and wrong of {number} runs")
+        if rows:
+            sys.stdout.write(f"{suite.name}: {', '.join(rows)}\n")
+    lacking = list(missing(results))
+    sys.stdout.write(f"{len(lacking)} rows of claims lack right and wrong by instance\n")
+    for suite, name in lacking[:limit] if data_dir is not None else []:
+        command = [sys.executable, "run_experiment.py", f"--suite={suite.name}"]
+        command += [f"--rows={name.replace(',', '?')}", f"--data_dir={data_dir}"]
+        sys.stdout.write(f"{suite.name}: {name}\n")
+        sys.stdout.flush()
+        subprocess.run([*command, f"--output_dir={out}"], check=True, stdout=subprocess.DEVNULL)
+        merge_right(results, suite, out)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="the --output_dir of suites")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--data_dir", type=Path, help="make what is missing from these data")
+    parser.add_argument("--limit", type=int, help="rows to make at most")
+    parser.add_argument("--replace", nargs="*", default=(), help="rows that replace stored ones")
+    try:
+        main(**vars(parser.parse_args()))
+    except (DataError, OSError) as error:
+        sys.exit(f"error: {one_line(error)}")

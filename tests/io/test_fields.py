@@ -1,0 +1,231 @@
+"""Records whose fields are named by path: a small file of each tool's layout, and what is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf.io.labels import read_annotations
+from neucrowd_tf.io.schema import TableOptions
+from tests.io.test_shapes import message, pasted, read
+
+ITEMS = [f"t{i}" for i in range(4)]
+BY = ("ann", "bob", "cy")
+LABELS = {(item, by): ("pos", "neg")[i * (j + 1) % 2] for i, item in enumerate(ITEMS)
+          for j, by in enumerate(BY)}  # fmt: skip
+EACH = [(item, [(by, LABELS[item, by]) for by in BY]) for item in ITEMS]
+
+# By tool: the file, and what the proposed command has besides the paths of `fields.toml`.
+TOOLS: dict[str, Any] = {
+    "Inspect": {
+        "version": 2,
+        "eval": {"task": "t"},
+        "samples": [
+            {"id": item, "epoch": 1, "input": "q", "scores": {by: {"value": x} for by, x in of}}
+            for item, of in EACH
+        ],
+    },
+    "LangSmith": [
+        {"id": f"{item}{by}{key}", "run_id": item, "key": key, "score": x,
+         "feedback_source": {"type": "app", "user_id": by}}
+        for item, of in EACH for by, x in of for key in ("correct", "tone")
+    ],
+    "Weave": [
+        {"id": item, "op_name": "op", "summary": {"weave": {"feedback": [
+            {"id": by, "creator": by, "payload": {"value": x}} for by, x in of]}}}
+        for item, of in EACH
+    ],
+    "OpenAI evals": [
+        {"spec": {"run_id": "r"}},
+        *({"run_id": by, "event_id": n, "sample_id": item, "data": {"choice": x}}
+          for n, (item, of) in enumerate(EACH) for by, x in of),
+        {"final_report": {"accuracy": 0.5}},
+    ],
+    "OpenAI evals, items of a run": {"object": "list", "data": [
+        {"datasource_item_id": item, "results": [{"name": by, "passed": x} for by, x in of]}
+        for item, of in EACH
+    ]},
+    "MLflow": [
+        {"info": {"trace_id": item, "assessments": [
+            {"assessment_name": name, "source": {"source_id": by}, "feedback": {"value": x}}
+            for by, x in of for name in ("correct", "tone")]}, "data": {"spans": [{"name": "x"}]}}
+        for item, of in EACH
+    ],
+    "Potato": [
+        {"user_id": by, "instance_id": item, "label_annotations": {"mood": {x: "true"}}}
+        for item, of in EACH for by, x in of
+    ],
+    "Toloka's assignments": {"items": [
+        {"status": "ACCEPTED", "user_id": by, "tasks": [{"id": item} for item in ITEMS],
+         "solutions": [{"output_values": {"result": LABELS[item, by]}} for item in ITEMS]}
+        for by in BY
+    ] + [{"status": "REJECTED", "user_id": "dee", "tasks": [{"id": "t0"}],
+          "solutions": [{"output_values": {"result": "pos"}}]}], "has_more": False},
+    "LightTag": {"schema": {}, "examples": [
+        {"example_id": item, "content": "x", "classifications": [
+            {"classname": x, "annotated_by": [{"annotator": by, "timestamp": "2024"}]}
+            for by, x in of]}
+        for item, of in EACH
+    ]},
+    "Amazon Augmented AI": [
+        {"humanLoopName": item, "humanAnswers": [
+            {"answerContent": {"mood": {"label": x}}, "workerId": by} for by, x in of]}
+        for item, of in EACH
+    ],
+    "Scale": [
+        {"task_id": item, "responses": [
+            {"worker_id": by, "annotations": {"mood": {"response": [x]}}} for by, x in of]}
+        for item, of in EACH
+    ],
+    "Langfuse": {"meta": {"page": 1}, "data": [
+        {"id": f"{item}{by}{name}", "traceId": item, "name": name, "value": x, "authorUserId": by}
+        for item, of in EACH for by, x in of for name in ("correct", "tone")
+    ]},
+    "parallel lists": [
+        {"id": item, "users": [by for by, _ in of], "ratings": [x for _, x in of]}
+        for item, of in EACH
+    ],
+    "lists of objects": [
+        {"id": item, "reviews": [{"by": {"name": by}, "verdict": x} for by, x in of]}
+        for item, of in EACH
+    ],
+}  # fmt: skip
+
+
+def triples(folder: Path, content: Any, **flags: Any) -> dict[tuple[str, str], str]:
+    frame = read(folder, content, "a.json", **flags).annotations.to_frame()
+    return {(item, by): label for item, by, label in frame.to_numpy().tolist()}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_proposed_fields_read_a_tools_records(tool: str, tmp_path: Path) -> None:
+    flags = pasted(message(tmp_path, TOOLS[tool], "a.json"))
+    assert triples(tmp_path, TOOLS[tool], **flags) == LABELS
+    several = {"LangSmith": "key", "MLflow": "info.assessments.assessment_name", "Langfuse": "name"}
+    if tool in several:  # a question is never pooled with another
+        assert flags.pop("question") == f"{several[tool]}=correct"
+        shown = message(tmp_path, TOOLS[tool], "a.json", **flags)
+        assert f"{several[tool]} tells their rows apart" in shown
+
+
+def test_a_folder_of_records(tmp_path: Path) -> None:
+    for number, record in enumerate(TOOLS["Amazon Augmented AI"]):
+        path = tmp_path / "out" / str(number) / "output.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(record))
+    flags = {
+        "task_column": "humanLoopName",
+        "worker_column": "humanAnswers.workerId",
+        "label_column": "humanAnswers.answerContent.mood.label",
+    }
+    reading = read_annotations(tmp_path / "out", TableOptions.of(**flags), report=lambda line: None)
+    assert reading.annotations.num_annotations == len(LABELS)
+
+
+def test_flat_records_of_argilla(tmp_path: Path) -> None:
+    records = [
+        {"id": item, "status": "completed", "text": "x", "mood.responses": [x for _, x in of],
+         "mood.responses.users": [by for by, _ in of],
+         "mood.responses.status": ["submitted", "submitted", "discarded"], "mood.suggestion": None}
+        for item, of in EACH
+    ]  # fmt: skip
+    kept = {pair: label for pair, label in LABELS.items() if pair[1] != "cy"}
+    assert triples(tmp_path, records) == kept
+
+
+def test_lists_without_annotators_are_votes(tmp_path: Path) -> None:
+    snli = [{"pairID": "a", "annotator_labels": ["e", "e", "n", ""], "gold_label": "e"},
+            {"pairID": "b", "annotator_labels": ["c"], "gold_label": "c"}]  # fmt: skip
+    flags = pasted(message(tmp_path, snli, "a.json"))
+    crowd = read(tmp_path, snli, "a.json", **flags).annotations
+    assert crowd.vote_counts().tolist() == [[0, 2, 1], [1, 0, 0]]
+    chaos = [{"uid": "a", "label_counter": {"e": 60, "n": 40}, "label_dist": [0.6, 0.4, 0]},
+             {"uid": "b", "label_counter": {"c": 100}, "label_dist": [0, 0, 1]}]  # fmt: skip
+    flags = pasted(message(tmp_path, chaos, "a.json"))
+    crowd = read(tmp_path, chaos, "a.json", **flags).annotations
+    assert crowd.vote_counts().tolist() == [[0, 60, 40], [100, 0, 0]]
+    once = [{"id": "a", "tags": ["e", "n"]}, {"id": "b", "tags": ["e"]}]  # may be one annotator's
+    assert "annotator" in message(tmp_path, once, "a.json", task_column="id", label_column="tags")
+
+
+def test_fields_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
+    records = TOOLS["lists of objects"]
+    shown = message(tmp_path, records, "a.json", worker_column="reviews.who")
+    assert "there is no column 'reviews.who'" in shown and "reviews.by.name" in shown
+    uneven = [{"id": 1, "users": ["a", "b"], "ratings": ["x"]}, {"id": 2, "users": ["a"]}]
+    flags = {"task_column": "id", "worker_column": "users", "label_column": "ratings"}
+    assert "lists of different lengths" not in message(tmp_path, uneven[1:], "a.json")
+    three = [{"id": 1, "users": ["a", "b", "c"], "ratings": ["x", "y"]}]
+    assert "record 1: lists of different lengths in the fields" in message(
+        tmp_path, three, "a.json", **flags
+    )
+    unknown = [{"id": 1, "things": [{"who": "a", "what": "x"}]}]
+    assert "Its fields by path are id, things.who, things.what." in message(
+        tmp_path, unknown, "a.json"
+    )
+
+
+def test_several_labels_of_an_annotator_stay_in_a_cell(tmp_path: Path) -> None:
+    records = [
+        {
+            "id": i,
+            "notes": [{"user": by, "tags": list(tags)} for by, tags in (("a", "xy"), ("b", ""))],
+        }
+        for i in range(3)
+    ]
+    flags = {"task_column": "id", "worker_column": "notes.user", "label_column": "notes.tags"}
+    assert "multi_label=list" in message(tmp_path, records, "a.json", **flags)
+    reading = read(tmp_path, records, "a.json", **flags, multi_label="list")
+    assert reading.annotations.num_annotations == 12
+    assert "3 answers have no class" in reading.lines[1]
+
+
+NESTED = [
+    {"id": f"r{i}", "text": f"text {i}", "labels": [(i + j) % 2 for j in range(3)],
+     "annotators": ["u1", "u2", "u3"]}
+    for i in range(4)
+]  # fmt: skip
+
+
+def test_nested_parquet_is_read_as_the_same_json(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    cases = {"lists": (NESTED, {}), "objects": (
+        TOOLS["lists of objects"],
+        {"worker_column": "reviews.by.name", "label_column": "reviews.verdict"},
+    )}  # fmt: skip
+    for records, flags in cases.values():
+        pq.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+        options = TableOptions.of(**flags)
+        nested = read_annotations(tmp_path / "a.parquet", options, report=lambda line: None)
+        assert nested.annotations == read(tmp_path, records, "a.json", **flags).annotations
+
+
+def test_a_list_is_never_a_name(tmp_path: Path) -> None:
+    rows = "id,annotators,label\n" + "".join(
+        f'{i},"[""u1"", ""u2""]",{x}\n' for i, x in enumerate("xyxy")
+    )
+    flags = {"task_column": "id", "worker_column": "annotators", "label_column": "label"}
+    shown = message(tmp_path, rows, **flags)
+    assert """annotator '["u1", "u2"]' is a list, not a name""" in shown
+
+
+def test_names_of_classes_of_hugging_face(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    label = {"names": ["neg", "pos"], "_type": "ClassLabel"}
+    features = {"task": {"_type": "Value"}, "worker": {"_type": "Value"}, "label": label}
+    table = pa.table({"task": [1, 1, 2], "worker": ["a", "b", "a"], "label": [0, 1, -1]})
+    info = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    pq.write_table(table.replace_schema_metadata(info), tmp_path / "a.parquet")
+    crowd = read_annotations(tmp_path / "a.parquet", report=lambda line: None).annotations
+    assert crowd.to_frame().to_numpy().tolist() == [[1, "a", "neg"], [1, "b", "pos"]]
+    features = {"labels": {"feature": label, "_type": "Sequence"}}
+    info = {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
+    nested = pa.Table.from_pylist(NESTED).replace_schema_metadata(info)
+    pq.write_table(nested, tmp_path / "b.parquet")
+    crowd = read_annotations(tmp_path / "b.parquet", report=lambda line: None).annotations
+    assert crowd.class_names.tolist() == ["neg", "pos"] and crowd.num_annotations == 12

@@ -1,0 +1,445 @@
+"""Files of shapes that were read wrongly without a word: what is read, asked or rejected now."""
+
+from __future__ import annotations
+
+import bz2
+import json
+import lzma
+import re
+import shlex
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neucrowd_tf.cli.commands.reading import check_size
+from neucrowd_tf.errors import DataError
+from neucrowd_tf.io.labels import Reading, read_annotations
+from neucrowd_tf.io.schema import TableOptions
+
+RATED = "abccbaab"
+
+
+def rows(header: str, *cells: str) -> str:
+    return "\n".join([header, *cells]) + "\n"
+
+
+def read(folder: Path, content: Any, name: str = "a.csv", **flags: Any) -> Reading:
+    path = folder / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return read_annotations(path, TableOptions.of(**flags), report=lambda line: None)
+
+
+def message(folder: Path, content: Any, name: str = "a.csv", **flags: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        read(folder, content, name, **flags)
+    return str(caught.value)
+
+
+def pasted(shown: str) -> dict[str, str]:
+    """The flags of the command that a message proposes."""
+    line = next(line for line in shown.split("\n") if line.startswith("  neucrowd "))
+    flags = dict(word[2:].split("=", 1) for word in shlex.split(line) if word.startswith("--"))
+    return {name: value for name, value in flags.items() if name != "annotations"}
+
+
+# ------------------------------------------------- rows of one item and annotator
+
+SCORES = rows(
+    "question,model,judge,score",
+    *(f"q{q},m{m},j{j},{(q + m * j) % 4 // 2}" for q in range(5) for m in range(3) for j in (1, 2)),
+)
+PAIRED = rows(
+    "question_id,model_a,model_b,winner,judge,turn",
+    *(
+        f"{q},{a},{b},{'ab'[(q + t + j) % 2]},e{j},{t}"
+        for q in range(4)
+        for a, b in ("xy", "xz", "yz")
+        for t in (1, 2)
+        for j in range(3)
+    ),
+)
+NAMED = rows(
+    "id,timestamp,name,value,traceId,authorUserId,source",
+    *(
+        f"s{t}{u}{name},2025,{name},{(t + u) % 2},t{t},user{u},HUMAN"
+        for t in range(6)
+        for u in range(3)
+        for name in ("correct", "tone")
+    ),
+)
+PEOPLE = rows(
+    "item_id,user_id,words,rated,work,school",
+    *(
+        f"{i},{u},words {i},{(i * u + i) % 4},{'abcd'[u % 4]},{'dea'[u % 3]}"
+        for i in range(10)
+        for u in range(i % 3, 12, 3)
+    ),
+)
+VOTED = rows(
+    "user,instance_id,shown,mood:::pos,mood:::neg,why",
+    *(f"u{u},i{i},t{i},{(i + u) % 2},{(i + u + 1) % 2},ok" for i in range(6) for u in range(3)),
+)
+
+
+def test_models_that_are_judged_are_no_duplicates(tmp_path: Path) -> None:
+    shown = message(tmp_path, SCORES)
+    assert "10 of 10 pairs of question and judge have several labels; model tells" in shown
+    assert "One of them: --question=model=m0\n" in shown and "[several_questions]" in shown
+    assert pasted(shown) == {"task_column": "question,model"}
+    assert read(tmp_path, SCORES, **pasted(shown)).annotations.num_annotations == 30
+    assert read(tmp_path, SCORES, question="model=m1").annotations.num_annotations == 10
+    last = read(tmp_path, SCORES, duplicates="last")
+    assert last.annotations.num_annotations == 10
+    assert "Duplicate (item, annotator) pairs: 20, last used" in last.lines[1]
+    flags = {"task_column": "question", "worker_column": "judge", "label_column": "score"}
+    assert "[several_questions]" in message(tmp_path, SCORES, **flags)
+
+
+def test_several_columns_tell_rows_apart_together(tmp_path: Path) -> None:
+    shown = message(tmp_path, PAIRED, label_column="winner")
+    assert pasted(shown)["task_column"] == "question_id,model_a,model_b,turn"
+    assert read(tmp_path, PAIRED, **pasted(shown)).annotations.num_annotations == 72
+
+
+def test_a_tenth_of_pairs_may_repeat(tmp_path: Path) -> None:
+    once = [f"t{i},w{w},{RATED[i % 8]},1" for i in range(10) for w in range(3)]
+    header = "item,annotator,label,round"
+    few = read(tmp_path, rows(header, *once, "t0,w0,b,2", "t1,w1,c,2"))
+    assert "Duplicate (item, annotator) pairs: 2, last used" in few.lines[1]
+    many = rows(header, *once, *(f"t{i},w0,b,2" for i in range(5)))
+    assert "round tells their rows apart" in message(tmp_path, many)
+    # Nothing tells apart what was only labelled again, however often; a text or a time does not.
+    again = rows(
+        "item,annotator,label,note,created_at",
+        *(
+            f"{row},x{n}"
+            for n, row in enumerate(
+                f"t{i},w{w},{RATED[i % 8]},n{n}{i}{w}"
+                for n in range(2)
+                for i in range(5)
+                for w in range(3)
+            )
+        ),
+    )
+    assert "Duplicate (item, annotator) pairs: 15" in read(tmp_path, again).lines[1]
+
+
+def test_questions_by_name_are_proposed_as_questions(tmp_path: Path) -> None:
+    shown = message(tmp_path, NAMED)
+    flags = {"task_column": "traceId", "worker_column": "authorUserId", "question": "name=correct"}
+    assert pasted(shown) == flags
+    assert read(tmp_path, NAMED, **flags).annotations.num_annotations == 18
+    named = {**flags, "label_column": "value"}
+    del named["question"]
+    shown = message(tmp_path, NAMED, **named)
+    assert "name tells their rows apart" in shown and pasted(shown)["question"] == "name=correct"
+
+
+def test_facts_about_annotators_are_never_annotators(tmp_path: Path) -> None:
+    shown = message(tmp_path, PEOPLE)
+    assert pasted(shown) == {"worker_column": "user_id"}
+    reading = read(tmp_path, PEOPLE, **pasted(shown))
+    assert "40 labels of 10 items by 12 annotators" in reading.lines[0]
+    assert "label rated (the only column of few values" in reading.lines[0]
+    shown = message(tmp_path, PEOPLE, label_column="work,school")
+    assert "rows repeat the item (item_id), so the table is not wide; user_id tells" in shown
+    assert "neucrowd" not in shown
+
+
+def test_an_annotator_is_looked_for_before_a_question(tmp_path: Path) -> None:
+    shown = message(tmp_path, VOTED)
+    assert pasted(shown) == {"worker_column": "user", "label_column": "mood:::*"}
+    assert "--question" not in shown
+    reading = read(tmp_path, VOTED, **pasted(shown))
+    assert reading.annotations.num_annotators == 3
+    assert reading.annotations.class_names.tolist() == ["neg", "pos"]
+
+
+def test_a_wide_table_has_each_item_once_also_by_flags(tmp_path: Path) -> None:
+    table = rows("item,part,ann,bob", *(f"i{i},{p},x,y" for i in range(4) for p in "ab"))
+    flags = {"task_column": "item", "label_column": "ann,bob"}
+    shown = message(tmp_path, table, **flags)
+    assert "rows repeat the item (item)" in shown and pasted(shown)["question"] == "part=a"
+    bare = rows("item,ann,bob", *(f"i{i},x,y" for i in range(4) for _ in range(2)))
+    assert "rows repeat the item (item), so the table is not wide" in message(
+        tmp_path, bare, **flags
+    )
+    assert read(tmp_path, bare, **flags, duplicates="last").annotations.num_annotations == 8
+
+
+# ------------------------------------------------- lines and columns that are none
+
+
+SURVEY = rows(
+    "Respondent ID,Collector ID,Is text 1 rude?,Is text 2 rude?",
+    ",,Response,Response",
+    *(f"{100 + r},9,{'yn'[r % 2]},{'yn'[r // 2 % 2]}" for r in range(6)),
+)
+
+
+def test_a_second_header_is_no_item(tmp_path: Path) -> None:
+    shown = message(tmp_path, SURVEY)
+    assert pasted(shown) == {"worker_column": "Respondent ID"}
+    lines = read(tmp_path, SURVEY, **pasted(shown)).lines
+    assert "12 labels of 2 items by 6 annotators; item the column" in lines[0]
+    assert "Further headers are left out: line 2." in lines
+    crowd = read(tmp_path, SURVEY, label_column="Is text 1 rude?,Is text 2 rude?").annotations
+    assert crowd.num_instances == 6 and crowd.class_names.tolist() == ["n", "y"]
+    codes = SURVEY.replace(",,Response,Response", "id,collector,Rude?,Rude?")
+    assert "Further headers" in read(tmp_path, codes, **pasted(shown)).lines[2]
+    # A first row like the others stays.
+    plain = rows("item,annotator,label", "t1,ann,x", "t1,bob,y", "t2,ann,y", "t2,bob,y")
+    assert read(tmp_path, plain).annotations.num_annotations == 4
+
+
+def test_a_column_without_values_has_no_role(tmp_path: Path) -> None:
+    table = rows(
+        "Participant Private ID,stimulus,Response,ANSWER",
+        *(f"{p},s{s},{'yn'[(p + s) % 2]}," for p in range(3) for s in range(5)),
+    )
+    shown = message(tmp_path, table)
+    assert "no item and annotator column" in shown
+    flags = {"task_column": "stimulus", "worker_column": "Participant Private ID"}
+    assert pasted(shown) == flags
+    assert "Columns without values: ANSWER." in read(tmp_path, table, **flags).lines
+    wide = rows("item,ann,bob,dee", "1,x,y,", "2,y,y,", "3,x,x,")
+    reading = read(tmp_path, wide)
+    assert reading.annotations.annotator_names.tolist() == ["ann", "bob"]
+    assert "Columns without values: dee." in reading.lines
+
+
+def test_comments_before_the_header_are_named(tmp_path: Path) -> None:
+    table = rows("task,annotator,label", "1,a,x", "1,b,y")
+    assert "lines 1 to 2: these are comments" in message(tmp_path, f"# made\n# by, me\n{table}")
+    assert "line 1: these are comments" in message(tmp_path, f"# made\n{table}")
+    hashed = read(tmp_path, f"#{table}")
+    assert "item #task" in hashed.lines[0]
+
+
+# ------------------------------------------------- one judge
+
+
+def test_one_judge_in_one_column(tmp_path: Path) -> None:
+    labels = [f"{i},{'pass' if i % 3 else 'fail'}" for i in range(12)]
+    crowd = read(tmp_path, rows("id,judge", *labels)).annotations
+    assert crowd.annotator_names.tolist() == ["judge"] and crowd.num_annotations == 12
+    shown = message(tmp_path, rows("task,label", *labels))
+    assert pasted(shown) == {"task_column": "task", "label_column": "label"}
+    crowd = read(tmp_path, rows("task,label", *labels), **pasted(shown)).annotations
+    assert crowd.annotator_names.tolist() == ["label"]
+    # A further column of few values may name annotators.
+    others = [f"{label},w{n % 2}" for n, label in enumerate(labels)]
+    assert "no annotator" in message(tmp_path, rows("task,label,who", *others))
+
+
+# ------------------------------------------------- several labels, none of them
+
+
+def test_none_of_them_is_a_no_to_each(tmp_path: Path) -> None:
+    table = rows("task,annotator,topics", "1,a,x|y", "1,b,", "2,a,y", "2,b,NA")
+    reading = read(tmp_path, table, multi_label="|")
+    frame = reading.annotations.to_frame()
+    assert len(frame) == 6 and (frame["label"] == "yes").sum() == 3
+    assert "1 answers have no class: they are a no to each class." in reading.lines[1]
+    assert "1 labels are missing ('NA')." in reading.lines[1]
+    wide = read(
+        tmp_path,
+        rows("item,ann,bob", "1,x|y,", "2,y,x"),
+        multi_label="|",
+        label_column="ann,bob",
+        task_column="item",
+    )
+    assert wide.annotations.num_annotations == 6  # an empty cell of a wide table is missing
+    lists = read(
+        tmp_path,
+        rows("task,annotator,topics", '1,a,"[""x""]"', "1,b,[]", '2,a,"[""y""]"'),
+        multi_label="list",
+    )
+    assert lists.annotations.num_annotations == 6
+
+
+def task(number: int, *results: Any, **more: Any) -> dict[str, Any]:
+    annotations = [{"completed_by": by, "result": result} for by, result in enumerate(results)]
+    return {"id": number, "data": {"text": f"t{number}"}, "annotations": annotations, **more}
+
+
+def chosen(*choices: str, kind: str = "choices") -> list[dict[str, Any]]:
+    return [{"from_name": "q", "type": kind, "value": {"choices": list(choices)}}]
+
+
+def test_label_studio_without_a_choice(tmp_path: Path) -> None:
+    tasks = [task(i, chosen("a", "b"), [], chosen("b")) for i in range(4)]
+    reading = read(tmp_path, tasks, "a.json", multi_label="list")
+    assert reading.annotations.num_annotations == 24
+    assert "4 answers have no class" in reading.lines[1]
+    single = read(tmp_path, [task(1, chosen("a"), [], chosen("b"))], "a.json")
+    assert "1 labels are missing ('')." in single.lines[1]
+
+
+def test_one_odd_record_is_counted(tmp_path: Path) -> None:
+    tasks = [task(i, chosen("a"), chosen("b")) for i in range(19)]
+    null = read(tmp_path, [task(99, None, chosen("b")), *tasks], "a.json")
+    assert "Left out: 1 annotations without a result." in null.lines[1]
+    assert null.annotations.num_annotations == 39
+    odd = read(tmp_path, [*tasks, task(99, 7)], "a.json")
+    assert "1 records of another form than Label Studio writes (record 20)" in odd.lines[1]
+    assert "record 1: " in message(tmp_path, [task(1, 7), *tasks[:3]], "a.json")
+
+
+def test_label_studios_flat_exports_are_read_as_its_json(tmp_path: Path) -> None:
+    flat = [
+        {"id": i, "text": f"t{i}", "topics": topics, "annotator": by, "annotation_id": 3 * i + by}
+        for i in range(4)
+        for by, topics in enumerate(({"choices": ["a", "b"]}, "a", None))
+    ]
+    del flat[-1]["topics"]
+    assert "multi_label=list" in message(tmp_path, flat, "a.json", label_column="topics")
+    reading = read(tmp_path, flat, "a.json", label_column="topics", multi_label="list")
+    assert reading.annotations.num_annotations == 24
+    assert "4 answers have no class" in reading.lines[1]
+    cells = ("" if not (topics := row.get("topics")) else topics if topics == "a" else
+             json.dumps(topics).replace('"', '""') for row in flat)  # fmt: skip
+    table = rows(
+        "id,text,topics,annotator,annotation_id",
+        *(
+            f'{row["id"]},x,"{cell}",{row["annotator"]},1'
+            for row, cell in zip(flat, cells, strict=True)
+        ),
+    )
+    again = read(tmp_path, table, label_column="topics", multi_label="list")
+    assert again.lines[0].startswith("a.csv: Label Studio, 12 labels of 4 items by 3 annotators")
+    frames = [reading.annotations.to_frame(), again.annotations.to_frame()]
+    assert len({tuple(sorted(map(str, frame.to_numpy().tolist()))) for frame in frames}) == 1
+
+
+def test_rankings_are_rejected_by_name(tmp_path: Path) -> None:
+    orders = [["m1", "m2"], ["m2", "m1"], ["m2", "m1"]]
+    records = [
+        {"id": i, "fields": {}, "responses": {"rank": [
+            {"value": order, "user_id": f"u{u}"} for u, order in enumerate(orders)
+        ]}}
+        for i in range(3)
+    ]  # fmt: skip
+    for flags in ({}, {"multi_label": "list"}):
+        shown = message(tmp_path, records, "a.json", **flags)
+        assert "every answer is an order of all of m1, m2 (a ranking)" in shown
+    first = read(tmp_path, records, "a.json", first=True)
+    assert first.annotations.vote_counts().tolist() == [[1, 2]] * 3
+    text = rows("task,annotator,label", "1,a,x|y", "1,b,y|x", "2,a,x|y", "2,b,x|y")
+    assert "(a ranking)" in message(tmp_path, text, multi_label="|")
+    every = text.replace("y|x", "x|y")  # all were chosen, in one order
+    assert read(tmp_path, every, multi_label="|").annotations.num_annotations == 8
+    ranker = [{"from_name": "r", "type": "ranker", "value": {"ranker": {"r": ["x", "y"]}}}]
+    assert "2 results of type ranker" in message(tmp_path, [task(1, ranker, ranker)], "a.json")
+    sides = [[{"from_name": "p", "type": "pairwise", "value": {"selected": x}}] for x in "lr"]
+    assert read(tmp_path, [task(1, *sides)], "a.json").annotations.num_annotations == 2
+
+
+# ------------------------------------------------- values and bytes
+
+
+def test_decimal_commas(tmp_path: Path) -> None:
+    table = rows("Item;Rater;Score", "0;a;2,5", "0;b;1,0", "1;a;2,5", "1;b;1,0")
+    reading = read(tmp_path, table)
+    assert reading.annotations.class_names.tolist() == ["1", "2.5"]
+    assert "Commas are decimal: 2,5 is read as 2.5." in reading.lines[1]
+    mixed = read(tmp_path, table.replace("1,0", "x"))
+    assert mixed.annotations.class_names.tolist() == ["2,5", "x"]
+
+
+@pytest.mark.parametrize("text", ["-1", "None"])
+def test_codes_that_may_be_missing_are_said_beside_texts_too(text: str, tmp_path: Path) -> None:
+    lines = read(tmp_path, rows("task,worker,label", "1,a,yes", f"1,b,{text}", "2,a,no")).lines
+    assert f"1 labels are {text}, read as a class" in lines[1]
+
+
+LONG = rows("task,annotator,label", "1,a,x", "1,b,y", "2,a,y", "2,b,y").encode()
+
+
+def test_packed_files_are_read(tmp_path: Path) -> None:
+    expected = read(tmp_path, LONG).annotations
+    packed = {"a.csv.bz2": bz2.compress(LONG), "a.csv.xz": lzma.compress(LONG)}
+    for name, content in packed.items():
+        assert read(tmp_path, content, name).annotations == expected
+    pa = pytest.importorskip("pyarrow")
+    with pa.CompressedOutputStream(str(tmp_path / "b.zst"), "zstd") as stream:
+        stream.write(LONG)
+    assert read(tmp_path, (tmp_path / "b.zst").read_bytes(), "a.tsv.zst", separator=",")
+
+
+FOREIGN = {
+    "a.tar": (None, "this is a tar archive. Unpack it and name one of its files"),
+    "a.csv": (LONG.decode().encode("utf-16-le"), "UTF-16 without a mark. Save the file as UTF-8"),
+    "b.csv": (b"PAR1" + bytes(range(90)), "this is a Parquet file. Name it with the ending"),
+    "a.json": (b"\x80\x04\x95\x10" * 9, "this is a pickle, which is never opened"),
+    "c.csv": (b"SQLite format 3\0" * 9, "this is a database of SQLite"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_other_formats_are_named(name: str, tmp_path: Path) -> None:
+    content, words = FOREIGN[name]
+    if content is None:
+        (tmp_path / "x.csv").write_bytes(LONG)
+        with tarfile.open(tmp_path / "y.tar", "w") as archive:
+            archive.add(tmp_path / "x.csv", "x.csv")
+        content = (tmp_path / "y.tar").read_bytes()
+    assert words in message(tmp_path, content, name)
+
+
+def test_standard_input_is_no_file_of_labels(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataError, match=r"standard input cannot be read: .* Write it to a file"):
+        read_annotations("-")
+
+
+FRAMES = {
+    "columns": {"task": {"0": 1, "1": 1}, "annotator": {"0": "a", "1": "b"},
+                "label": {"0": "x", "1": "y"}},
+    "split": {"columns": ["task", "annotator", "label"], "index": [0, 1],
+              "data": [[1, "a", "x"], [1, "b", "y"]]},
+    "table": {"schema": {"fields": []}, "data": [{"task": 1, "annotator": "a", "label": "x"},
+                                                 {"task": 1, "annotator": "b", "label": "y"}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FRAMES)
+def test_data_frames_as_pandas_writes_them(form: str, tmp_path: Path) -> None:
+    crowd = read(tmp_path, FRAMES[form], "a.json").annotations
+    assert crowd.to_frame().to_numpy().tolist() == [[1, "a", "x"], [1, "b", "y"]]
+
+
+def test_texts_of_a_table_reach_its_reader(tmp_path: Path) -> None:
+    texts = {
+        "1": "Good and long enough",
+        "2": "Bad but long enough too",
+        "3": "Another that is long",
+    }
+    table = rows("item,review,ann,bob", *(f"{item},{text},x,y" for item, text in texts.items()))
+    wide = read(tmp_path, table, task_column="item", label_column="ann,bob")
+    assert wide.texts == texts
+    long = read(tmp_path, rows("item,text,annotator,label", "1,t1,a,x", "1,t1,b,y", "2,t2,a,y"))
+    assert long.texts == {"1": "t1", "2": "t2"}
+    notes = read(tmp_path, rows("item,comment,annotator,label", "1,u,a,x", "1,v,b,y", "2,w,a,y"))
+    assert not notes.texts  # they are the annotators'
+
+
+def test_the_size_of_an_inference_is_said_and_bounded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = rows("task,annotator,label", *(f"t{i // 2},a{i % 2},c{i // 4}" for i in range(800)))
+    crowd = read(tmp_path, table).annotations
+    check_size(Path("a.csv"), crowd)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr("neucrowd_tf.cli.commands.reading.LARGE", 10_000)
+    check_size(Path("a.csv"), crowd)
+    words = "200 classes x 200 x 2 annotators: confusion matrices of 80,000 cells"
+    assert words in capsys.readouterr().err
+    monkeypatch.setattr("neucrowd_tf.cli.commands.reading.MOST_CELLS", 79_999)
+    with pytest.raises(DataError, match=re.escape(f"a.csv: {words}, more than 79,999.")):
+        check_size(Path("a.csv"), crowd)
