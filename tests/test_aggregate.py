@@ -286,7 +286,8 @@ def test_one_path_for_all_formats(tmp_path: Path) -> None:
     )
     pd.testing.assert_frame_equal(one, other, rtol=1e-6)
     assert call("aggregate", [*flags, f"--output={tmp_path / 'folder'}"]) == 0
-    folder = pd.read_parquet(tmp_path / "folder" / "labels").set_index("task").sort_index()
+    folder = pd.read_parquet(tmp_path / "folder" / "labels").astype({"task": int})
+    folder = folder.set_index("task").sort_index()
     assert folder["probability"].to_numpy() == pytest.approx(one["probability"].to_numpy())
 
 
