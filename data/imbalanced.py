@@ -16,9 +16,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data import catalogue
 from neucrowd_tf.annotations import simulation
 from neucrowd_tf.datasets import CrowdDataset, Split
+from neucrowd_tf.datasets.scarcity import long_tail_sizes
 from neucrowd_tf.declare.declarations import (
     check_arguments,
     declared,
@@ -28,6 +28,8 @@ from neucrowd_tf.declare.declarations import (
     whole,
 )
 from neucrowd_tf.errors import DataError
+
+from . import catalogue
 
 TEST_SHARE = 0.2
 
@@ -154,17 +156,7 @@ def _register(
         training, held_out = (Split(features[rows], codes[rows], rows) for rows in (train, test))
         return catalogue.dataset(name, training, annotations, held_out)
 
-    loader: Load = catalogue.register(name, simulated=True, options=OPTIONS)(load)
+    loader: Load = catalogue.register(
+        name, simulated=True, options=OPTIONS, module=read.__module__
+    )(load)
     return loader
-
-
-def long_tail_sizes(largest: int, num_classes: int, ratio: float) -> list[int]:
-    """Returns `[C]` class sizes `largest * ratio ** (-c / (C - 1))`, rounded down, one at least.
-
-    References:
-        DASC, section 4.1 (CIFAR10-H with ratio 5).
-    """
-    return [
-        max(1, int(largest * ratio ** (-code / (num_classes - 1)) + 1e-9))
-        for code in range(num_classes)
-    ]

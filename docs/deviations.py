@@ -56,7 +56,7 @@ def effect(text: str) -> str:
     stored = tomllib.loads(CLAIMS.read_text(encoding="utf-8"))
     if not names or not all(name in stored for name in names):
         raise ValueError(f"Effect: {text!r} is no claim, no table, and not 'not measured'")
-    shown = [f"`{name}`: {_figure(stored[name])}" for name in names]
+    shown = [f"{name}: {_figure(stored[name])}" for name in names]
     return f"{'; '.join(shown)}."
 
 

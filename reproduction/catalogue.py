@@ -6,19 +6,25 @@ all of its cases, what a case may say; `cases` lists what is different between t
 else is a hyper-parameter, and names the setting where nothing else does. A list of `x` is a case
 for each, with it in place of "{x}". A word $name stands for those under `names`, `printed` for
 rows of other tables ("table dataset method"), or a whole table by name.
+
+A map has `axes`: names, their values and what each value sets. A case is then one for each
+combination of values, with a setting such as "items=60,labels=1" before its own; `at` names the
+axes' values that it has, if not all. `rivals` has the simple rivals of each method of the map.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
+import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from neucrowd_tf.cli.runs.options import SCARCITY
 from neucrowd_tf.declare import registry
-from neucrowd_tf.declare.variants import settings_in
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.errors import DataError, one_line
 from reproduction import smoke
 from reproduction.printed import TABLES, Table
@@ -26,10 +32,10 @@ from reproduction.run import run_suite
 from reproduction.suite import Analysis, Case, Suite
 
 # In the order in which they are listed.
-FILES = ("neucrowd", "dasc", "crowding", "iced", "others")
+FILES = ("neucrowd", "dasc", "crowding", "iced", "others", "maps")
 OPTIONS = (
-    *("evaluation", "folds", "repeats", "keep_annotations", "keep_one", "dataset_option", "curves"),
-    *("tune", "tune_by", "bases"),
+    *("evaluation", "folds", "repeats", "dataset_option", "curves", "tune", "tune_by", "bases"),
+    *SCARCITY,
 )
 _CASE = ("datasets", "methods", "setting", "seeds", "first_seed", "x")
 _SUITE = tuple(field.name for field in dataclasses.fields(Suite) if field.name != "file")
@@ -52,7 +58,7 @@ def read_file(path: Path) -> list[registry.Suite]:
 
 
 def _registered(suite: Suite) -> registry.Suite:
-    return registry.Suite(suite.name, partial(run_suite, suite), suite.title)
+    return registry.Suite(suite.name, partial(run_suite, suite), suite.title, module=__name__)
 
 
 def read(path: Path) -> Iterator[Suite]:
@@ -66,10 +72,39 @@ def read(path: Path) -> Iterator[Suite]:
             fields["metrics"] = tuple(fields["metrics"].split())
         if "printed" in fields:
             fields["printed"] = _printed(fields["printed"])
+        if "rivals" in fields:
+            rivals = fields["rivals"]
+            fields["rivals"] = {of: _words(text, names) for of, text in rivals.items()}
         if "analysis" in fields:
             fields["analysis"] = _function(fields["analysis"])
-        cases = (case for row in rows for case in _cases({**section, **row}, names))
+        filled = (cell for row in rows for cell in _cells({**section, **row}))
+        cases = (case for row in filled for case in _cases(row, names))
         yield Suite(name, cases=tuple(cases), **fields)
+
+
+def _cells(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yields a map's row for each combination of its axes' values; any other row as it is."""
+    row = dict(row)
+    axes, at = row.pop("axes", {}), row.pop("at", {})
+    chosen = [
+        [
+            (f"{axis}={value}", axes[axis][value])
+            for value in at.get(axis, " ".join(axes[axis])).split()
+        ]
+        for axis in axes
+    ]
+    for combination in itertools.product(*chosen):
+        cell = dict(row)
+        options = dict(row.get("dataset_option", {}))
+        for _, values in combination:
+            cell |= values
+            options |= values.get("dataset_option", {})
+        if options:
+            cell["dataset_option"] = options
+        places = [place for place, _ in combination]
+        if places:
+            cell["setting"] = ",".join([*places, *filter(None, [row.get("setting")])])
+        yield cell
 
 
 def _cases(row: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Case]:
@@ -124,5 +159,7 @@ SUITES = tuple(
 for _suite in SUITES:
     registry.register_suite(_registered(_suite))
 # Its methods are all that are registered.
-registry.register_suite(registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False))
+registry.register_suite(
+    registry.Suite("smoke", smoke.run, smoke.TITLE, in_all=False, module=__name__)
+)
 registry.register_suite_files(read_file)

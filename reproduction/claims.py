@@ -51,7 +51,7 @@ FIXED = frozenset({"hotel", "labelme", "music", "labelme_ovr_0", "labelme_ovr_4"
 # How many test instances the stored instances may differ from the stored values, on average.
 MOST_APART = 2.0
 _GENERATED = ("ours", "verdict")
-SUITES_BY_NAME = {suite.name: suite for suite in SUITES}
+_SUITES = {suite.name: suite for suite in SUITES}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -303,7 +303,7 @@ def _gains(claim: Claim, results: Path) -> tuple[Ours, str]:
         return ours, deciding
     leads = f"{verdicts.count(AHEAD)} of {len(verdicts)}"
     ours = dataclasses.replace(ours, over=claim.controls[worst], leads=leads)
-    return ours, f"{deciding}, ahead of {leads}"
+    return ours, f"{deciding}, {leads}"
 
 
 def _gain(
@@ -326,7 +326,7 @@ def _gain(
     gains = sum(by_seed[1:], by_seed[0]).dropna() / share
     if len(gains):
         interval, runs = paired_interval(gains, np.zeros(len(gains))), len(gains)
-        crossed = _crossed(claim, rows, controls, gains, results)
+        crossed = _with_instances(claim, rows, controls, gains, results)
     elif len(rows) > 1:
         raise DataError(f"claims.toml: {claim.name}: several rows need values by seed")
     else:
@@ -352,7 +352,7 @@ def _gain(
     return interval, ours
 
 
-def _crossed(
+def _with_instances(
     claim: Claim, rows: list[str], controls: list[str], gains: pd.Series, results: Path
 ) -> Interval | None:
     """Returns the gain with its interval over seeds and instances; None if it is not stored.
@@ -389,7 +389,7 @@ def _stored_interval(
         stem: of the columns, "gain_instances" for the interval over seeds and instances, "gain" for
             that over seeds.
     """
-    suite = SUITES_BY_NAME.get(claim.suite)
+    suite = _SUITES.get(claim.suite)
     plain = not (claim.control_suite or claim.control_metric or claim.less)
     if suite is None or claim.metric != suite.metrics[0] or len(rows) > 1 or not plain:
         return None
@@ -415,8 +415,8 @@ def lines_needed(claim: Claim) -> list[tuple[Suite, str, str]]:
     apart = not claim.controls or claim.panel or claim.data not in FIXED
     if apart or not {claim.metric, metric} <= shares:
         return []
-    ours = SUITES_BY_NAME[claim.suite]
-    theirs = SUITES_BY_NAME[claim.control_suite or claim.suite]
+    ours = _SUITES[claim.suite]
+    theirs = _SUITES[claim.control_suite or claim.suite]
     needed = [(ours, row, claim.metric) for row in claim.rows]
     return needed + [(theirs, control, metric) for control in claim.controls]
 
@@ -426,7 +426,7 @@ def _published(claim: Claim, row: str, metric: str) -> Figure | None:
 
     A method with the published settings (`iced_printed`) has the values of the method.
     """
-    suite = SUITES_BY_NAME.get(claim.suite)
+    suite = _SUITES.get(claim.suite)
     tables = [suite.figures] if suite is not None else []
     tables += [TABLES[name] for name in TABLES if name.startswith(claim.suite.partition("_")[0])]
     names = (row, row.removesuffix("_printed"))

@@ -21,7 +21,7 @@ from neucrowd_tf.errors import DataError, one_line
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
-from reproduction import claims, forest
+from reproduction import claims, forest, maps
 from reproduction.catalogue import SUITES
 from reproduction.claims import Claim
 from reproduction.suite import Suite
@@ -42,7 +42,9 @@ COUNTS, ANSWER = "<!-- counts -->", "<!-- answer -->"
 # A claim's figure in the template: {{name}} is its mean, {{name:published}} the published value;
 # {{DASC:ahead}} is how many of a paper's main comparisons have a verdict.
 _FIGURE = re.compile(r"\{\{(\w+)(?::(\w+))?\}\}")
-_PLACES = re.compile(r"(<!-- (claims|gains|no gains) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL)
+_PLACES = re.compile(
+    r"(<!-- (claims|gains|no gains|maps) -->\n).*?(?=<!-- end of \2 -->)", re.DOTALL
+)
 PAPERS = {
     "neucrowd": "NeuCrowd",
     "rll": "RLL",
@@ -55,8 +57,9 @@ PAPERS = {
 PLACES = (ABOVE, WITHIN, BELOW, TOO_WIDE)
 OWN, RIVALS = "the paper's method", "rivals"
 WORDS = (AHEAD, UNDECIDED, BEHIND)
-SETTINGS = {True: "published", False: "ours"}
+SETTINGS = {True: "the paper's, as far as known", False: "ours"}
 WHICH = Path("howto/which_method.md")
+MAPS = Path("research/maps.md")
 # What made each file: by suite, and of all others.
 RUNS, STUDIES, TOLERANCE = "runs.json", "studies.csv", "tolerance.csv"
 TOLERANCE_NOTE = """\
@@ -215,7 +218,8 @@ def page(results: Path) -> str:
     generated = {ANSWER: by_settings(rows), COUNTS: summary(tables)}
     for mark, lines in generated.items():
         text = text.replace(mark, "\n".join(lines).strip())
-    return f"# Do the papers reproduce, and what should I use?\n\n{text.strip()}\n"
+    wrapped = "\n".join(_wrapped(text.strip()))
+    return f"# Do the papers reproduce, and what should I use?\n\n{wrapped}\n"
 
 
 def _shown_figure(claim: Claim, part: str) -> str:
@@ -327,12 +331,12 @@ def gains_of(rows: Iterable[Claim], gained: bool) -> list[str]:
 
 
 def filled(text: str, name: str) -> str:
-    """Returns a page with its generated places filled: claims and gains.
+    """Returns a page with its generated places filled: claims, gains and maps.
 
     Args:
         text: of the page.
         name: of the page in docs/methods/; "which_method" has the gains of all of them, and a page
-            of no paper the claims of all.
+            of no paper the claims and the maps of all.
     """
     rows = claims.read()
     advice = [claim for claim in rows if claim.advice and name in (claim.advice, "which_method")]
@@ -340,6 +344,7 @@ def filled(text: str, name: str) -> str:
         "claims": answer(x for x in rows if PAPERS.get(name) in (None, x.paper)),
         "gains": gains_of(advice, True),
         "no gains": gains_of(advice, False),
+        "maps": maps.sentences(claims.RESULTS, SUITES, PAPERS.get(name)),
     }
     return _PLACES.sub(lambda match: match[1] + "\n".join(generated[match[2]]) + "\n", text)
 
@@ -412,12 +417,17 @@ def main(results: Path, target: Path) -> None:
     """Writes the pages from the tables in `results`; `target` is RESULTS.md."""
     docs = target.parent / "docs"
     collect_runs(results)
-    write_text(target, page(results))
+    write_text(target, page(results) + maps.section(results, SUITES))
     forest.draw(claims.read(), results / "claims.png")
     write_text(results / "README.md", readme(results))
     for name, text in paper_pages(results).items():
         write_text(docs / "results" / name, text)
-    for path in (target.parent / "README.md", *docs.glob("methods/*.md"), docs / WHICH):
+    for path in (
+        target.parent / "README.md",
+        *docs.glob("methods/*.md"),
+        docs / WHICH,
+        docs / MAPS,
+    ):
         if path.exists():
             write_text(path, filled(path.read_text(encoding="utf-8"), path.stem))
 

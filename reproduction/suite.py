@@ -75,6 +75,7 @@ class Suite:
         baseline: a method that the others' gains are measured over, run by run; or several, of
             which each is that of the methods whose names end in it ("_wdn") and the first that of
             all others.
+        rivals: for a map, the simple rivals of each method that it is of.
         analysis: makes further tables or pictures from the finished runs.
         note: what a reader has to know.
         file: the user's file that the suite was read from; "" for one of the project.
@@ -86,6 +87,7 @@ class Suite:
     metrics: tuple[str, ...] = ("accuracy",)
     printed: Table | None = None
     baseline: str = ""
+    rivals: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     analysis: Analysis | None = None
     note: str = ""
     file: str = ""

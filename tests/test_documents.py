@@ -9,6 +9,7 @@ lines is printed, with any text for `...`. Python and the library's commands run
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -153,8 +154,12 @@ def test_block(
         return
     monkeypatch.chdir(folder)
     if language in PYTHON:
-        exec(compile(body, document, "exec"), {"__name__": "__main__"})
+        names: dict[str, Any] = {"__name__": "__main__"}
+        fits = fits_of(monkeypatch)
+        exec(compile(body, document, "exec"), names)
         compare(block, "".join(capfd.readouterr()))
+        for kind, model in fits.items():
+            save_and_load(model, folder / f"saved-{block.line}-{kind}")
         return
     # Fewer candidates than a user's run tries: a quarter of a minute for a whole one.
     body = body.replace("--method=auto ", "--method=auto --hparam budget=10 ")
@@ -168,6 +173,45 @@ def test_block(
         else:
             printed += in_shell("\n".join(lines), folder)
     compare(block, printed)
+
+
+def fits_of(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Returns a dict that will have the last fit of each class that a page shows."""
+    from neucrowd_tf.training.estimator import CrowdEstimator
+
+    fits: dict[str, Any] = {}
+    running: list[Any] = []
+    fit = CrowdEstimator.fit
+
+    @functools.wraps(fit)
+    def remembered(self: Any, *arguments: Any, **options: Any) -> Any:
+        running.append(self)
+        try:
+            fit(self, *arguments, **options)
+        finally:
+            running.pop()
+        if not running:  # no part of another fit
+            fits[type(self).__name__] = self
+        return self
+
+    monkeypatch.setattr(CrowdEstimator, "fit", remembered)
+    return fits
+
+
+def save_and_load(model: Any, folder: Path) -> None:
+    """Checks that a fit predicts the same after `save` and `load`."""
+    import neucrowd_tf
+
+    model.save(folder)
+    loaded = neucrowd_tf.load(folder)
+    shape = model.feature_shape_
+    features: Any = np.random.default_rng(0).random((3, *shape)).astype(np.float32)
+    if model.takes_texts and not shape:
+        features = np.array(["good", "a bad text", "none"])
+    elif model.feature_names_in_ is not None:
+        features = pd.DataFrame(features, columns=model.feature_names_in_)
+    expected = model.predict_proba(features)
+    np.testing.assert_allclose(loaded.predict_proba(features), expected, atol=1e-6)
 
 
 def in_shell(body: str, folder: Path) -> str:

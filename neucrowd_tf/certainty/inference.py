@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import shlex
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,19 +29,18 @@ from neucrowd_tf.aggregation.families import (
     named_models,
     related,
 )
-from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT
+from neucrowd_tf.aggregation.shrunk_dawid_skene import LEAST_COUNT, ShrunkDawidSkene
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.tables import as_annotations
 from neucrowd_tf.annotations.votes import Ties
 from neucrowd_tf.certainty.estimate import Estimate
 from neucrowd_tf.certainty.gold_items import like_other_items
+from neucrowd_tf.certainty.opposed_groups import OpposedGroups, opposed_groups
 from neucrowd_tf.certainty.prediction_powered import prediction_powered_share
 from neucrowd_tf.certainty.recalibration import Calibration, Certainty, gold_agreement
 from neucrowd_tf.certainty.skills import Skills, annotator_skills
 from neucrowd_tf.certainty.teaching import teach
 from neucrowd_tf.errors import quietly, warn
-
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
 
 METHOD = "consensus"  # of every command, by default
 SIGNIFICANT = 1.96  # standard errors
@@ -83,6 +81,7 @@ class Inference:
             labels say; -1 if vote counts do not show which.
         people: the inference from people's labels alone; None without models or without people.
         base: the aggregator before gold labels taught; `model` without them.
+        opposed: groups of annotators of whom votes do not show which is right.
     """
 
     crowd: Annotations
@@ -97,6 +96,7 @@ class Inference:
     people: Inference | None = None
     without_gold: Estimate | None = None
     base: Aggregator | None = None
+    opposed: OpposedGroups | None = None
 
     @property
     def labels(self) -> NDArray[np.int64]:
@@ -114,8 +114,11 @@ class Inference:
         return self.certainty.accuracy() if self.estimates is None else self.estimates[0]
 
     def related(self) -> list[list[str]]:
-        """Returns the names of groups who agree beyond the consensus and are in no family."""
-        if not self.crowd.has_identities:
+        """Returns the names of groups who agree beyond the consensus and are in no family.
+
+        Groups are left out that make labels worse, if they count once.
+        """
+        if not self.crowd.has_identities or self.opposed is not None:
             return []
         inside = np.any([one.members for one in self.families], axis=0) if self.families else False
         rest = self.crowd.select(
@@ -125,6 +128,7 @@ class Inference:
         return [
             [names[code] for code in members.tolist()]
             for members in related(rest, self.model.probas_)
+            if once_is_as_good(self.crowd, members, self.gold)
         ]
 
     def lines(self) -> list[str]:
@@ -149,6 +153,17 @@ class Inference:
             lines.append(
                 f"{_these(members)} err together (correlation {family.dependence:.2f}) and count as"
                 f" one source. They are worth {family.independent:.1f} independent ones."
+            )
+        if self.opposed is not None:
+            first, second = (
+                [names[code] for code in np.flatnonzero(members).tolist()]
+                for members in self.opposed.members
+            )
+            lines.append(
+                f"Two groups are opposed: {_these(first)}; and {_these(second)}. They agree with"
+                f" each other {self.opposed.share:.0%} as much as independent annotators would."
+                " Labels do not show which group is right, so there is no verdict on annotators."
+                " Collect gold labels of items on which they differ: neucrowd gold draws them."
             )
         lines += [
             f"{_these(members)} agree with each other beyond the consensus. If they have a common"
@@ -265,9 +280,17 @@ def infer(
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
     judged = annotator_skills(crowd, certainty) if skills and crowd.has_identities else None
+    opposed = None
+    if crowd.has_identities and estimates is None:
+        opposed = opposed_groups(crowd) if people is None else people.opposed
     if judged and people and people.skills:
         own = annotator_skills(people.crowd, certainty)
         judged = judged.containing(own, people.skills, ~named)
+    if opposed is not None:
+        least = opposed.least_accuracy(crowd, model.labels_)
+        certainty = dataclasses.replace(certainty, least=least)
+        if judged is not None:
+            judged = judged.undecided(opposed.skills(crowd))
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
@@ -283,6 +306,7 @@ def infer(
         people,
         without_gold,
         base,
+        opposed,
     )
 
 
@@ -351,6 +375,36 @@ def gold_estimates(
     shares = {name: Estimate(*(min(x / total, 1.0) for x in one)) for name, one in shares.items()}
     accuracy = prediction_powered_share(correct, *(right[at] for at in parts), of_others=True)
     return accuracy, shares
+
+
+def once_is_as_good(
+    crowd: Annotations, members: NDArray[np.int64], gold: NDArray[np.int64]
+) -> bool:
+    """Returns whether labels are as good, but for chance, if some annotators count as one source.
+
+    They are compared with gold labels, if there are enough, or with a fifth of the others' labels,
+    which is held out.
+
+    Args:
+        crowd: with identities.
+        members: codes of the annotators.
+        gold: `[N]` class codes, -1 if unknown.
+    """
+    inside = np.isin(np.arange(crowd.num_annotators), members)
+    held = (deal(crowd, 5, 0) == 0) & ~inside[crowd.annotators]
+    enough = (gold >= 0).sum() >= FEWEST_GOLD
+    rest = crowd if enough else crowd.select(~held)
+    if not held.any() or not rest.num_annotations:
+        return True
+    left = crowd.select(held)
+    hits = []
+    for families in ((), (Family(inside, 1.0),)):
+        labels = fit_with_families(ShrunkDawidSkene, rest, families).labels_
+        on_gold = (labels == gold)[gold >= 0]
+        hits.append(on_gold if enough else labels[left.instances] == left.labels)
+    worse = int((hits[0] & ~hits[1]).sum())
+    better = int((hits[1] & ~hits[0]).sum())
+    return bool(worse - better <= np.sqrt(worse + better))
 
 
 def warn_if_worse(crowd: Annotations, method: str, seed: int) -> None:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.alternative_test import AlternativeTest, alternative_test, labels_of
 from neucrowd_tf.certainty.estimate import NOTHING, Estimate
 from neucrowd_tf.errors import DataError
 
-if TYPE_CHECKING:
-    from neucrowd_tf.annotations import Annotations
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 RESAMPLES = 400
 REPLACEMENT = {
@@ -164,7 +162,8 @@ def label_worth(votes: Array, labels: NDArray[np.int64]) -> Estimate:
         drawn.append(_worth(sides, size))
     estimate = Estimate.of(_worth(sums, size), drawn[:-2])
     ends = [end for end in drawn[-2:] if not np.isnan(end)]
-    return Estimate(estimate.value, min(estimate.low, *ends), max(estimate.high, *ends))
+    low, high = min([estimate.low, *ends]), max([estimate.high, *ends])
+    return Estimate(estimate.value, low, high)
 
 
 def _worth(sums: Array, size: int) -> float:
@@ -235,8 +234,8 @@ def model_lines(
         if row.worth.low > 0:
             text += (
                 f"One label is worth {row.worth.value:.2f} [{row.worth.low:.2f},"
-                f" {row.worth.high:.2f}] labels of a human annotator. It surely pays if it costs less than"
-                f" {row.worth.low:.2f} times as much."
+                f" {row.worth.high:.2f}] labels of a human annotator. It surely pays if it costs"
+                f" less than {row.worth.low:.2f} times as much."
             )
         lines.append(text.rstrip())
     lines += [

@@ -17,7 +17,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,7 @@ from scipy.special import expit, logit
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
-if TYPE_CHECKING:
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
 # Bins of equal width, in which a crowd's logits and shares count as their means.
@@ -273,6 +272,7 @@ class Certainty:
             not.
         ordered: whether labels are medians, which do not tie.
         size: see `sizes`, of the crowd of which these items are a part; None if they are all.
+        least: the accuracy that the labels may have at worst, if groups of annotators are opposed.
     """
 
     calibration: Calibration
@@ -282,6 +282,7 @@ class Certainty:
     notes: tuple[str, ...]
     ordered: bool = False
     size: Mapping[str, float] | None = None
+    least: float = 1.0
 
     @functools.cached_property
     def logits(self) -> Array:
@@ -372,6 +373,13 @@ class Certainty:
         normal = np.random.default_rng(1).standard_normal(DRAWS)
         draws = np.clip(means + spreads * normal, 0.0, 1.0)
         return Estimate.of(float(self.right()[rows].mean()), draws)
+        rng, draws = np.random.default_rng(1), []
+        for shift in self.shifts[: draws_for(len(rows))]:
+            chances = self.right(shift)[rows]
+            spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
+            draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
+        value, low, high = Estimate.of(float(self.right()[rows].mean()), draws)
+        return Estimate(value, min(low, self.least), high)
 
     @functools.cached_property
     def shares(self) -> Array:

@@ -119,7 +119,13 @@ def _hold_out(
 
 
 def fold_dataset(
-    dataset: CrowdDataset, *, repeat: int, fold: int, folds: int = 5, seed: int = 0
+    dataset: CrowdDataset,
+    *,
+    repeat: int,
+    fold: int,
+    folds: int = 5,
+    seed: int = 0,
+    hold_out: bool = True,
 ) -> CrowdDataset:
     """Returns one fold of repeated stratified cross-validation as a dataset.
 
@@ -136,6 +142,7 @@ def fold_dataset(
         fold: from 0 to `folds - 1`, the test rows.
         folds: number of parts.
         seed: of all draws.
+        hold_out: whether there are validation rows; otherwise they are trained on.
 
     Raises:
         UsageError: numbers out of range.
@@ -157,7 +164,7 @@ def fold_dataset(
     test = _test_rows(labels, folds, shuffle)[fold]
     outside = np.setdiff1d(np.arange(len(labels)), test)
     rng = np.random.default_rng([seed, repeat, fold, 2])
-    validation = _hold_out(votes, outside, rng)
+    validation = _hold_out(votes, outside, rng) if hold_out else outside[:0]
     train = np.setdiff1d(outside, validation)
 
     def split(rows: NDArray[np.intp], codes: NDArray[np.int64]) -> Split:

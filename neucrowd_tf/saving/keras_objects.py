@@ -14,11 +14,16 @@ from typing import Any
 
 import keras
 
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
 from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead
 from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead, HeadsUniform
-from neucrowd_tf.methods.crowd_layers.common.losses import AnnotationLoss
+from neucrowd_tf.methods.crowd_layers.common.losses import (
+    AnnotationAccuracy,
+    AnnotationLogLoss,
+    AnnotationLoss,
+)
 from neucrowd_tf.methods.crowd_layers.conal import ConalHead
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdConnection
 from neucrowd_tf.methods.crowd_layers.crowdar import ReliabilityHead
@@ -33,6 +38,8 @@ from neucrowd_tf.nn.standardise import Standardise
 
 __all__ = [
     "AnnotMixHead",
+    "AnnotationAccuracy",
+    "AnnotationLogLoss",
     "AnnotationLoss",
     "AnnotatorAverage",
     "AnnotatorHead",
@@ -53,11 +60,44 @@ __all__ = [
 ]
 
 
+_UNKNOWN = re.compile(r"Could not locate (?:class|function) '([^']+)'")
+
+
 def load_network(path: Path, packages: tuple[str, ...]) -> Any:
-    """Loads a `.keras` file; of the modules that it names, those of `packages` are imported."""
+    """Loads a `.keras` file; of the modules that it names, those of `packages` are imported.
+
+    Raises:
+        DataError: Keras cannot make a layer; which one.
+    """
     with zipfile.ZipFile(path) as content:
         config = content.read("config.json").decode("utf-8")
     for module in sorted(set(re.findall(r'"module": "([\w.]+)"', config))):
         if module.startswith(packages):
             importlib.import_module(module)
-    return keras.saving.load_model(path, compile=False, safe_mode=True)
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{path}: {_reason(error)}") from error
+
+
+def object_of(config: dict[str, Any]) -> Any:
+    """Returns an optimizer or a schedule.
+
+    Raises:
+        DataError: Keras cannot make it.
+    """
+    try:
+        return keras.saving.deserialize_keras_object(config, safe_mode=True)
+    except (TypeError, ValueError) as error:
+        raise DataError(_reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    """Returns why Keras cannot make an object, and what to do."""
+    if unknown := _UNKNOWN.search(str(error)):
+        return (
+            f"Keras does not know {unknown[1]}. Put @keras.saving.register_keras_serializable()"
+            " before its definition, and import the module that has it before you load. Or save and"
+            " load within keras.saving.custom_object_scope."
+        )
+    return str(error).strip().splitlines()[0]

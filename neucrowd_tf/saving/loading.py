@@ -15,7 +15,10 @@ from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import load_arrays
 from neucrowd_tf.io.files.records import Record
-from neucrowd_tf.saving.persistent import FORMAT, PLAIN, Persistent
+
+FORMAT = 1
+PLAIN = (bool, int, float, str, type(None))
+CLASSES: dict[str, type[Any]] = {}  # those that `Persistent` saves, by module and name
 
 _PACKAGES = ("neucrowd_tf.", "baselines.", "reproduction.")
 _LAYERS = (
@@ -73,9 +76,11 @@ def _unpack(value: Any, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
         return Annotations.from_votes(**fields) if "counts" in fields else Annotations(**fields)
     if kind == "object":
         return load(folder / Path(content).name)
-    if kind == "keras":
-        layers = importlib.import_module("neucrowd_tf.saving.keras_objects")
-        return layers.load_network(folder / Path(content).name, _PACKAGES[1:])
+    if kind in ("keras", "keras_object"):
+        objects = importlib.import_module("neucrowd_tf.saving.keras_objects")
+        if kind == "keras_object":
+            return objects.object_of(content)
+        return objects.load_network(folder / Path(content).name, _PACKAGES[1:])
     raise DataError(f"{folder}: expected a saved estimator, received a value of kind {kind!r}")
 
 
@@ -107,24 +112,18 @@ def load(folder: str | os.PathLike[str]) -> Any:
     if record.format != FORMAT:
         raise DataError(f"{source}: format {record.format}, not {FORMAT}. {record.REMEDY}")
     try:
-        if name not in Persistent._classes and name.startswith(_PACKAGES):
+        if name not in CLASSES and name.startswith(_PACKAGES):
             importlib.import_module(name.partition(":")[0])
-        if name not in Persistent._classes:
+        if name not in CLASSES:
             raise DataError(f"{source}: no class {name}. Import the module that defines it first.")
         arrays = load_arrays(source / "arrays.npz")
         params, attributes = (
             {key: _unpack(value, source, arrays) for key, value in item.items()}
             for item in (record.params, record.attributes)
         )
-        vectors = attributes.pop("text_features_", None)  # an earlier version's; see `texts`
-        kind = Persistent._classes[name]
+        kind = CLASSES[name]
         # An earlier version had the options of a network among the arguments.
-        restored = kind._restore(nest(kind, {}, params), attributes)
-        if vectors is None:
-            return restored
-        return importlib.import_module("neucrowd_tf.methods.texts").TextClassifier.of(
-            restored, vectors
-        )
+        return kind._restore(nest(kind, {}, params), attributes)
     except (TypeError, KeyError, ImportError, AttributeError) as error:
         raise DataError(
             f"{source}: saved by another version ({type(error).__name__}: {error}). {record.REMEDY}"

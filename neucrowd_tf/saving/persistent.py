@@ -11,53 +11,63 @@ import inspect
 import os
 import sys
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.errors import DataError
 from neucrowd_tf.io.files.arrays import save_arrays
 from neucrowd_tf.io.files.atomic import atomic_folder
 from neucrowd_tf.io.files.json_text import write_json
-
-FORMAT = 1
-PLAIN = (bool, int, float, str, type(None))
+from neucrowd_tf.saving.loading import CLASSES, FORMAT, PLAIN, load
 
 
 class Persistent:
-    """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `persistence.load`.
+    """A mix-in that gives objects in scikit-learn's style `save(folder)`; see `loading.load`.
 
     Parameters (`get_params`) and attributes whose names end in `_` are kept; names that begin with
     `_` are caches and are not. Values may be numbers, text, lists and dicts of them, arrays,
-    `Annotations`, Keras models and other `Persistent` objects.
+    `Annotations`, Keras models, optimizers and schedules, and other `Persistent` objects. A
+    function that makes a network is kept as "module:function" if Python can import it; else the
+    network that it makes is kept. A function that makes an optimizer is kept as what it makes.
     """
-
-    _classes: ClassVar[dict[str, type[Persistent]]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Persistent._classes[f"{cls.__module__}:{cls.__qualname__}"] = cls
+        CLASSES[f"{cls.__module__}:{cls.__qualname__}"] = cls
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the fitted object; an existing folder that holds another one is replaced.
 
+        What was written is read again before anything is replaced.
+
         Raises:
             FileExistsError: the folder exists and does not hold a saved object.
+            DataError: what was written cannot be loaded, such as a layer that Keras does not know.
+            TypeError: a value that cannot be saved.
         """
         target = Path(folder)
         if target.exists() and not (target / "estimator.json").exists() and any(target.iterdir()):
             raise FileExistsError(f"{target}: expected a new folder or one with a saved estimator")
         with atomic_folder(target) as temporary:
             self._write(temporary)
+            try:
+                load(temporary)
+            except DataError as error:
+                reason = str(error).replace(f"{temporary}{os.sep}", "")
+                raise DataError(f"{target}: nothing was saved. {reason}") from error
 
-    def _write(self, folder: Path) -> None:
+    def _write(self, folder: Path, around: Any = None) -> None:
+        """Writes this object; `around` is the fitted one of whose parameters it is one."""
+        owner = getattr(self, "estimator_", self if hasattr(self, "feature_shape_") else around)
         arrays: dict[str, np.ndarray] = {}
         params = {
-            name: _pack(value, f"param.{name}", folder, arrays)
+            name: _pack(_portable(self, name, value, owner), f"param.{name}", folder, arrays, owner)
             for name, value in self.get_params(deep=False).items()  # type: ignore[attr-defined]
         }
         attributes = {
-            name: _pack(value, name, folder, arrays)
+            name: _pack(value, name, folder, arrays, owner)
             for name, value in vars(self).items()
             if name.endswith("_") and not name.startswith("_")
         }
@@ -76,8 +86,43 @@ class Persistent:
         return restored
 
 
-def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> Any:
+def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
+    """Returns a parameter without functions: an import path, or what the function makes.
+
+    Args:
+        model: the object with the parameter.
+        name: of the parameter.
+        value: of the parameter.
+        owner: a fitted estimator with the same features and classes, or None.
+    """
+    if not inspect.isroutine(value) and not inspect.isclass(value):
+        return value
+    if name == "optimizer":
+        return value()
+    if name not in getattr(model, "nested", {}):
+        return value
+    path = f"{value.__module__}:{value.__qualname__}"
+    if value.__module__ != "__main__" and "<" not in path:
+        return path
+    if owner is None:
+        raise TypeError(
+            f"{name}: a function that Python cannot import is saved as the network that it makes,"
+            " once the estimator is fitted. Fit it first, or name a function of a module,"
+            ' "module:function".'
+        )
+    shape = tuple(owner.feature_shape_)
+    network = value(shape, len(owner.classes_)) if name == "base" else value(shape)
+    if not network.built:
+        network.build((None, *shape))
+    return network
+
+
+def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray], owner: Any) -> Any:
     """Returns what stands for `value` in estimator.json; bulky things go to files of their own."""
+
+    def packed(value: Any, key: str) -> Any:
+        return _pack(value, key, folder, arrays, owner)
+
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -86,30 +131,36 @@ def _pack(value: Any, key: str, folder: Path, arrays: dict[str, np.ndarray]) -> 
         return value
     if isinstance(value, np.ndarray):
         if value.dtype == object:
-            return {"names": [_pack(item, key, folder, arrays) for item in value.tolist()]}
+            return {"names": [packed(item, key) for item in value.tolist()]}
         arrays[key] = value
         return {"array": key}
     if isinstance(value, (list, tuple)):
-        packed: list[Any] = [_pack(v, f"{key}.{i}", folder, arrays) for i, v in enumerate(value)]
-        return {"tuple" if isinstance(value, tuple) else "list": packed}
+        items = [packed(item, f"{key}.{index}") for index, item in enumerate(value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
     if isinstance(value, dict):
-        packed = [
-            [_pack(k, key, folder, arrays), _pack(v, f"{key}.{i}", folder, arrays)]
-            for i, (k, v) in enumerate(value.items())
-        ]
-        return {"dict": packed}
+        pairs = enumerate(value.items())
+        return {"dict": [[packed(k, key), packed(v, f"{key}.{index}")] for index, (k, v) in pairs]}
     if isinstance(value, Annotations):
-        return {"annotations": _pack(_annotation_parts(value), key, folder, arrays)}
+        return {"annotations": packed(_annotation_parts(value), key)}
     if isinstance(value, Persistent):
         item = folder / key
         item.mkdir()
-        value._write(item)
+        value._write(item, owner)
         return {"object": key}
-    keras = sys.modules.get("keras")
-    if keras is not None and isinstance(value, keras.Model):
-        value.save(folder / f"{key}.keras")
-        return {"keras": f"{key}.keras"}
-    raise TypeError(f"{key}: a {type(value).__name__} cannot be saved")
+    if keras := sys.modules.get("keras"):
+        if isinstance(value, keras.Model):
+            value.save(folder / f"{key}.keras")
+            return {"keras": f"{key}.keras"}
+        schedule = keras.optimizers.schedules.LearningRateSchedule
+        if isinstance(value, (keras.optimizers.Optimizer, schedule)):
+            return {"keras_object": keras.saving.serialize_keras_object(value)}
+        name = getattr(value, "__name__", "")
+        if name and getattr(keras.activations, name, None) is value:
+            return name
+    raise TypeError(
+        f"{key}: a {type(value).__name__} cannot be saved. Replace it with set_params, by a name or"
+        " a Keras object, and save again."
+    )
 
 
 def _annotation_parts(value: Annotations) -> dict[str, Any]:

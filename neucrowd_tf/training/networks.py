@@ -153,6 +153,11 @@ def _application(
 
     if not hasattr(keras.applications, name):
         raise UsageError(f"{argument_name}: keras.applications has no network {name!r}")
+    if keras.config.image_data_format() != "channels_last":
+        raise UsageError(
+            f"{argument_name}: images are [height, width, channels], and Keras would build {name}"
+            ' for others. Call keras.config.set_image_data_format("channels_last").'
+        )
     try:
         model = getattr(keras.applications, name)(
             include_top=False, weights=None, input_shape=input_shape, pooling="avg"

@@ -26,4 +26,21 @@ HEADS = {
     "unionnet_a": _made("UnionHead", "A"),
     "unionnet_b": _made("UnionHead", "B"),
     "conal": _made("ConalHead", 2),
+    "madl": _made("MaDLHead", 3, 4),
+    "annot_mix": _made("AnnotMixHead", 3, 4),
+    "crowdar": _made("ReliabilityHead", 8),
+    "ccc": _made("CoupledHead"),
 }
+PAIRS = ("conal", "madl", "annot_mix", "crowdar")
+
+
+def model_with_head(name: str, leading: tuple[int | None, ...] = ()) -> tuple[Any, Any]:
+    """Returns a Keras model of three features that ends in a head, and the head."""
+    import keras
+
+    inputs = keras.Input((*leading, 3))
+    hidden = keras.layers.Dense(8, activation="relu")(inputs)
+    classes = keras.layers.Dense(3, activation="softmax", name="classes")(hidden)
+    head = HEADS[name]()
+    taken: Any = {"doctors": hidden, "ccc": [classes, classes]}.get(name, classes)
+    return keras.Model(inputs, head([classes, inputs] if name in PAIRS else taken)), head

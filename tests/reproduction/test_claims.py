@@ -158,17 +158,20 @@ def test_every_measured_claim_says_how_its_inputs_compare() -> None:
 def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     (tmp_path / "neucrowd_table2.csv").write_text(
         HEAD
-        + "hotel,neucrowd,accuracy,0.8,0.1,3,0.2,0.1,0.3,-0.5,0.1\n"
+        + "hotel,neucrowd,accuracy,0.8,0.1,3,0.0,-0.1,0.1,-0.5,0.1\n"
         + "hotel,softprob,accuracy,0.6,0,3,,,,,\nhotel,mv_lr,accuracy,0.8,0,3,,,,,\n"
     )
     claim = Claim(
         *("n", "NeuCrowd", "table 2", "c"), data="hotel", suite="neucrowd_table2", row="neucrowd"
     )
     over = dataclasses.replace(claim, control="mv_lr")
-    # Without values by seed the gain is that of unpaired runs, with Welch's interval.
-    unpaired = claims.recompute(over, tmp_path).ours
-    assert unpaired is not None and (unpaired.mean, unpaired.runs) == (0.0, 3)
-    assert unpaired.high == pytest.approx(stats.t.ppf(0.975, 2) * 0.1 / 3**0.5, abs=1e-5)
+    # Without values by seed the gain over the baseline is the table's.
+    assert claims.recompute(over, tmp_path).ours == Ours(0.0, -0.5, 0.1, 3)
+    # Any other gain is that of unpaired runs, with Welch's interval.
+    other = dataclasses.replace(claim, control="softprob")
+    unpaired = claims.recompute(other, tmp_path).ours
+    assert unpaired is not None and (unpaired.mean, unpaired.runs) == (0.2, 3)
+    assert unpaired.high == pytest.approx(0.2 + stats.t.ppf(0.975, 2) * 0.1 / 3**0.5, abs=1e-5)
     with pytest.raises(DataError, match="has no row with runs of hotel/absent"):
         claims.recompute(dataclasses.replace(claim, control="absent"), tmp_path)
     (tmp_path / "neucrowd_table2_seeds.csv").write_text(
@@ -194,7 +197,7 @@ def test_gains_are_paired_by_seed(tmp_path: Path) -> None:
     )
     # Of several controls the smallest gain is shown, and all are counted.
     both = claims.recompute(dataclasses.replace(claim, control=["softprob", "mv_lr"]), tmp_path)
-    assert both.verdict == "too few runs, ahead of 0 of 2"
+    assert both.verdict == "too few runs, 0 of 2"
     assert both.ours is not None and (both.ours.over, both.ours.leads) == ("mv_lr", "0 of 2")
     # With a control for each row gains are averaged.
     zipped = dataclasses.replace(claim, row=["neucrowd", "mv_lr"], control=["softprob", "mv_lr"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
-from neucrowd_tf import CrowdLayer, NeuCrowd, Run
+from neucrowd_tf import CrowdLayer, Ensemble, NeuCrowd, Run, load
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.nested import nest
 from neucrowd_tf.errors import DataError, UsageError
@@ -73,7 +74,7 @@ def test_figures_by_hand() -> None:
     # Of four pairs, .3 < .4 is the one in the wrong order.
     assert figures["auc"] == 0.75 and figures["accuracy"] == 0.75
     assert figures["log_loss"] == pytest.approx(-np.log([0.9, 0.6, 0.3, 0.8]).mean())
-    assert validation_figures(p[:2], np.array([0, 0]))["auc"] == 0.5
+    assert np.isnan(validation_figures(p[:2], np.array([0, 0]))["auc"])
     assert "auc" not in validation_figures(p, np.array([0, 0, 1, 1]), auc=False)
 
 
@@ -161,3 +162,107 @@ def test_a_consensus_of_one_class_is_an_error() -> None:
     answers[:, 0] = TRUTH
     with pytest.raises(DataError, match="labels of at least two classes, received only 0"):
         NeuCrowd().fit(X, answers)
+
+
+def made_in_main(shape: tuple[int, ...], classes: int = 2) -> keras.Model:
+    """Returns a network, as a function of a notebook does."""
+    return keras.Sequential([keras.layers.Dense(4, "relu"), keras.layers.Dense(classes)])
+
+
+made_in_main.__module__ = "__main__"
+SHORT: Any = {"epochs": 1, "steps_per_epoch": 2}
+SAVED: list[tuple[str, Any]] = [
+    ("function", lambda: CrowdLayer(network, epochs=2, restarts=0)),
+    ("of a notebook", lambda: CrowdLayer(made_in_main, epochs=2, restarts=0)),
+    ("lambda", lambda: CrowdLayer(lambda s, c: network(s, c), epochs=2, restarts=0)),
+    ("encoder", lambda: NeuCrowd(encoder=lambda s: network(s), **SHORT)),
+    ("nested", lambda: Ensemble(CrowdLayer(made_in_main, epochs=1, restarts=0), size=1)),
+    (
+        "optimizer",
+        lambda: CrowdLayer(
+            **QUICK,
+            optimizer=keras.optimizers.AdamW(
+                keras.optimizers.schedules.CosineDecay(1e-2, 10), weight_decay=1e-3
+            ),
+        ),
+    ),
+    ("function of an optimizer", lambda: CrowdLayer(**QUICK, optimizer=keras.optimizers.Nadam)),
+    (
+        "schedule",
+        lambda: CrowdLayer(
+            **QUICK, learning_rate=keras.optimizers.schedules.ExponentialDecay(0.1, 5, 0.5)
+        ),
+    ),
+    (
+        "activation",
+        lambda: CrowdLayer(
+            {"hidden_units": (4,), "activation": keras.activations.gelu}, epochs=1, restarts=0
+        ),
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore:base. each fit draws:UserWarning")
+@pytest.mark.filterwarnings("ignore:encoder. each fit draws:UserWarning")
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in SAVED])
+def test_what_is_fitted_is_saved_and_fits_again_as_before(make: Any, tmp_path: Path) -> None:
+    model = make().fit(X, CROWD)
+    model.save(tmp_path / "saved")
+    loaded = load(tmp_path / "saved")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    again = loaded.fit(X, CROWD).predict_proba(X)
+    np.testing.assert_allclose(again, model.fit(X, CROWD).predict_proba(X), atol=1e-6)
+
+
+def test_functions_that_python_can_import_are_saved_by_name(tmp_path: Path) -> None:
+    CrowdLayer(network).save(tmp_path / "saved")
+    assert load(tmp_path / "saved").base == f"{__name__}:network"
+    with pytest.raises(TypeError, match=r"base: a function that Python cannot import .* Fit it"):
+        CrowdLayer(made_in_main).save(tmp_path / "saved")
+    assert load(tmp_path / "saved").base == f"{__name__}:network"
+
+
+class Twice(keras.layers.Layer):
+    """A layer that Keras does not know."""
+
+    def call(self, inputs: Any) -> Any:
+        return 2.0 * inputs
+
+
+Twice.__module__ = "__main__"
+
+
+def test_a_layer_that_keras_does_not_know_is_named_before_anything_is_replaced(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "saved"
+    CrowdLayer(network, epochs=1, restarts=0).save(folder)
+    base = keras.Sequential([keras.Input((3,)), Twice(), keras.layers.Dense(2)])
+    model = CrowdLayer(base, pretrained=True, epochs=1, restarts=0).fit(X, CROWD)
+    with pytest.raises(DataError, match=r"nothing was saved.*Keras does not know Twice\. Put"):
+        model.save(folder)
+    assert load(folder).base == f"{__name__}:network"
+    with keras.saving.custom_object_scope({"Twice": Twice}):
+        model.save(folder)
+        loaded = load(folder)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(DataError, match="Keras does not know Twice"):
+        load(folder)
+
+
+def test_images_have_their_channels_last_whatever_keras_says() -> None:
+    images = np.random.default_rng(0).random((40, 8, 8, 3)).astype(np.float32)
+    crowd = ANSWERS[:40]
+    fits = []
+    for order in ("channels_last", "channels_first"):
+        keras.config.set_image_data_format(order)
+        try:
+            if order == "channels_first":
+                with pytest.raises(UsageError, match=r"base: images are .height, width, channels"):
+                    CrowdLayer("MobileNetV2").fit(images, crowd)
+            fits.append(CrowdLayer("small_cnn", epochs=1, restarts=0).fit(images, crowd))
+        finally:
+            keras.config.set_image_data_format("channels_last")
+    np.testing.assert_array_equal(*(model.predict_proba(images) for model in fits))
+    with pytest.warns(UserWarning, match=r"numpy.moveaxis\(images, 1, -1\)"):
+        CrowdLayer("small_cnn", epochs=1, restarts=0).fit(np.moveaxis(images, -1, 1), crowd)

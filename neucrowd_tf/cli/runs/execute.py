@@ -43,9 +43,11 @@ from neucrowd_tf.cli.runs.tuning import Search, candidates
 from neucrowd_tf.cli.runs.work import TRAIN_ACCURACY, Work, locked, preset_name
 from neucrowd_tf.io.files.arrays import array_digest
 from neucrowd_tf.io.files.atomic import FULL, write_text
+from neucrowd_tf.io.files.json import read_json
 from neucrowd_tf.io.files.json_text import write_json
 from neucrowd_tf.io.gold import read_gold
 from neucrowd_tf.evaluation.report.build import write_report
+from neucrowd_tf.evaluation.report.training import by_step
 from neucrowd_tf.methods.texts import TextClassifier
 from neucrowd_tf.training.run import Run
 
@@ -194,6 +196,9 @@ class _Execution:
         metrics = self._results(estimator)
         scalars = {name: x for name, x in metrics["test"].items() if isinstance(x, float)}
         run.stage("test").scalars(0, scalars)
+        evaluation = dict(read_json(self.folder / run_files.EVALUATION))
+        for number, figures in enumerate(by_step(evaluation, self.dataset.class_names.tolist())):
+            run.stage("after the fit").scalars(number, figures)
         run.flush()
         if self.work.options.export:
             model = self.folder / run_files.SAVED_MODEL

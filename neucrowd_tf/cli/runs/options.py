@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from neucrowd_tf.cli.command_line import LabelFlags
 from neucrowd_tf.datasets.files import TableFiles
+from neucrowd_tf.datasets.scarcity import Scarcity
 from neucrowd_tf.declare.declarations import declared, number, whole
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.declare.flag_parsing import pair, parse_value
@@ -24,10 +25,11 @@ NAMES = tuple(field.name for field in dataclasses.fields(TableOptions))
 _FILES = declared(TableFiles)
 TABLES = tuple(field.name for field in _FILES if Path in field.kinds)
 LAYOUT = tuple(field.name for field in _FILES if field.name not in TABLES)
+SCARCITY = tuple(field.name for field in dataclasses.fields(Scarcity))
 # A suite sets these itself; with other values its table would not be what its title says.
 SET_BY_SUITE = (
-    *("dataset", "method", "seed", "hparam", "keep_annotations"),
-    *("gold", "keep_one", "dataset_option", "curves", "evaluation", "folds", "repeats"),
+    *("dataset", "method", "seed", "hparam", *SCARCITY),
+    *("gold", "dataset_option", "curves", "evaluation", "folds", "repeats"),
     *("tune", "tune_by", "space", "baseline", *TABLES, *LAYOUT, *NAMES),
     *("encoder", "bases"),
 )
@@ -51,7 +53,7 @@ def _space(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Options(TableFiles, LabelFlags):
+class Options(TableFiles, LabelFlags, Scarcity):
     """Trains methods on datasets and writes their results.
 
     With --dataset=table the data are the user's own files.
@@ -91,10 +93,6 @@ class Options(TableFiles, LabelFlags):
         5.0
     )
     dataset_option: Annotated[tuple[tuple[str, Any], ...], "NAME=VALUE for a dataset's loader"] = ()
-    keep_annotations: Annotated[
-        float | None, number(above=0, most=1), "Share of the labels to keep, at random."
-    ] = None
-    keep_one: Annotated[bool, "Keeps a label of each item (with --keep_annotations)."] = False
     evaluation: Annotated[
         Literal["split", "cv"], "The dataset's own split, or repeated stratified cross-validation."
     ] = "split"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from neucrowd_tf.declare import registry
-from neucrowd_tf.annotations.simulation import remove_annotations
 from neucrowd_tf.io.run_files import FINISHED, Config, read_config
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError, one_line
@@ -71,25 +70,26 @@ _loaded: list[tuple[Any, CrowdDataset]] = []
 def load(work: Work) -> CrowdDataset:
     """Returns the dataset of a run, with cross-validation that of its fold."""
     options, key, seed = work.options, work.key, work.key.seed
-    drawn = registry.entry("dataset", key.dataset).simulated or options.keep_annotations is not None
-    which = (options, key.dataset, seed if drawn else 0)
+    simulated = registry.entry("dataset", key.dataset).simulated
+    which = (options, key.dataset, seed if simulated else 0)
     if not _loaded or _loaded[0][0] != which:
         _loaded.clear()  # before the new one is read
         _loaded.append((which, _read(*which)))
-    whole = _loaded[0][1]
-    if key.fold is None or key.repeat is None:
-        return whole
-    return fold_dataset(whole, repeat=key.repeat, fold=key.fold, folds=options.folds, seed=seed)
+    dataset = _loaded[0][1]
+    if key.fold is not None and key.repeat is not None:
+        dataset = fold_dataset(
+            dataset,
+            repeat=key.repeat,
+            fold=key.fold,
+            folds=options.folds,
+            seed=seed,
+            hold_out=not options.drop_validation,
+        )
+    return options.applied(dataset, seed)
 
 
 def _read(options: Options, name: str, seed: int) -> CrowdDataset:
-    whole = registry.dataset(name).load(options.data_dir, seed, **dataset_options(options, name))
-    if options.keep_annotations is None:
-        return whole
-    fewer = remove_annotations(
-        whole.annotations, options.keep_annotations, seed, at_least_one=options.keep_one
-    )
-    return whole.replace(annotations=fewer)
+    return registry.dataset(name).load(options.data_dir, seed, **dataset_options(options, name))
 
 
 def finished_runs(output_dir: Path, dataset: str) -> list[tuple[Path, Config]]:

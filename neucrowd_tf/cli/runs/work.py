@@ -19,14 +19,14 @@ from neucrowd_tf.io.run_files import CONFIG, FINISHED, Config, Metrics
 from neucrowd_tf.datasets import CrowdDataset
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.cli.runs import process
-from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.options import SCARCITY, Options
 from neucrowd_tf.io.files.json_text import jsonable
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "auc", "log_loss")
 TRAIN_ACCURACY = "train_accuracy"  # of metrics.json: the share of right training predictions
 # Flags that change a result, by their names in config.json's settings.
 SETTINGS = (
-    *("keep_annotations", "keep_one", "tune", "threads", "device", "mixed_precision"),
+    *(*SCARCITY, "tune", "threads", "device", "mixed_precision"),
     *("distribute", "evaluation"),
 )
 # What runs of one method may differ in.

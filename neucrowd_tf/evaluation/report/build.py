@@ -19,6 +19,7 @@ from neucrowd_tf.evaluation.cross_validation import whole_crowd
 from neucrowd_tf.evaluation.report.crowd import crowd_sections
 from neucrowd_tf.evaluation.report.model import model_sections
 from neucrowd_tf.evaluation.report.text import number, percent, shown
+from neucrowd_tf.evaluation.report.training import training_sections
 from neucrowd_tf.io.files.atomic import write_text
 from neucrowd_tf.io.run_files import REPORT
 
@@ -84,7 +85,7 @@ def write_report(
     """
     page = build_report(
         whole_crowd(dataset),
-        model=model_sections(folder, metrics, dataset.class_names),
+        model=model_sections(folder, metrics, dataset.class_names) | training_sections(folder),
         title=f"{dataset.name}: {metrics['method']}",
         note=dataset.card.notes,
         sources=sources,

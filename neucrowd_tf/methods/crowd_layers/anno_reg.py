@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -22,7 +23,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Normalisation = Literal["row", "column"]
 
@@ -51,10 +52,10 @@ class ConfusionHead(AnnotatorHead):
         normalisation: Normalisation = "row",
         trace_weight: float = 0.01,
         initial: float = 2.0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         check_choice("normalisation", normalisation, Normalisation)
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.normalisation, self.trace_weight, self.initial = normalisation, trace_weight, initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -81,7 +82,7 @@ class ConfusionHead(AnnotatorHead):
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         matrices = self._normalised(of_annotators(self.matrix, cells))
-        products = product(ops.cast(inputs, "float32"), matrices, cells)
+        products = product(inputs, matrices, cells)
         if self.normalisation == "column":
             return products
         # Rows of p and of W_k sum to one, so the logarithm is a logit whose softmax is the product
@@ -100,11 +101,10 @@ class ConfusionHead(AnnotatorHead):
         return self.trace_weight * ops.mean(ops.trace(self.matrices(), axis1=-2, axis2=-1))
 
 
-@registered(
+@register_method(
     "anno_reg",
-    "Anno-Reg: a classifier trained through a confusion matrix for each annotator",
-    title="Anno-Reg",
-    imbalanced=True,
+    summary="Anno-Reg: a classifier trained through a confusion matrix for each annotator",
+    **layer_fields("anno_reg"),
 )
 @estimator
 class AnnoReg(CrowdLayerBase):

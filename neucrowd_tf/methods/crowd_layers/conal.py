@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, whole
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 def unit(rows: Any) -> Any:
@@ -57,9 +58,9 @@ class ConalHead(AnnotatorHead):
         embedding_size: int = 20,
         weight: float = 1e-5,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.embedding_size, self.weight, self.seed = embedding_size, weight, seed
 
     def build(self, input_shape: Any) -> None:
@@ -78,7 +79,7 @@ class ConalHead(AnnotatorHead):
         References:
             Chu et al. (2021), eq. 3.
         """
-        instances = unit(ops.matmul(ops.cast(features, "float32"), self.instance) + self.bias)
+        instances = unit(ops.matmul(features, self.instance) + self.bias)
         annotators = unit(of_annotators(self.annotator, cells)[:, 0])
         return ops.sigmoid(product(instances, annotators[:, :, None], cells))
 
@@ -88,7 +89,8 @@ class ConalHead(AnnotatorHead):
         References:
             Chu et al. (2021), eq. 1.
         """
-        p, share = ops.cast(inputs[0], "float32"), self.gates(inputs[1], cells)
+        p = inputs[0]
+        share = self.gates(inputs[1], cells)
         common = of_instances(ops.matmul(p, self.common), cells)
         return share * common + (1.0 - share) * product(p, of_annotators(self.matrix, cells), cells)
 
@@ -103,10 +105,10 @@ class ConalHead(AnnotatorHead):
         return -self.weight * ops.sum(lengths)
 
 
-@registered(
+@register_method(
     "conal",
-    "CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
-    title="CoNAL",
+    summary="CoNAL: confusions that all annotators share, and each one's own, mixed by a gate",
+    **layer_fields(),
 )
 @estimator
 class CoNAL(CrowdLayerBase):

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Unpack
 
 import keras
 import numpy as np
-from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,7 +19,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
@@ -37,9 +37,9 @@ class CrowdConnection(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self, num_annotators: int, initial: float = 1.0, **layer: Unpack[LayerOptions]
+        self, num_annotators: int, initial: float = 1.0, **kwargs: Unpack[LayerOptions]
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.initial = initial
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -52,17 +52,16 @@ class CrowdConnection(AnnotatorHead):
         References:
             DASC, eq. 8.
         """
-        return product(ops.cast(inputs, "float32"), of_annotators(self.matrix, cells), cells)
+        return product(inputs, of_annotators(self.matrix, cells), cells)
 
 
 _RIGHT = 0.9  # of an annotator's answers, at the start after a lost class
 
 
-@registered(
+@register_method(
     "crowd_layer",
-    "CrowdLayer: a classifier trained through a matrix for each annotator",
-    title="CrowdLayer",
-    imbalanced=True,
+    summary="CrowdLayer: a classifier trained through a matrix for each annotator",
+    **layer_fields("crowd_layer"),
 )
 @estimator
 class CrowdLayer(CrowdLayerBase):

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -23,7 +24,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     stacked_identity,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import AnnotationModel
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 
 
@@ -51,14 +52,14 @@ class ReliabilityHead(AnnotatorHead):
         num_annotators: int,
         hidden_units: int = 128,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.hidden_units, self.seed = hidden_units, seed
 
     def _dense(self, width: int, draw: int, **more: Any) -> keras.layers.Dense:
         maker = keras.initializers.GlorotUniform(self.seed + draw)
-        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", **more)
+        return keras.layers.Dense(width, kernel_initializer=maker, dtype=self.compute_dtype, **more)
 
     def build(self, input_shape: Any) -> None:
         classes, width = int(input_shape[0][-1]), int(input_shape[1][-1])
@@ -78,15 +79,15 @@ class ReliabilityHead(AnnotatorHead):
         References:
             Cao et al. (2023), eqs. 1 and 2.
         """
-        p = ops.cast(inputs[0], "float32")
-        features = ops.stop_gradient(ops.cast(inputs[1], "float32"))
+        p = ops.cast(inputs[0], self.compute_dtype)
+        features = ops.stop_gradient(ops.cast(inputs[1], self.compute_dtype))
         difficulty = ops.take(self.difficulty(self.hidden(features)), rows, axis=0)
         expertise = ops.sigmoid(ops.take(self.expertise, annotators, axis=0)[:, 0])
         above = (expertise - difficulty) * ops.take(p, rows, axis=0)
         return ops.sigmoid(self.score(above))[:, 0]
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
-        return product(ops.cast(inputs[0], "float32"), of_annotators(self.matrix, cells), cells)
+        return product(inputs[0], of_annotators(self.matrix, cells), cells)
 
 
 class ReliabilityModel(AnnotationModel):
@@ -121,10 +122,10 @@ class ReliabilityModel(AnnotationModel):
         return tf.reduce_sum(weights * losses), tf.reduce_sum(weights)
 
 
-@registered(
+@register_method(
     "crowdar",
-    "CrowdAR: annotations softened by their reliability, which learns from the classifier",
-    title="CrowdAR",
+    summary="CrowdAR: annotations softened by their reliability, which learns from the classifier",
+    **layer_fields(),
 )
 @estimator
 class CrowdAR(CrowdLayerBase):

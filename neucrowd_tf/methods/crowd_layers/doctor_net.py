@@ -19,13 +19,13 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     Cells,
     HeadsUniform,
     LayerOptions,
+    check_int,
     of_annotators,
     product,
 )
 from neucrowd_tf.methods.crowd_layers.common.model import TargetModel
 from neucrowd_tf.methods.crowd_layers.common.network import Network
-from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import PRESETS, SPACE, layer_fields
 from neucrowd_tf.training.estimator import TrainingData
 from neucrowd_tf.training.networks import BASES, configuration
 from neucrowd_tf.training.run import Run
@@ -55,9 +55,10 @@ class DoctorHeads(AnnotatorHead):
         num_classes: int,
         l2: float = 0.0,
         seed: int = 0,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
+        check_int("num_classes", num_classes)
         self.num_classes, self.l2, self.seed = num_classes, l2, seed
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -71,8 +72,8 @@ class DoctorHeads(AnnotatorHead):
         References:
             DASC, eq. 5.
         """
-        x, kernels = ops.cast(inputs, "float32"), of_annotators(self.kernel, cells)
-        return product(x, kernels, cells) + of_annotators(self.bias, cells)
+        kernels = of_annotators(self.kernel, cells)
+        return product(inputs, kernels, cells) + of_annotators(self.bias, cells)
 
     def penalty(self, inputs: Any) -> Any:
         """Returns the kernels' mean penalty."""
@@ -86,8 +87,8 @@ class DoctorHeads(AnnotatorHead):
 class AnnotatorAverage(keras.layers.Layer):
     """The mean `[B, C]` of annotators' answers `[B, R, C]`, with weights softmax(w)."""
 
-    def __init__(self, **layer: Unpack[LayerOptions]) -> None:
-        super().__init__(**{"dtype": "float32", **layer})
+    def __init__(self, **kwargs: Unpack[LayerOptions]) -> None:
+        super().__init__(**{"dtype": "float32", **kwargs})
         self.weight_initializer = keras.initializers.Zeros()
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -139,11 +140,11 @@ class DoctorWeights(TargetModel):
         return super().batch_loss(rows, answers)[0], tf.cast(tf.size(rows), tf.float32)
 
 
-@registered(
+@register_method(
     "wdn",
-    "Weighted Doctor Net: annotators' classifiers on shared features, averaged with learnt weights",
-    title="Weighted Doctor Net",
-    imbalanced=True,
+    summary="Weighted Doctor Net: annotators' classifiers on shared features, averaged with"
+    " learnt weights",
+    **layer_fields("wdn"),
 )
 @estimator
 class WeightedDoctorNet(CrowdLayerBase):

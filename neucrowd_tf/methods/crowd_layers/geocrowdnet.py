@@ -9,10 +9,11 @@ import tensorflow as tf
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import LayerOptions, check_choice
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Volume = Literal["F", "W"]
 
@@ -26,16 +27,15 @@ _ROUNDING = 1.2e-7
 def negative_log_determinant(gram: Any) -> Any:
     """Returns `-log det` of a Gram matrix `[C, C]`, and 0 without a gradient if it is degenerate.
 
-    It is degenerate if an eigenvalue is no more than float32's rounding, or if the value is above
+    It is degenerate if an eigenvalue is no more than rounding in float32, or if the value is above
     100. The determinant is the product of the eigenvalues, for which XLA has a kernel (unlike
     `slogdet`).
     """
-    gram = tf.cast(gram, tf.float32)
     values = tf.linalg.eigvalsh(tf.stop_gradient(gram))
-    least = _ROUNDING * tf.cast(tf.size(values), tf.float32) * values[-1]
+    least = _ROUNDING * tf.cast(tf.size(values), gram.dtype) * values[-1]
     usable = (values[0] > least) & (-tf.reduce_sum(tf.math.log(values)) <= _LARGEST)
     # The identity stands in before the logarithm, so that no gradient of it is infinite.
-    safe = tf.where(usable, gram, tf.eye(tf.shape(gram)[0]))
+    safe = tf.where(usable, gram, tf.eye(tf.shape(gram)[0], dtype=gram.dtype))
     return -tf.reduce_sum(tf.math.log(tf.linalg.eigvalsh(safe)))
 
 
@@ -61,10 +61,10 @@ class GeoCrowdNetHead(ConfusionHead):
         num_annotators: int,
         volume: Volume = "W",
         weight: float = 1e-3,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
         check_choice("volume", volume, Volume)
-        super().__init__(num_annotators, "row", 0.0, initial=1.0, **layer)
+        super().__init__(num_annotators, "row", 0.0, initial=1.0, **kwargs)
         self.volume, self.weight = volume, weight
         self.whole_batch = volume == "F"
 
@@ -75,24 +75,23 @@ class GeoCrowdNetHead(ConfusionHead):
             Ibrahim et al. (2023), eqs. 8 (F) and 9 (W).
         """
         if self.volume == "F":
-            p = ops.cast(inputs, "float32")
-            gram = ops.matmul(ops.transpose(p), p)
+            gram = ops.matmul(ops.transpose(inputs), inputs)
         else:
             matrices = self.matrices()
             gram = ops.einsum("rto,rso->ts", matrices, matrices)
         return self.weight * negative_log_determinant(gram)
 
 
-@registered(
+@register_method(
     "geocrowdnet_w",
-    "GeoCrowdNet: confusion matrices with the largest volume of all of them stacked",
-    title="GeoCrowdNet",
+    summary="GeoCrowdNet: confusion matrices with the largest volume of all of them stacked",
+    **layer_fields(),
 )
-@registered(
+@register_method(
     "geocrowdnet_f",
-    "GeoCrowdNet: confusion matrices with the largest volume of the class probabilities",
-    title="GeoCrowdNet",
+    summary="GeoCrowdNet: confusion matrices with the largest volume of the class probabilities",
     defaults={"volume": "F"},
+    **layer_fields(),
 )
 @estimator
 class GeoCrowdNet(CrowdLayerBase):

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from neucrowd_tf.declare.declarations import estimator, one_of
+from neucrowd_tf.declare.registration import register_method
 from neucrowd_tf.methods.crowd_layers.common.estimator import CrowdLayerBase
 from neucrowd_tf.methods.crowd_layers.common.head import (
     AnnotatorHead,
@@ -19,7 +20,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     product,
     stacked_identity,
 )
-from neucrowd_tf.methods.crowd_layers.layer_registration import registered
+from neucrowd_tf.methods.crowd_layers.common.presets import layer_fields
 
 Variant = Literal["A", "B"]
 
@@ -45,10 +46,10 @@ class UnionHead(AnnotatorHead):
     matrix: Any
 
     def __init__(
-        self, num_annotators: int, variant: Variant = "B", **layer: Unpack[LayerOptions]
+        self, num_annotators: int, variant: Variant = "B", **kwargs: Unpack[LayerOptions]
     ) -> None:
         check_choice("variant", variant, Variant)
-        super().__init__(num_annotators, **layer)
+        super().__init__(num_annotators, **kwargs)
         self.variant = variant
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
@@ -66,27 +67,26 @@ class UnionHead(AnnotatorHead):
         return ops.exp(weights - ops.logsumexp(weights, axis=(0, 2), keepdims=True))
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
-        p = ops.cast(inputs, "float32")
         if self.variant == "B":
             matrices = of_annotators(self.transition(), cells)
-            return ops.log(ops.maximum(product(p, matrices, cells), 1e-30))
-        scores = product(p, ops.convert_to_tensor(self.matrix), None)
+            return ops.log(ops.maximum(product(inputs, matrices, cells), 1e-30))
+        scores = product(inputs, ops.convert_to_tensor(self.matrix), None)
         total = ops.logsumexp(scores, axis=(1, 2))
         if cells is not None:
-            scores = product(p, of_annotators(self.matrix, cells), cells)
+            scores = product(inputs, of_annotators(self.matrix, cells), cells)
         return scores - of_instances(total[:, None], cells)
 
 
-@registered(
+@register_method(
     "unionnet_b",
-    "UnionNet: a distribution over all annotators' labels together, a class's share of it",
-    title="UnionNet",
+    summary="UnionNet: a distribution over all annotators' labels together, a class's share of it",
+    **layer_fields(),
 )
-@registered(
+@register_method(
     "unionnet_a",
-    "UnionNet: a distribution over all annotators' labels together, one softmax of scores",
-    title="UnionNet",
+    summary="UnionNet: a distribution over all annotators' labels together, one softmax of scores",
     defaults={"variant": "A"},
+    **layer_fields(),
 )
 @estimator
 class UnionNet(CrowdLayerBase):

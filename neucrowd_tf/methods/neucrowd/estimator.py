@@ -12,7 +12,8 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.methods.neucrowd.safety import (
@@ -99,8 +100,8 @@ class NeuCrowd(TupletEstimator):
 
     def _watch(self, model: Any, data: EmbeddingData) -> Callable[[], Mapping[str, float]]:
         """Returns what is logged after each epoch."""
-        del data
-        return lambda: {"fixed_tuplet_loss": model.fixed_loss(), **model.figures(self.batch_size)}
+        fixed = super()._watch(model, data)
+        return lambda: {**fixed(), **model.figures(self.batch_size)}
 
     def _assurance(self, votes: NDArray[Any]) -> NDArray[np.float32]:
         """Returns the label assurance of each instance, `[n]`, by votes `[n, C]`."""
@@ -120,7 +121,8 @@ class NeuCrowd(TupletEstimator):
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
         # (`safety_margin`). Of more than 4,096 instances, an epoch looks at the next 4,096, and for
         # their neighbours among these. Why: Embeddings move little within an epoch; no delta is
-        # published; an epoch's time does not depend on the number of instances. Effect: not measured.
+        # published; an epoch's time does not depend on the number of instances. Effect: not
+        # measured.
         rows = compared_instances(len(data.labels), self.seed, epoch)
         embeddings, assurance = model.embed_instances(rows), self.assurance_[rows]
         self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
@@ -191,4 +193,5 @@ class NeuCrowd(TupletEstimator):
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
 SPACE: dict[str, tuple[Any, ...]] = {**ENCODER_SPACE, **_SETTINGS["space"]}
-register_variants(_SETTINGS["variants"], NeuCrowd, presets=EQUAL_PRESETS, space=SPACE)
+for _name, _variant in _SETTINGS["variants"].items():
+    register_method(_name, presets=EQUAL_PRESETS, space=SPACE, **_variant)(NeuCrowd)

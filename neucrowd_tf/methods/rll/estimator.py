@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, number, one_of, whole
-from neucrowd_tf.declare.variants import register_variants, settings_in
+from neucrowd_tf.declare.registration import register_method
+from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.rll.confidence import (
     bayesian_confidence,
     beta_parameters,
@@ -107,16 +108,24 @@ class RLL(TupletEstimator):
         """Returns the label confidence for evaluation.json.
 
         Returns:
-            `confidence`, its mean; with the truth of the training instances also
-                `confidence_right` and `confidence_wrong`, those of right and of wrong labels.
+            `confidence`, its mean; `by_class`, that of each consensus label; with the truth of the
+                training instances also `confidence_right` and `confidence_wrong`, those of right
+                and of wrong labels.
         """
+        labels = self.train_labels_[self.kept_]
+        by_class = {
+            str(name): float(self.confidence_[labels == code].mean())
+            for code, name in enumerate(self.classes_.tolist())
+            if (labels == code).any()
+        }
         figures = {"confidence": self.confidence_}
         if dataset.truth is not None:
             truth = dataset.truth[self.rows_[self.kept_]]
-            right = self.train_labels_[self.kept_] == truth
+            right = labels == truth
             figures["confidence_right"] = self.confidence_[right & (truth >= 0)]
             figures["confidence_wrong"] = self.confidence_[~right & (truth >= 0)]
-        return {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
+        means = {name: float(x.mean()) if len(x) else None for name, x in figures.items()}
+        return {**means, "by_class": {"confidence": by_class}}
 
     def _network(self, data: EmbeddingData) -> tuple[Any, Any]:
         """Returns the grouping-based network of eq. (3), and batches of groups."""
@@ -130,6 +139,11 @@ class RLL(TupletEstimator):
 _ANNOTATORS = 0xD
 
 _SETTINGS = settings_in(Path(__file__).with_name("presets.toml"))
-register_variants(
-    _SETTINGS["variants"], RLL, presets=EQUAL_PRESETS, space={**ENCODER_SPACE, **_SETTINGS["space"]}
-)
+for _name, _variant in _SETTINGS["variants"].items():
+    register_method(
+        _name,
+        summary=_variant["summary"],
+        defaults=_variant["defaults"],
+        presets=EQUAL_PRESETS,
+        space={**ENCODER_SPACE, **_SETTINGS["space"], **_variant.get("space", {})},
+    )(RLL)

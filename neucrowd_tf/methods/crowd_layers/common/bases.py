@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import keras
@@ -10,7 +11,8 @@ import tensorflow as tf
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
-from neucrowd_tf.training.state import copy_network
+
+_CHANNELS = (1, 3, 4)  # of usual images
 
 
 def build_base(
@@ -30,10 +32,12 @@ def build_base(
             f"base {'small_cnn' if isinstance(config, SmallCnn) else 'resnet18'!r}: expected images"
             f" [height, width, channels], received features of shape {input_shape}"
         )
-    elif isinstance(config, SmallCnn):
-        x = _small_cnn(config, inputs, penalty, seed)
     else:
-        x = _resnet18(inputs, penalty, seed)
+        _check_channels(input_shape)
+        if isinstance(config, SmallCnn):
+            x = _small_cnn(config, inputs, penalty, seed)
+        else:
+            x = _resnet18(inputs, penalty, seed)
     outputs = keras.layers.Dense(
         num_classes,
         activation="softmax",
@@ -43,6 +47,17 @@ def build_base(
         name="class_probabilities",
     )(x)
     return keras.Model(inputs, outputs, name="base")
+
+
+def _check_channels(input_shape: tuple[int, ...]) -> None:
+    """Warns of images that look as if their channels came first."""
+    if input_shape[0] in _CHANNELS and input_shape[-1] not in _CHANNELS:
+        warnings.warn(
+            f"features: images of shape {input_shape} are read as [height, width, channels]. If"
+            " channels come first, pass numpy.moveaxis(images, 1, -1).",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
@@ -91,6 +106,7 @@ def _convolution(
         strides=strides,
         padding="same",
         use_bias=False,
+        data_format="channels_last",
         kernel_initializer=keras.initializers.HeNormal(seed),
         kernel_regularizer=penalty,
     )(x)
@@ -104,7 +120,7 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
     for index, filters in enumerate((32, 64)):
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
-    x = keras.layers.GlobalAveragePooling2D()(x)
+    x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
     return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
 
 
@@ -128,16 +144,15 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
             if strides > 1:
                 x = _convolution(x, filters, penalty, draw + 2, size=1, strides=strides, relu=False)
             x = keras.layers.ReLU()(keras.layers.Add()([y, x]))
-    return keras.layers.GlobalAveragePooling2D()(x)
+    return keras.layers.GlobalAveragePooling2D("channels_last")(x)
 
 
-def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
-    """Returns a copy of a user's classifier, weights and all, with softmax outputs.
+def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: int) -> keras.Model:
+    """Returns the copy of a user's classifier with softmax outputs.
 
     Raises:
         DataError: it takes other features, or its output is not `[None, C]`.
     """
-    copy = copy_network(base, "base", input_shape)
     inputs = keras.Input(input_shape, name="features")
     try:
         outputs = copy(inputs)
@@ -154,6 +169,10 @@ def copied(base: keras.Model, input_shape: tuple[int, ...], num_classes: int) ->
             f"base: expected output of shape [None, {num_classes}] (one column for each class),"
             f" received {shape}"
         )
+    if len(getattr(copy, "inputs", None) or ()) == 1:
+        # Its layers become the base's own: Keras cannot load a model with two parts that share one.
+        inputs = copy.inputs[0]
+        outputs = copy.outputs[0]
     if not ends_in_softmax(copy):
         outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
     return keras.Model(inputs, outputs, name="base")
@@ -199,9 +218,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     Raises:
         DataError: the classifier does not end in a dense layer.
     """
-    layer, tensor = _source(base.outputs[0])
-    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-        layer, tensor = _source(tensor)
+    (layer, *_), tensor = _last_layers(base)
     if isinstance(layer, keras.Model):
         inner = feature_extractor(layer)
         if tensor is base.inputs[0]:
@@ -213,6 +230,16 @@ def feature_extractor(base: keras.Model) -> keras.Model:
             f" received {type(layer).__name__}"
         )
     return keras.Model(base.inputs[0], tensor, name="extractor")
+
+
+def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+    """Returns a classifier's last layer with the activations after it, and what it is made from."""
+    layer, tensor = _source(base.outputs[0])
+    layers = [layer]
+    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+        layer, tensor = _source(tensor)
+        layers.insert(0, layer)
+    return layers, tensor
 
 
 def _source(tensor: Any) -> tuple[Any, Any]:
@@ -228,6 +255,10 @@ def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
     Both come from one pass if the base is a plain graph.
     """
     features = feature_extractor(base)(inputs)
-    last = output_layer(base)
-    probabilities = last(features) if isinstance(last, keras.layers.Dense) else base(inputs)
+    layers, _ = _last_layers(base)
+    if not isinstance(layers[0], keras.layers.Dense):
+        return base(inputs), features
+    probabilities = features
+    for layer in layers:
+        probabilities = layer(probabilities)
     return probabilities, features

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any, ClassVar, Self, TypedDict, Unpack, get_args
+from typing import Any, ClassVar, TypedDict, Unpack, get_args
 
 import keras
 import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from neucrowd_tf.errors import DataError
-
 # Positions among a batch's instances, and codes of annotators, `[K]` each.
 Cells = tuple[Any, Any]
 
 
 class LayerOptions(TypedDict, total=False):
-    """What any Keras layer takes; a head computes in float32 where nothing else is said."""
+    """What any Keras layer takes; a head computes in float64 or, with any other dtype, float32."""
 
     name: str | None
     trainable: bool
@@ -29,12 +26,13 @@ class AnnotatorHead(keras.layers.Layer):
 
     The softmax of an annotator's logits is how likely the annotator gives each label. Called with
     cells too, a head gives `[K, C]`, the logits of these alone; then nothing is computed for the
-    other annotators.
+    other annotators. Sequences `[B, T, C]` give `[B, T, R, C]`.
 
-    A head keeps its arguments, all that the network depends on, as attributes of their names, and
-    makes its weights in `build` with `annotator_weight`. It implements `logits`, one formula for
-    all annotators and for cells, with `of_instances`, `of_annotators` and `product`. Its penalty is
-    among the `losses` of the Keras model that it is in.
+    A head makes its weights in `build` with `annotator_weight`. It implements `logits`, one formula
+    for all annotators and for cells, with `of_instances`, `of_annotators` and `product`. Its
+    penalty is among the `losses` of the Keras model that it is in. Keras saves the constructor's
+    arguments if they are numbers, text and lists of them, and if the keyword that passes the rest
+    on to the layer is called `kwargs`; other heads define `get_config`.
 
     Attributes:
         log_probabilities: whether the outputs are log-probabilities that a loss takes as they are,
@@ -43,13 +41,12 @@ class AnnotatorHead(keras.layers.Layer):
 
     log_probabilities: ClassVar[bool] = False
 
-    def __new__(cls, *args: Any, **passed: Any) -> Self:
-        head: Self = super().__new__(cls, *args, **passed)
-        object.__setattr__(head, "_passed", passed)
-        return head
-
-    def __init__(self, num_annotators: int, **layer: Unpack[LayerOptions]) -> None:
-        super().__init__(**{"dtype": "float32", **layer})
+    def __init__(self, num_annotators: int, **kwargs: Unpack[LayerOptions]) -> None:
+        check_int("num_annotators", num_annotators)
+        policy = keras.dtype_policies.get(kwargs.get("dtype") or keras.config.floatx())
+        double = policy.compute_dtype == "float64"
+        # Logarithms of small probabilities have no room in half precision.
+        super().__init__(**{**kwargs, "dtype": "float64" if double else "float32"})
         self.num_annotators = num_annotators
 
     def annotator_weight(self, name: str, shape: tuple[int, ...], initializer: Any) -> Any:
@@ -63,15 +60,49 @@ class AnnotatorHead(keras.layers.Layer):
         """
         maker = keras.initializers.get(initializer)
         setattr(self, f"{name}_initializer", maker)
-        weight = self.add_weight(shape=shape, initializer=maker, dtype="float32", name=name)
+        weight = self.add_weight(shape=shape, initializer=maker, name=name)
         setattr(self, name, weight)
         return weight
 
     def call(self, inputs: Any, cells: Cells | None = None) -> Any:
-        logits, penalty = self.logits(inputs, cells), self.penalty(inputs)
-        if not isinstance(penalty, float):
-            self.add_loss(penalty)
+        inputs = keras.tree.map_structure(lambda x: ops.cast(x, self.compute_dtype), inputs)
+        leading = self._leading(inputs)
+        if cells is None and len(leading) > 1:
+            flat = keras.tree.map_structure(lambda x: ops.reshape(x, (-1, x.shape[-1])), inputs)
+            logits = self.logits(flat, None)
+            self._add_penalty(flat)
+            return ops.reshape(logits, (*leading, *logits.shape[1:]))
+        logits = self.logits(inputs, cells)
+        self._add_penalty(inputs)
         return logits
+
+    def _leading(self, inputs: Any) -> tuple[Any, ...]:
+        """Returns the inputs' shape without the last dimension: (B,) or, of sequences, (B, T)."""
+        tensors = keras.tree.flatten(inputs)
+        ranks = {len(x.shape) for x in tensors}
+        if len(ranks) > 1 or min(ranks) < 2:
+            shapes = " and ".join(str(tuple(x.shape)) for x in tensors)
+            raise ValueError(
+                f"{type(self).__name__}: expected inputs [B, ...] or, of sequences, [B, T, ...],"
+                f" received {shapes}. Flatten what has more dimensions."
+            )
+        return tuple(ops.shape(tensors[0])[:-1])
+
+    def _add_penalty(self, inputs: Any) -> None:
+        penalty = self.penalty(inputs)
+        if not isinstance(penalty, float):
+            self.add_loss(ops.cast(penalty, keras.config.floatx()))
+
+    def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns what `call` gives; see `compute_output_shape`."""
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
+
+    def compute_output_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises NotImplementedError: only wrappers ask for it, which would repeat the penalty."""
+        raise NotImplementedError(
+            f"{type(self).__name__} takes sequences [B, T, ...] itself. Call it without"
+            " TimeDistributed or another wrapper."
+        )
 
     def logits(self, inputs: Any, cells: Cells | None) -> Any:
         """Returns logits `[B, R, C]`, or `[K, C]` of cells."""
@@ -80,28 +111,6 @@ class AnnotatorHead(keras.layers.Layer):
     def penalty(self, inputs: Any) -> Any:
         """Returns a scalar that is added to the loss of a batch with these inputs."""
         return 0.0
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the constructor's arguments, each of which is an attribute of its name.
-
-        Those that were passed on by `**kwargs` are as they were passed.
-
-        Raises:
-            DataError: an argument that is no attribute, or `*args`.
-        """
-        config = super().get_config()
-        arguments = inspect.signature(type(self).__init__).parameters
-        values = dict(vars(self)["_passed"])
-        for name, argument in arguments.items():
-            if argument.kind is argument.VAR_KEYWORD or name in {"self", *config}:
-                continue
-            if not hasattr(self, name):
-                raise DataError(
-                    f"{type(self).__name__}: its argument {name} is not saved. Keep it as"
-                    f" self.{name}, or define get_config."
-                )
-            values[name] = getattr(self, name)
-        return {**values, **config}
 
 
 def stacked_identity(num_classes: int, scale: float = 1.0, beside: float = 0.0) -> Any:
@@ -136,6 +145,15 @@ def certain_answers(head: AnnotatorHead, num_classes: int) -> NDArray[np.float32
     """
     answers = ops.softmax(head(np.eye(num_classes, dtype=np.float32)), axis=-1)
     return np.ascontiguousarray(np.asarray(answers, dtype=np.float32).transpose(1, 0, 2))
+
+
+def check_int(name: str, value: Any) -> None:
+    """Raises TypeError unless a value is an int, the only whole number that Keras saves."""
+    if not isinstance(value, int):
+        raise TypeError(
+            f"{name}: expected an int, received {value!r}. Write int(...): Keras cannot save a"
+            " layer with another number."
+        )
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

@@ -15,6 +15,7 @@ from neucrowd_tf.methods.crowd_layers.common.head import (
     Cells,
     HeadsUniform,
     LayerOptions,
+    check_int,
 )
 
 
@@ -38,10 +39,10 @@ def _weak(seed: int) -> keras.initializers.Initializer:
     return keras.initializers.VarianceScaling(1 / 3, "fan_in", "uniform", seed=seed)
 
 
-def batch_norm() -> keras.layers.BatchNormalization:
+def batch_norm(dtype: str) -> keras.layers.BatchNormalization:
     """Returns batch normalisation with the authors' constants, which are PyTorch's."""
     return keras.layers.BatchNormalization(
-        momentum=0.9, epsilon=1e-5, dtype="float32", synchronized=tf.distribute.has_strategy()
+        momentum=0.9, epsilon=1e-5, dtype=dtype, synchronized=tf.distribute.has_strategy()
     )
 
 
@@ -73,23 +74,28 @@ class InstanceConfusion(AnnotatorHead):
         embedding_size: int,
         eta: float,
         seed: int,
-        **layer: Unpack[LayerOptions],
+        **kwargs: Unpack[LayerOptions],
     ) -> None:
-        super().__init__(num_annotators, **layer)
-        self.num_classes, self.embedding_size = num_classes, embedding_size
-        self.eta, self.seed = eta, seed
+        super().__init__(num_annotators, **kwargs)
+        check_int("num_classes", num_classes)
+        self.num_classes = num_classes
+        self.embedding_size = embedding_size
+        self.eta = eta
+        self.seed = seed
         self.instances = self._dense(embedding_size, "instances", 1)
         self.output_layer = keras.layers.Dense(
             num_classes**2,
             kernel_initializer=_weak(seed + 2),
             bias_initializer=right_at_first(eta, num_classes),
-            dtype=layer.get("dtype", "float32"),
+            dtype=self.compute_dtype,
             name="confusion",
         )
 
     def _dense(self, width: int, name: str, draw: int) -> keras.layers.Dense:
         maker = _weak(self.seed + draw)
-        return keras.layers.Dense(width, kernel_initializer=maker, dtype="float32", name=name)
+        return keras.layers.Dense(
+            width, kernel_initializer=maker, dtype=self.compute_dtype, name=name
+        )
 
     def build(self, input_shape: Any) -> None:
         self.annotator_weight("annotator", (1, self.embedding_size), HeadsUniform(self.seed))
@@ -116,12 +122,12 @@ class InstanceConfusion(AnnotatorHead):
             answers = self.logits(inputs, (rows, codes))
             return ops.reshape(answers, (-1, self.num_annotators, self.num_classes))
         rows, who = cells
-        features = ops.cast(inputs[1], "float32")
-        embedded = self.instances(ops.stop_gradient(features) if self.detached else features)
+        features = ops.stop_gradient(inputs[1]) if self.detached else inputs[1]
+        embedded = self.instances(features)
         if not keras.backend.is_float_dtype(who.dtype):
             who = ops.take(self.annotators(), who, axis=0)
         matrices = self.output_layer(self._joined(ops.take(embedded, rows, axis=0), who))
         matrices = ops.reshape(matrices, (-1, self.num_classes, self.num_classes))
-        p = ops.take(ops.cast(inputs[0], "float32"), rows, axis=0)
+        p = ops.take(inputs[0], rows, axis=0)
         p = ops.log(ops.maximum(p, 1e-30))
         return ops.logsumexp(p[:, :, None] + ops.log_softmax(matrices, axis=-1), axis=1)

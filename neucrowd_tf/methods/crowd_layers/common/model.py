@@ -311,9 +311,10 @@ class AnnotationModel(InstanceModel):
 
     def losses_of(self, labels: Any, logits: Any) -> Any:
         """Returns the loss of each annotation; see `annotation_losses`."""
-        return annotation_losses(
+        losses = annotation_losses(
             labels, logits, self.gamma, log_probabilities=self.head.log_probabilities
         )
+        return tf.cast(losses, tf.float32)
 
     def set_annotator_optimizer(self, optimizer: keras.optimizers.Optimizer) -> None:
         """Gives the head's weights an optimizer of their own; the compiled one keeps the rest."""

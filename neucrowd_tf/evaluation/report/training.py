@@ -1,0 +1,149 @@
+"""The page's curves of training, and the picture of what the run's method adds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neucrowd_tf.evaluation.report.text import number, shown
+from neucrowd_tf.io.files.json import read_json
+from neucrowd_tf.io.run_files import EVALUATION, HISTORY
+
+# What history.json and evaluation.json name shortly, in words, for the page and TensorBoard.
+PLAIN = {
+    "loss": "loss in training",
+    "val_loss": "loss on validation data",
+    "val_log_loss": "log loss on validation data",
+    "val_fixed_tuplet_loss": "loss of the same tuplets in each epoch",
+    "val_accuracy": "accuracy on validation data",
+    "val_auc": "AUC on validation data",
+    "test_accuracy": "accuracy on test data",
+    "safe_share": "share of safe items",
+    "confidence": "confidence in the labels",
+    "generated_accuracy": "accuracy of generated labels",
+    "information_loss": "information loss",
+    "auxiliary_accuracy": "accuracy of the auxiliary network Q",
+    "generator_entropy": "entropy of generated labels",
+    "discriminator_training_auc": "AUC of the discriminator in training",
+    "pseudo_accuracy": "accuracy of the selected labels",
+    "imbalance_ratio": "imbalance R of the labels trained on",
+    "selected": "selected labels",
+    "label_accuracy": "accuracy of inferred labels",
+    "balanced_label_accuracy": "balanced accuracy of inferred labels",
+    "candidate_purity": "purity of the candidates",
+    "synthetic": "synthetic items",
+    "synthetic_as_made": "share of synthetic items inferred as their class",
+    "balance": "smallest class over the largest",
+}
+CURVES = {
+    "Loss": ("loss", "val_loss", "val_log_loss", "val_fixed_tuplet_loss"),
+    "Validation data": ("val_accuracy", "val_auc"),
+}
+# What each method adds: of a run, the first that has any of the figures is drawn.
+ADDED = {
+    "Safety: the share of training items whose neighbours have the same label": ("safe_share",),
+    "Synthetic items: the labels inferred with them": (
+        *("label_accuracy", "candidate_purity", "synthetic_as_made", "balance"),
+    ),
+    "Balance of the labels by round": ("imbalance_ratio",),
+    "Generated labels and how well the discriminator tells them": (
+        *("generated_accuracy", "generator_entropy", "discriminator_training_auc"),
+    ),
+}
+GROUPING = "Grouping: the mean confidence in the labels, by class"
+WIDTH, HEIGHT = 400, 150  # of a drawing, in its own units
+LINES = 4
+
+
+def training_sections(folder: Path) -> dict[str, Any]:
+    """Returns the template's values for a run's training: charts, and bars by class."""
+    history, evaluation = (_read(folder / name) for name in (HISTORY, EVALUATION))
+    rounds: Mapping[str, Any] = evaluation.get("rounds", {})
+    by_class = evaluation.get("by_class", {}).get("confidence", {})
+    charts = [chart(title, history, names, "epoch") for title, names in CURVES.items()]
+    if by_class:
+        bars = [(shown(name), value) for name, value in by_class.items()]
+        return {"charts": [x for x in charts if x], "bars": bars, "bars_title": GROUPING}
+    for title, names in ADDED.items():
+        added = chart(title, rounds, names, "round") or chart(title, history, names, "epoch")
+        if added:
+            charts.append(added)
+            break
+    return {"charts": [x for x in charts if x], "bars": [], "bars_title": ""}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(read_json(path)) if path.exists() else {}
+
+
+def chart(
+    title: str, values: Mapping[str, Sequence[Any]], names: Sequence[str], step: str
+) -> dict[str, Any] | None:
+    """Returns a chart's lines as points of a drawing, or None if no figure has two values.
+
+    Args:
+        title: above the chart.
+        values: figures by name, one value per step; None and NaN are left out.
+        names: of those that are drawn, at most `LINES`.
+        step: "epoch" or "round".
+    """
+    drawn: dict[str, list[tuple[int, float]]] = {}
+    for name in names:
+        points = [(at, float(x)) for at, x in enumerate(values.get(name, ())) if _is_number(x)]
+        if len(points) > 1:
+            drawn[name] = points
+    if not drawn:
+        return None
+    heights = [height for points in drawn.values() for _, height in points]
+    low, high, last = min(heights), max(heights), max(points[-1][0] for points in drawn.values())
+    scale = HEIGHT / (high - low) if high > low else 0.0
+    lines = [
+        {
+            "label": PLAIN[name],
+            "last": number(points[-1][1]),
+            "points": " ".join(
+                f"{WIDTH * at / last:.1f},{HEIGHT - scale * (height - low):.1f}"
+                for at, height in points
+            ),
+        }
+        for name, points in drawn.items()
+    ]
+    bounds = {"low": number(low), "high": number(high), "last": last, "step": step}
+    return {"title": title, "lines": lines[:LINES], **bounds}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def by_step(evaluation: Mapping[str, Any], classes: Sequence[Any]) -> list[dict[str, float]]:
+    """Returns the figures of each round of evaluation.json under plain names, for TensorBoard.
+
+    A figure with a value for each class has the class's name after its own.
+    """
+    steps: list[dict[str, float]] = []
+    for name, values in evaluation.get("rounds", {}).items():
+        for number_of_round, value in enumerate(values):
+            while len(steps) <= number_of_round:
+                steps.append({})
+            plain = PLAIN.get(name, name.replace("_", " "))
+            steps[number_of_round] |= _named(plain, value, classes)
+    last = steps[-1] if steps else {}
+    for name, value in evaluation.items():
+        if name in PLAIN:
+            last |= _named(PLAIN[name], value, classes)
+    for name, value in evaluation.get("by_class", {}).items():
+        last |= _named(PLAIN.get(name, name), value, classes)
+    return steps or [last] * bool(last)
+
+
+def _named(name: str, value: Any, classes: Sequence[Any]) -> dict[str, float]:
+    """Returns a figure, or that of each class, without those that are not numbers."""
+    figures = {name: value}
+    if isinstance(value, Sequence):
+        value = dict(zip(classes, value, strict=False))
+    if isinstance(value, Mapping):
+        figures = {f"{name}/{label}": x for label, x in value.items()}
+    return {label: float(x) for label, x in figures.items() if _is_number(x)}

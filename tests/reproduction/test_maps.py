@@ -1,0 +1,149 @@
+"""Maps: cells of a grid, intervals over runs and instances, what is said and drawn of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neucrowd_tf.evaluation.intervals import crossed_interval
+from reproduction import catalogue, maps
+from reproduction.suite import Case, Suite
+
+SUITE = """
+[map_small]
+title = "Small, where it pays"
+seeds = 3
+rivals = { ours = "plain other" }
+cases = [
+  { datasets = "d", methods = "plain other ours ablation" },
+  { datasets = "d", methods = "ours", setting = "one step", epochs = 1, at = { noise = "0" } },
+]
+
+[map_small.axes]
+items = { 10 = { keep_items = 10 }, 20 = {} }
+noise = { 0 = {}, "0.3" = { flip_labels = 0.3, seeds = 5, dataset_option = { low = 0.1 } } }
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    path = tmp_path / "small.toml"
+    path.write_text(SUITE)
+    (read,) = catalogue.read(path)
+    return read
+
+
+def test_a_grid_has_a_case_for_each_combination(suite: Suite) -> None:
+    cases = {case.setting: case for case in suite.cases}
+    assert list(cases) == [
+        *("items=10,noise=0", "items=10,noise=0.3", "items=20,noise=0", "items=20,noise=0.3"),
+        *("items=10,noise=0,one step", "items=20,noise=0,one step"),
+    ]
+    noisy = cases["items=10,noise=0.3"]
+    assert noisy.seeds == 5 and cases["items=10,noise=0"].seeds == 3
+    options = {"keep_items": 10, "flip_labels": 0.3, "dataset_option": (("low", 0.1),)}
+    assert noisy.options == options and not noisy.hparams
+    assert cases["items=20,noise=0,one step"].hparams == {"epochs": 1}
+    assert suite.rivals == {"ours": ("plain", "other")}
+
+
+def test_the_interval_is_the_crossed_one_if_all_runs_share_their_instances() -> None:
+    generator = np.random.default_rng(0)
+    effects = generator.normal(size=(6, 1)) + generator.normal(size=(1, 40))
+    table = effects + generator.normal(size=(6, 40))
+    runs, instances = np.indices(table.shape).reshape(2, -1)
+    ours = maps.interval_of_runs(runs, instances, table.ravel())
+    theirs = crossed_interval(table)
+    assert ours.estimate == pytest.approx(theirs.estimate)
+    # The same variance, of fewer degrees of freedom.
+    assert theirs.high - theirs.low < ours.high - ours.low < 1.35 * (theirs.high - theirs.low)
+
+
+def test_the_interval_covers_the_mean_of_cross_validated_runs() -> None:
+    generator = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        instances = np.concatenate([generator.permutation(60) for _ in range(4)])
+        runs = np.repeat(np.arange(20), 12)
+        values = generator.normal(size=60)[instances] + 0.3 * generator.normal(size=20)[runs]
+        interval = maps.interval_of_runs(runs, instances, values + generator.normal(size=240))
+        covered += interval.low < 0 < interval.high
+    assert 180 <= covered <= 199
+
+
+def test_one_run_has_no_interval() -> None:
+    interval = maps.interval_of_runs(np.zeros(4, dtype=int), np.arange(4), np.array([1.0, 0, 0, 1]))
+    assert interval.estimate == 0.5 and math.isnan(interval.low)
+
+
+def finish(root: Path, case: Case, method: str, share: float, runs: int) -> None:
+    """Writes runs whose share of right predictions is about `share`."""
+    for seed in range(case.first_seed, case.first_seed + runs):
+        folder = root / "runs" / case.folder / "d" / method / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        right = np.random.default_rng([seed, 7]).random(200) < share
+        lines = ["task,true_label,predicted,p_a,p_b"]
+        for task, is_right in enumerate(right):
+            first = 0.9 if is_right == (task % 2 == 0) else 0.1
+            true, predicted = "ab"[task % 2], "a" if first > 0.5 else "b"
+            lines.append(f"{task},{true},{predicted},{first},{1 - first}")
+        (folder / "predictions.csv").write_text("\n".join(lines) + "\n")
+        (folder / "metrics.json").write_text(json.dumps({"test": {"accuracy": right.mean()}}))
+
+
+def test_cells_are_compared_with_the_best_rival_and_merged(
+    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maps, "Figure", None)  # pictures take time
+    root = tmp_path / "out"
+    for case in suite.cases[:3]:
+        for method, share in {"plain": 0.6, "other": 0.7, "ours": 0.8, "ablation": 0.5}.items():
+            finish(root, case, method, share, runs=3)
+    finish(root, suite.cases[4], "ours", 0.5, runs=3)
+    table = list(maps.rows(suite, root))
+    by_name = {(row["items"], row["noise"], row["method"]): row for row in table}
+    assert len(by_name) == len(table) == 7
+    clean = by_name["10", "0", "ours"]
+    assert clean["rival"] == "other" and maps.outcome(clean) == 1 and maps.is_complete(clean)
+    assert maps.outcome(by_name["10", "0", "ablation"]) == -1
+    control = by_name["10", "0", "ours, one step"]
+    assert control["rival"] == "ours" and maps.outcome(control) == -1
+    assert not maps.is_complete(by_name["10", "0.3", "ours"])  # three of five runs
+    source, target = tmp_path / "source", tmp_path / "target"
+    fewer = [{**row, "runs": "2", "accuracy_gain": "9"} for row in table[:1]]
+    for folder, cells in ((source, fewer), (target, table[:4])):
+        folder.mkdir()
+        maps.store(suite, cells, folder)
+    maps.merge(source, target, [suite])
+    assert maps.read(target, "map_small") == table[:4]
+    maps.store(suite, table, source)
+    maps.merge(source, target, [suite])
+    merged = maps.read(target, "map_small")
+    assert sorted(map(str, merged)) == sorted(map(str, table))
+    sentence = " ".join(line.strip() for line in maps.sentences(target, [suite], "Small"))
+    pays = "`ours` pays, compared with the best of `plain` or `other`, in d with items 10"
+    assert sentence.startswith(f"- {pays}")
+    assert "It does not pay (it is less accurate) in none of 2 cells." in sentence
+    assert "2 of 4 cells still lack runs." in sentence
+    assert maps.sentences(target, [suite], "Other") == []
+    assert "no cell of its map has all its runs" in " ".join(maps.sentences(tmp_path, [suite]))
+    section = maps.section(target, [suite])
+    assert section.startswith("\n## Where each method pays") and "maps.png" not in section
+    assert maps.section(tmp_path, [suite]) == ""
+
+
+def test_a_map_and_the_overview_are_drawn(suite: Suite, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    numbers = dict.fromkeys(maps.COLUMNS, "0.05")
+    cell = {"dataset": "d", "items": "10", "noise": "0", **numbers, "method": "ours"}
+    row = {**cell, "rival": "plain", "runs": "3", "asked": "3", "auc_gain": ""}
+    (tmp_path / "new").mkdir()
+    maps.store(suite, [row, {**row, "noise": "0.3", "asked": "5"}], tmp_path / "new")
+    written = maps.merge(tmp_path / "new", tmp_path, [suite])
+    names = ["map_small.csv", "map_small.png", "maps.png"]
+    assert [path.name for path in written] == names
+    assert all(path.stat().st_size > 100 for path in written)
