@@ -372,12 +372,6 @@ class Certainty:
         spreads = np.sqrt(counts @ (chances * (1 - chances))) / len(rows)
         normal = np.random.default_rng(1).standard_normal(DRAWS)
         draws = np.clip(means + spreads * normal, 0.0, 1.0)
-        return Estimate.of(float(self.right()[rows].mean()), draws)
-        rng, draws = np.random.default_rng(1), []
-        for shift in self.shifts[: draws_for(len(rows))]:
-            chances = self.right(shift)[rows]
-            spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
-            draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
         value, low, high = Estimate.of(float(self.right()[rows].mean()), draws)
         return Estimate(value, min(low, self.least), high)
 
