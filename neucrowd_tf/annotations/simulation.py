@@ -23,7 +23,6 @@ from neucrowd_tf.errors import DataError
 # One stream of random numbers for each kind of draw, so that none repeats another's under the same
 # seed.
 _SKILL, _CONFUSION, _SPAM, _ADVERSARY, _ASSIGN, _LABEL, _REMOVE, _DIFFICULTY, _SPLIT = range(1, 10)
-_FLIP = 10
 
 
 _MASS = 10.0  # of the Dirichlet distribution of a confusion matrix's row
@@ -300,7 +299,7 @@ def remove_annotations(
     """Keeps a random share of the annotations, for studies of sparsity.
 
     Args:
-        annotations: of known annotators, or vote counts.
+        annotations: with identities.
         keep: the share to keep, above 0 and at most 1; `round(keep * A)` annotations stay.
         seed: of the draw. With one seed, what a smaller share keeps is a part of what a larger
             share keeps.
@@ -317,8 +316,7 @@ def remove_annotations(
         raise DataError(
             f"keep_annotations: expected a share above 0 and at most 1, received {keep}"
         )
-    if not annotations.has_identities:
-        return _votes_of(remove_annotations(_numbered(annotations), keep, seed, at_least_one))
+    annotations.require_identities("keep_annotations")
     total = annotations.num_annotations
     order, size = _generator(seed, _REMOVE).permutation(total), round(keep * total)
     if at_least_one:
@@ -328,74 +326,3 @@ def remove_annotations(
         order = np.concatenate([order[first], order[~first]])
         size = max(size, int(first.sum()))
     return annotations.select(np.sort(order[:size]))
-
-
-def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
-    """Keeps at most so many labels of each instance, at random, for studies of sparsity.
-
-    Args:
-        annotations: of known annotators, or vote counts.
-        most: at least 1.
-        seed: of the draw. With one seed, what a smaller number keeps is a part of what a larger
-            number keeps.
-    """
-    if most < 1:
-        raise DataError(f"labels_per_item: expected a number from 1, received {most}")
-    if not annotations.has_identities:
-        return _votes_of(limit_labels(_numbered(annotations), most, seed))
-    order = _generator(seed, _REMOVE).permutation(annotations.num_annotations)
-    order = order[np.argsort(annotations.instances[order], kind="stable")]
-    instances = annotations.instances[order]
-    earlier = np.arange(len(order)) - np.searchsorted(instances, instances)
-    return annotations.select(np.sort(order[earlier < most]))
-
-
-def flip_labels(annotations: Annotations, share: float, seed: int) -> Annotations:
-    """Replaces labels at random, for studies of noise.
-
-    Args:
-        annotations: of known annotators, or vote counts.
-        share: the probability, from 0 to 1, that a label becomes one of the other classes, each of
-            which is equally probable.
-        seed: of the draw. With one seed, what a smaller share flips is a part of what a larger
-            share flips.
-    """
-    if not 0 <= share <= 1:
-        raise DataError(f"flip_labels: expected a share from 0 to 1, received {share}")
-    if not annotations.has_identities:
-        return _votes_of(flip_labels(_numbered(annotations), share, seed))
-    generator = _generator(seed, _FLIP)
-    flipped = generator.random(annotations.num_annotations) < share
-    steps = generator.integers(1, annotations.num_classes, size=annotations.num_annotations)
-    labels = (annotations.labels + flipped * steps) % annotations.num_classes
-    return Annotations(
-        *(annotations.instances, annotations.annotators, labels),
-        instance_names=annotations.instance_names,
-        annotator_names=annotations.annotator_names,
-        class_names=annotations.class_names,
-        generated=annotations.generated if annotations.generated.any() else None,
-    )
-
-
-def _numbered(annotations: Annotations) -> Annotations:
-    """Returns vote counts as labels, an instance's votes as those of annotators 0, 1, 2 ..."""
-    votes = annotations.vote_counts()
-    instances, classes = np.nonzero(votes)
-    counts = votes[instances, classes]
-    instances, labels = np.repeat(instances, counts), np.repeat(classes, counts)
-    first = np.searchsorted(instances, instances)
-    return Annotations(
-        *(instances, np.arange(len(instances)) - first, labels),
-        num_annotators=annotations.num_annotators,
-        instance_names=annotations.instance_names,
-        class_names=annotations.class_names,
-    )
-
-
-def _votes_of(annotations: Annotations) -> Annotations:
-    """Returns the vote counts of labels."""
-    return Annotations.from_votes(
-        annotations.vote_counts(),
-        instance_names=annotations.instance_names,
-        class_names=annotations.class_names,
-    )

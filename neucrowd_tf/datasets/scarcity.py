@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from neucrowd_tf.annotations.simulation import flip_labels, limit_labels, remove_annotations
+from neucrowd_tf.annotations.thinning import flip_labels, keep_share, limit_labels
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.datasets.core import UNKNOWN, CrowdDataset
 from neucrowd_tf.datasets.splits import stratified_sample
@@ -59,7 +59,7 @@ class Scarcity:
             dataset = _of_rows(dataset, stratified_sample(labels, self.keep_items, seed))
         crowd = dataset.annotations
         if self.keep_annotations is not None:
-            crowd = remove_annotations(crowd, self.keep_annotations, seed, self.keep_one)
+            crowd = keep_share(crowd, self.keep_annotations, seed, self.keep_one)
         if self.labels_per_item is not None:
             crowd = limit_labels(crowd, self.labels_per_item, seed)
         if self.flip_labels is not None:

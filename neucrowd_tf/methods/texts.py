@@ -6,7 +6,8 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from typing import Annotated, Any, ClassVar, Self
+from contextlib import AbstractContextManager
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +26,7 @@ from neucrowd_tf.declare.declarations import (
 from neucrowd_tf.encoders.tfidf import TextFeatures
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.reuse import UNSET, reused
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 
 ENCODER = none | Constraint(
@@ -78,17 +79,10 @@ class TextClassifier(CrowdEstimator):
 
     # Whose networks the estimator's fits share within `reused()`.
     _networks = _network = UNSET
-    reused = reused
 
-    @classmethod
-    def of(cls, estimator: Any, encoder: Any) -> Self:
-        """Returns the classifier of a fitted estimator and encoder."""
-        model = cls(encoder, estimator=clone(estimator))
-        model.encoder_, model.estimator_ = encoder, estimator
-        model.classes_, model.feature_names_in_, model.rescaling_ = estimator.classes_, None, None
-        model.feature_shape_ = tuple(getattr(encoder, "shape_", ()))
-        model.n_features_in_ = (*model.feature_shape_, 1)[-1]
-        return model
+    def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
+        """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
+        return reused(self, cache)
 
     @property
     def distributed(self) -> bool:  # type: ignore[override]

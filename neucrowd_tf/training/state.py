@@ -351,29 +351,29 @@ def user_network(
     return copy
 
 
-def snapshot(self: Any) -> dict[str, Any]:
+def snapshot(estimator: Any) -> dict[str, Any]:
     """Returns the fitted state as arrays and plain values.
 
     The estimator, whose Keras model is `model_`, may then be refitted in place.
     """
     state = {
         name: copy.copy(value)
-        for name, value in vars(self).items()
+        for name, value in vars(estimator).items()
         if name.endswith("_") and name != "model_"
     }
-    return {"state": state, "weights": read_variables(self.model_.variables)}
+    return {"state": state, "weights": read_variables(estimator.model_.variables)}
 
 
-def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+def from_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
     """Returns a fitted estimator of its own that is as this one was then."""
-    estimator = clone(self)
-    estimator.model_ = keras.models.clone_model(self.model_)
-    return estimator.load_snapshot(snapshot)
+    copied = clone(estimator)
+    copied.model_ = keras.models.clone_model(estimator.model_)
+    return load_snapshot(copied, snapshot)
 
 
-def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+def load_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
     """Takes a snapshot's state in place; `model_` must be this estimator's own."""
     for name, value in snapshot["state"].items():
-        setattr(self, name, value)
-    write_variables(self.model_.variables, snapshot["weights"])
-    return self
+        setattr(estimator, name, value)
+    write_variables(estimator.model_.variables, snapshot["weights"])
+    return estimator

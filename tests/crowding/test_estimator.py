@@ -13,6 +13,7 @@ import pytest
 
 import neucrowd_tf.saving.loading
 from neucrowd_tf.annotations import Annotations
+from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.declare import registry
 from neucrowd_tf.errors import DataError, IdentitiesError, UsageError
 from neucrowd_tf.methods.crowding import CrowdInG
@@ -69,6 +70,16 @@ def test_a_fit_logs_every_player_and_learns(estimator: CrowdInG, crowd: Crowd) -
     assert estimator.score(crowd[0], crowd[2]) > 0.7
     assert estimator.start_ is not None and not estimator.collapsed_
     assert all(0 <= value <= 1 for value in estimator.history_["discriminator_training_auc"])
+    test = Split(crowd[0], crowd[2], np.arange(len(crowd[2])))
+    dataset = CrowdDataset("small", crowd[0], crowd[1], test, truth=crowd[2])
+    figures = estimator.evaluation(dataset)
+    assert figures["information_loss"] > 0 and 0 <= figures["auxiliary_accuracy"] <= 1
+    assert game_of(estimator).informed() == estimator.informed_
+    drawn = estimator.generate(crowd[0])
+    right = drawn.labels == crowd[2][drawn.instances]
+    assert figures["generated_accuracy"] == right.mean()
+    unknown = estimator.evaluation(dataset.replace(truth=None))
+    assert unknown == estimator.informed_ and set(unknown) < set(figures)
     np.testing.assert_allclose(estimator.confusion_matrices_.sum(axis=2), 1.0, rtol=1e-5)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neucrowd_tf.annotations import Annotations, simulation
+from neucrowd_tf.annotations import Annotations, simulation, thinning
 from neucrowd_tf.datasets import CrowdDataset, Split
 from neucrowd_tf.datasets.scarcity import Scarcity
 from neucrowd_tf.errors import DataError
@@ -44,28 +44,25 @@ def test_fewer_items_labels_and_flips_come_from_the_seed(votes: bool) -> None:
 def test_what_is_kept_is_of_what_was_there(votes: bool) -> None:
     crowd = dataset(votes).annotations
     counts = crowd.vote_counts()
-    for fewer in (
-        simulation.limit_labels(crowd, 3, 0),
-        simulation.remove_annotations(crowd, 0.4, 0),
-    ):
+    for fewer in (thinning.limit_labels(crowd, 3, 0), thinning.keep_share(crowd, 0.4, 0)):
         kept = fewer.vote_counts()
         assert (kept <= counts).all() and (kept.sum(axis=1) > 0).all()
-    assert simulation.remove_annotations(crowd, 0.4, 0).vote_counts().sum() == 0.4 * 5 * SIZE
-    two = simulation.limit_labels(crowd, 2, 0).vote_counts()
-    assert (two <= simulation.limit_labels(crowd, 3, 0).vote_counts()).all()
+    assert thinning.keep_share(crowd, 0.4, 0).vote_counts().sum() == 0.4 * 5 * SIZE
+    two = thinning.limit_labels(crowd, 2, 0).vote_counts()
+    assert (two <= thinning.limit_labels(crowd, 3, 0).vote_counts()).all()
 
 
 def test_flips_change_their_share_of_the_labels_to_other_classes() -> None:
     crowd = dataset().annotations
-    assert (simulation.flip_labels(crowd, 0.0, 0).labels == crowd.labels).all()
-    changed = simulation.flip_labels(crowd, 0.4, 0).labels != crowd.labels
+    assert (thinning.flip_labels(crowd, 0.0, 0).labels == crowd.labels).all()
+    changed = thinning.flip_labels(crowd, 0.4, 0).labels != crowd.labels
     assert 0.35 < changed.mean() < 0.45
-    assert (simulation.flip_labels(crowd, 1.0, 0).labels != crowd.labels).all()
-    fewer = simulation.flip_labels(crowd, 0.2, 0).labels != crowd.labels
+    assert (thinning.flip_labels(crowd, 1.0, 0).labels != crowd.labels).all()
+    fewer = thinning.flip_labels(crowd, 0.2, 0).labels != crowd.labels
     assert (changed | ~fewer).all()
     for wrong in (-0.1, 1.1):
         with pytest.raises(DataError, match="flip_labels: expected a share from 0 to 1"):
-            simulation.flip_labels(crowd, wrong, 0)
+            thinning.flip_labels(crowd, wrong, 0)
 
 
 def test_a_long_tail_has_its_ratio_and_needs_the_truth() -> None:

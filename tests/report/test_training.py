@@ -50,4 +50,5 @@ def test_rounds_and_classes_have_plain_names() -> None:
     ]
     confidence = {"by_class": {"confidence": {"no": 0.7}}}
     assert by_step(confidence, ["no", "yes"]) == [{"confidence in the labels/no": 0.7}]
+    assert by_step({"information_loss": 0.5, "permuted": 1}, []) == [{"information loss": 0.5}]
     assert by_step({}, []) == []

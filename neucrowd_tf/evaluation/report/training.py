@@ -23,6 +23,8 @@ PLAIN = {
     "safe_share": "share of safe items",
     "confidence": "confidence in the labels",
     "generated_accuracy": "accuracy of generated labels",
+    "information_loss": "information loss",
+    "auxiliary_accuracy": "accuracy of the auxiliary network Q",
     "generator_entropy": "entropy of generated labels",
     "discriminator_training_auc": "AUC of the discriminator in training",
     "pseudo_accuracy": "accuracy of the selected labels",
@@ -128,12 +130,13 @@ def by_step(evaluation: Mapping[str, Any], classes: Sequence[Any]) -> list[dict[
                 steps.append({})
             plain = PLAIN.get(name, name.replace("_", " "))
             steps[number_of_round] |= _named(plain, value, classes)
-    if by_class := evaluation.get("by_class", {}):
-        last = steps[-1] if steps else {}
-        for name, value in by_class.items():
-            last |= _named(PLAIN.get(name, name), value, classes)
-        steps = steps or [last]
-    return steps
+    last = steps[-1] if steps else {}
+    for name, value in evaluation.items():
+        if name in PLAIN:
+            last |= _named(PLAIN[name], value, classes)
+    for name, value in evaluation.get("by_class", {}).items():
+        last |= _named(PLAIN.get(name, name), value, classes)
+    return steps or [last] * bool(last)
 
 
 def _named(name: str, value: Any, classes: Sequence[Any]) -> dict[str, float]:

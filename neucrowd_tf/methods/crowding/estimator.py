@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import keras
 import numpy as np
@@ -35,6 +35,9 @@ from neucrowd_tf.training.state import (
     write_variables,
 )
 from neucrowd_tf.training.validation import hold_out, validation_figures
+
+if TYPE_CHECKING:
+    from neucrowd_tf.datasets import CrowdDataset
 
 _PAIRS_AT_ONCE = 1 << 17
 # Pairs up to which a turn stores parts of the generator's hidden layer (64 MB) for all its passes.
@@ -87,6 +90,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             instances after the game, weighted by the classifier's probability of each class. The
             game drives the generator from the annotations, so they do not measure annotators.
             Without a game, the crowd layer's, which do.
+        informed_: measures of the auxiliary network after the game, see `Game.informed`.
         annotator_names_, generator_weights_: inputs of `generate`.
         rows_: `[N]` positions of the instances trained on among those passed to `fit`.
 
@@ -95,7 +99,18 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
-    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
+        return snapshot(self)
+
+    def from_snapshot(self, state: dict[str, Any]) -> Self:
+        """Returns a fitted estimator of its own that is as this one was then."""
+        return from_snapshot(self, state)  # type: ignore[no-any-return]
+
+    def load_snapshot(self, state: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place."""
+        return load_snapshot(self, state)  # type: ignore[no-any-return]
 
     pretrain_epochs: Annotated[int, whole(1), "epochs of DL-CL."] = 15
     pretrain_batch: Annotated[int, whole(1), "DL-CL's batch size."] = 64
@@ -149,6 +164,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     start_: dict[str, float] | None = fitted()
     best_epoch_: int | None = fitted()
     generator_weights_: list[NDArray[Any]] = fitted()
+    informed_: dict[str, float] = fitted()
 
     # ----------------------------------------------------------------- fit
 
@@ -195,6 +211,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             self._play(game, stage, self.game_pretrain_epochs, data, run)
         self._play(game, "game", epochs, data, run)
         self.generator_weights_ = read_variables(game.generator.variables)
+        self.informed_ = game.informed()
         self.confusion_matrices_ = game.confusion_matrices()
 
     def _dl_cl(self) -> CrowdLayer:
@@ -213,7 +230,7 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             classifier.fit(data.features, data.annotations, run=run)
             network = classifier.network
         self.confusion_matrices_ = classifier.confusion_matrices_
-        self.generator_weights_ = []
+        self.generator_weights_, self.informed_ = [], {}
         return network
 
     def _play(self, game: Any, stage: str, epochs: int, data: TrainingData, run: Run) -> None:
@@ -255,6 +272,23 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
             self.best_epoch_ = history.best_epoch
         else:
             write_variables(game.variables, before)
+
+    def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
+        """Returns measures of the generated labels after the game, for evaluation.json.
+
+        Returns:
+            `information_loss` and `auxiliary_accuracy`, see `Game.informed`; with the truth of the
+                training instances also `generated_accuracy`, how many labels that the generator
+                draws for them are right. Nothing without a game.
+        """
+        if not self.generator_weights_:
+            return {}
+        figures = dict(self.informed_)
+        if dataset.truth is not None and (rows := np.flatnonzero(dataset.truth >= 0)).size:
+            drawn = self.generate(dataset.features[rows])
+            right = drawn.labels == dataset.truth[rows][drawn.instances]
+            figures["generated_accuracy"] = float(right.mean())
+        return figures
 
     def watched(self, stage: str) -> Any:
         """Returns what predicts the classes during a stage of the fit, None in other stages."""

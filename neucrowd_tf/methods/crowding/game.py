@@ -27,6 +27,7 @@ from neucrowd_tf.methods.crowding.networks import (
 from neucrowd_tf.methods.crowding.objectives import (
     authentic_loss,
     entropy,
+    latent_log_likelihood,
     selection_counts,
     split_by_entropy,
 )
@@ -52,6 +53,7 @@ from neucrowd_tf.training.state import (
     write_variables,
 )
 
+INFORMED = 0x1F  # what `informed` draws
 PRETRAINING = 1 << 20  # epochs before the game draw from numbers that the game never reaches
 
 
@@ -262,6 +264,31 @@ class Game(Turns):
         return split_by_entropy(entropy(latent), self.hparams.threshold)
 
     # ----------------------------------------------------------------- after the game
+
+    def informed(self) -> dict[str, float]:
+        """Returns measures of the auxiliary network Q after the game, on labels that G draws.
+
+        Returns:
+            `information_loss`, the mean of -log Q(z-hat | y), and `auxiliary_accuracy`, how often
+                Q's most probable class is the classifier's; both of all training pairs.
+
+        References:
+            CrowdInG, eq. 3.
+        """
+        latent, (features, identities) = self.classify_all(), self.crowd.inputs
+        losses, right = list[NDArray[Any]](), list[NDArray[Any]]()
+        for first in range(0, len(latent), self.hparams.batch_size):
+            block = slice(first, first + self.hparams.batch_size)
+            x, z = features[block], latent[block]
+            seed = fold([self.crowd.seed, INFORMED], first)
+            labels = self.generator.draw(x, z, identities, seed).labels
+            log_q = self.auxiliary.all_pairs(*self.discriminator.encode(x, identities), labels)
+            losses.append(-latent_log_likelihood(z[:, None, :], log_q))
+            right.append(np.argmax(log_q, axis=2) == np.argmax(z, axis=1)[:, None])
+        return {
+            "information_loss": float(np.concatenate(losses).mean()),
+            "auxiliary_accuracy": float(np.concatenate(right).mean()),
+        }
 
     def confusion_matrices(self) -> NDArray[np.float32]:
         """Returns the generator's mean answers by the classifier's classes, `[R, C, C]`.

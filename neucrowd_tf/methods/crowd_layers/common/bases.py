@@ -170,6 +170,10 @@ def with_softmax(copy: keras.Model, input_shape: tuple[int, ...], num_classes: i
             f"base: expected output of shape [None, {num_classes}] (one column for each class),"
             f" received {shape}"
         )
+    if len(getattr(copy, "inputs", None) or ()) == 1:
+        # Its layers become the base's own: Keras cannot load a model with two parts that share one.
+        inputs = copy.inputs[0]
+        outputs = copy.outputs[0]
     if not ends_in_softmax(copy):
         outputs = keras.layers.Softmax(dtype="float32", name="class_probabilities")(outputs)
     return keras.Model(inputs, outputs, name="base")
@@ -215,9 +219,7 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     Raises:
         DataError: the classifier does not end in a dense layer.
     """
-    layer, tensor = maker_of(base.outputs[0])
-    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-        layer, tensor = maker_of(tensor)
+    (layer, *_), tensor = _last_layers(base)
     if isinstance(layer, keras.Model):
         inner = feature_extractor(layer)
         if tensor is base.inputs[0]:
@@ -231,12 +233,26 @@ def feature_extractor(base: keras.Model) -> keras.Model:
     return keras.Model(base.inputs[0], tensor, name="extractor")
 
 
+def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
+    """Returns a classifier's last layer with the activations after it, and what it is made from."""
+    layer, tensor = maker_of(base.outputs[0])
+    layers = [layer]
+    while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
+        layer, tensor = maker_of(tensor)
+        layers.insert(0, layer)
+    return layers, tensor
+
+
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:
     """Returns a classifier's probabilities and the features before its last dense layer.
 
     Both come from one pass if the base is a plain graph.
     """
     features = feature_extractor(base)(inputs)
-    last = output_layer(base)
-    probabilities = last(features) if isinstance(last, keras.layers.Dense) else base(inputs)
+    layers, _ = _last_layers(base)
+    if not isinstance(layers[0], keras.layers.Dense):
+        return base(inputs), features
+    probabilities = features
+    for layer in layers:
+        probabilities = layer(probabilities)
     return probabilities, features
