@@ -6,6 +6,7 @@ is matched by them; what has none goes by position, and where neither is certain
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -201,9 +202,7 @@ def check_features(features: Any, subject: str = "features") -> NDArray[Any]:
         raise DataError(f"{subject}: expected numbers, received dtype {array.dtype}")
     if array.ndim < 2 or array.shape[-1] == 0:
         raise DataError(f"{subject}: expected shape [instances, features], received {array.shape}")
-    if not np.isfinite(array).all():
-        position = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise _not_finite(array, position, subject)
+    _check_finite(array, array, subject)
     return array if array.ndim == 2 else as_single(array, subject)
 
 
@@ -249,9 +248,24 @@ def as_single(
     with np.errstate(over="ignore"):
         exact = array if scaling is None else (array - scaling[0]) / scaling[1]
         single = exact.astype(np.float32, copy=False)
-    if not np.isfinite(single).all():
-        raise _not_finite(array, tuple(np.argwhere(~np.isfinite(single))[0].tolist()), subject)
+    _check_finite(single, array, subject)
     return single
+
+
+def _row_blocks(array: NDArray[Any]) -> Iterator[slice]:
+    """Yields rows of about 8 MB, so that what is computed of a matrix needs no copy of it."""
+    rows = max(1, (1 << 20) // max(math.prod(array.shape[1:]), 1))
+    for start in range(0, len(array), rows):
+        yield slice(start, start + rows)
+
+
+def _check_finite(values: NDArray[Any], array: NDArray[Any], subject: str) -> None:
+    """Raises DataError for values that are not finite; `array` has the numbers to show."""
+    for rows in _row_blocks(values):
+        finite = np.isfinite(values[rows])
+        if not finite.all():
+            row, *further = np.argwhere(~finite)[0].tolist()
+            raise _not_finite(array, (rows.start + row, *further), subject)
 
 
 def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -265,8 +279,11 @@ def rescaling(features: NDArray[Any]) -> NDArray[np.float64] | None:
     if not len(features):
         return None
     exact = features.astype(np.float64, copy=False)
+    moved = np.zeros(exact.shape[1])
     with np.errstate(over="ignore"):
-        moved = np.abs(exact.astype(np.float32) - exact).max(axis=0)
+        for rows in _row_blocks(exact):
+            block = np.abs(exact[rows].astype(np.float32) - exact[rows])
+            np.maximum(moved, block.max(axis=0), out=moved)
     low, high = exact.min(axis=0), exact.max(axis=0)
     middle, half = high / 2 + low / 2, high / 2 - low / 2
     varies = half > len(exact) * np.finfo(np.float64).eps * np.abs(middle)

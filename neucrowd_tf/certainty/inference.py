@@ -206,6 +206,8 @@ def infer(
     models: Collection[str] = (),
     ties: Ties | None = None,
     families: Collection[str] = (),
+    *,
+    skills: bool = True,
 ) -> Inference:
     """Infers labels, their probabilities and annotators' skills.
 
@@ -226,6 +228,7 @@ def infer(
         ties: the method's rule for ties; None is its default.
         families: patterns of the names of annotators who count as one source, one per family; see
             `neucrowd_tf.aggregation.families.named_families`.
+        skills: whether annotators' skills are computed, too.
     """
     crowd = as_annotations(crowd)
     codes = gold_codes(gold, crowd)
@@ -237,7 +240,7 @@ def infer(
         named = np.isin(crowd.annotator_names.astype(str), models)
         once = dependent_families(crowd, named, named_families(crowd, families))
     if models and (alone := crowd.select(~named[crowd.annotators])).num_annotations:
-        people = infer(alone, method, gold, seed, ties=ties)
+        people = infer(alone, method, gold, seed, ties=ties, skills=skills)
 
     def fitted(crowd: Annotations, gold: NDArray[np.int64] | None = None) -> Aggregator:
         """Returns the method with each family counted once, and models behind people."""
@@ -276,24 +279,25 @@ def infer(
         calibration = calibration.of_taught(lesson.blind, codes)
     certainty = calibration.apply(posteriors_of(model), effective_votes(crowd, once), codes)
     certainty = dataclasses.replace(certainty, ordered=model.ordered)
-    skills = annotator_skills(crowd, certainty) if crowd.has_identities else None
+    judged = annotator_skills(crowd, certainty) if skills and crowd.has_identities else None
     opposed = None
     if crowd.has_identities and estimates is None:
         opposed = opposed_groups(crowd) if people is None else people.opposed
-    if skills and people and people.skills:
+    if judged and people and people.skills:
         own = annotator_skills(people.crowd, certainty)
-        skills = skills.containing(own, people.skills, ~named)
-    if opposed is not None and skills is not None:
+        judged = judged.containing(own, people.skills, ~named)
+    if opposed is not None:
         least = opposed.least_accuracy(crowd, model.labels_)
         certainty = dataclasses.replace(certainty, least=least)
-        skills = skills.undecided(opposed.skills(crowd))
+        if judged is not None:
+            judged = judged.undecided(opposed.skills(crowd))
     if people is None and method not in (METHOD, "majority_vote", *ORDERED):
         warn_if_worse(crowd, method, seed)
     return Inference(
         crowd,
         model,
         certainty,
-        skills,
+        judged,
         codes,
         agreement,
         estimates,

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.recalibration import Certainty, draws_for
@@ -91,8 +92,8 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     """Returns each annotator's accuracy under the recalibrated probabilities.
 
     Every draw of the crowd's shift gives the probability that each annotation is right, hence an
-    annotator's number of right labels, and its spread. The skill adds pseudo-labels of the crowd's
-    mean accuracy, as many as the spread between annotators supports.
+    annotator's number of right labels, and its spread (see `right_sums`). The skill adds
+    pseudo-labels of the crowd's mean accuracy, as many as the spread between annotators supports.
 
     Args:
         crowd: with identities.
@@ -101,13 +102,12 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
     size, counts = crowd.num_annotators, crowd.labels_per_annotator().astype(np.float64)
     total, rng = np.maximum(counts, 1.0), np.random.default_rng(2)
     shares, skills, below = [], [], []
-    cells = max(crowd.num_annotations, certainty.posteriors.size // 5)
-    for shift in certainty.shifts[: draws_for(cells)]:
-        right = certainty.spread(certainty.right(shift))[crowd.instances, crowd.labels]
-        expected = np.bincount(crowd.annotators, right, minlength=size)
-        spread = np.sqrt(np.bincount(crowd.annotators, right * (1 - right), minlength=size))
+    sums, variances = right_sums(crowd, certainty, certainty.shifts[: draws_for(size)])
+    for expected, variance in zip(sums.T, variances.T, strict=True):
+        spread = np.sqrt(np.maximum(variance, 0.0))
         count = np.clip(expected + spread * rng.standard_normal(size), 0.0, counts)
-        mean = float(np.clip(right.mean(), 1e-6, 1 - 1e-6))  # a beta needs both above 0
+        mean = expected.sum() / max(counts.sum(), 1.0)
+        mean = float(np.clip(mean, 1e-6, 1 - 1e-6))  # a beta needs both above 0
         pseudo = pseudo_labels(count, counts, mean)
         shares.append(count / total)
         skills.append(rng.beta(pseudo * mean + count, pseudo * (1 - mean) + counts - count))
@@ -123,6 +123,37 @@ def annotator_skills(crowd: Annotations, certainty: Certainty) -> Skills:
         values[none] = absent
     note = notes(crowd, certainty, unreliable)
     return Skills(skill, low, high, unreliable, note, average)
+
+
+def right_sums(crowd: Annotations, certainty: Certainty, shifts: Array) -> tuple[Array, Array]:
+    """Returns `[R, S]` each annotator's expected number of right labels, and its variance.
+
+    With probability p that an item's label is right, an annotation with this label is right with
+    probability p, another one with its share of the rest. So the sums follow, for all shifts, from
+    an annotator's sums over the items of each of `Certainty.bins`.
+
+    Args:
+        crowd: with identities.
+        certainty: of its inferred labels.
+        shifts: `[S, 2]`.
+    """
+    items, labels, bins = crowd.instances, crowd.labels, certainty.bins
+    certain = certainty.gold[items] >= 0
+    fixed = np.bincount(
+        crowd.annotators, certain & (labels == certainty.gold[items]), crowd.num_annotators
+    )
+    agrees = certainty.tied[items, labels] & ~certain
+    share = np.where(certain, 0.0, certainty.shares[items, labels])
+    groups = crowd.annotators, bins.of_items[items]
+    agreeing, others, shares, squares = (
+        sparse.coo_matrix((weights, groups), (crowd.num_annotators, len(bins.logits))).tocsr()
+        for weights in (1.0 * agrees, 1.0 * (share > 0), share, share**2)
+    )
+    right = bins.right(shifts)
+    rest, each = bins.others(right)
+    expected = agreeing @ right + shares @ rest + others @ each
+    variances = expected - agreeing @ right**2 - squares @ rest**2 - others @ each**2
+    return fixed[:, None] + expected, variances
 
 
 def notes(crowd: Annotations, certainty: Certainty, unreliable: Array) -> NDArray[np.object_]:

@@ -111,6 +111,7 @@ class Entry:
     summary: str
     parameter_names: tuple[str, ...] | None = None
     requires_identities: bool = False
+    trains_network: bool = True
     max_classes: int | None = None
     uses_truth: bool = False
     stronger: tuple[str, ...] = ()

@@ -20,6 +20,7 @@ from neucrowd_tf.io.column_names import few
 from neucrowd_tf.io.columns import LabelColumns
 from neucrowd_tf.io.fields import columns_of_fields, fields_of, proposals_of
 from neucrowd_tf.io.files.npy import read_npy
+from neucrowd_tf.io.folders import joined, tables_in
 from neucrowd_tf.io.head import Head, unknown_keys
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.items import matched
@@ -100,6 +101,8 @@ def read_columns(path: Path, options: TableOptions) -> LabelColumns:
         DataError: a file whose layout or roles are not known.
     """
     head = Head(path, options)
+    if head.kind == "folder" and find(head) is None and (files := tables_in(path)):
+        return joined(path, files, [read_columns(file, options) for file in files])
     if head.kind == "npy":
         return of_matrix(read_npy(path, MOST_CELLS), path)
     importer = None if options.header == "none" or options.votes_columns else find(head)

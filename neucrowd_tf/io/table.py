@@ -36,6 +36,7 @@ PARQUET = (".parquet", ".pq")
 HEAD = 10_000  # rows from which roles of columns are decided if a file is read by parts
 BLOCK = 1 << 16  # rows that are read at a time
 LARGE = 1 << 22  # bytes of a CSV from which Arrow reads it
+ROW_BYTES = 16  # of a short row of a CSV
 LONGEST_LINE = 1 << 26  # characters of a header, or of a cell
 MOST_COMMENTS = 1000  # lines before a header
 CLASS_LABEL = "ClassLabel"  # the type of Hugging Face's labels that are codes of names
@@ -397,6 +398,14 @@ def is_plain(path: Path) -> bool:
     return True
 
 
+def rows_about(path: Path) -> int:
+    """Returns about how many rows a table has: of a text, by its size."""
+    if ending(path) in PARQUET:
+        with _parquet(path) as file:
+            return int(file.metadata.num_rows)
+    return path.stat().st_size // ROW_BYTES
+
+
 def _parquet(path: Path) -> Any:
     """Opens a Parquet file.
 
@@ -489,8 +498,30 @@ def _listed(feature: Any, value: Any) -> Any:
 
 def _of_arrow(path: Path, names: Sequence[str], columns: Sequence[Any]) -> Table:
     """Returns columns as text; whole numbers lose no digit, NULL becomes ""."""
-    cells = [[cell_text(value) for value in column.to_pylist()] for column in columns]
+    cells = [_cells_of_arrow(column) for column in columns]
     return Table(path, tuple(name.strip() for name in names), cells)
+
+
+def _cells_of_arrow(column: Any) -> Column:
+    """Returns a column of Arrow's as cells; whole numbers and texts as codes, for their speed."""
+    import pyarrow as pa
+
+    kind = column.type
+    if not (
+        pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    ):
+        return [cell_text(value) for value in column.to_pylist()]
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    coded = pa.chunked_array(chunks, kind).dictionary_encode(null_encoding="encode")
+    coded = coded.unify_dictionaries()
+    if not coded.num_chunks:
+        return []
+    texts = [cell_text(value) for value in coded.chunk(0).dictionary.to_pylist()]
+    codes = np.concatenate([np.from_dlpack(chunk.indices) for chunk in coded.chunks])
+    if len({*texts}) == len(texts):
+        return texts, codes.astype(np.int64)
+    names, codes_of = encode(texts)  # "" and NULL
+    return names, codes_of[codes]
 
 
 def cell_text(value: Any) -> str:

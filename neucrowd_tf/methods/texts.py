@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -25,7 +26,7 @@ from neucrowd_tf.declare.declarations import (
 from neucrowd_tf.encoders.tfidf import TextFeatures
 from neucrowd_tf.errors import UsageError
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.reuse import UNSET, reused
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 
 ENCODER = none | Constraint(
@@ -78,7 +79,10 @@ class TextClassifier(CrowdEstimator):
 
     # Whose networks the estimator's fits share within `reused()`.
     _networks = _network = UNSET
-    reused = reused
+
+    def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
+        """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
+        return reused(self, cache)
 
     @property
     def distributed(self) -> bool:  # type: ignore[override]

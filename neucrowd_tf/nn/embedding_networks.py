@@ -8,6 +8,7 @@ from typing import Any
 import keras
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.keras_private import copy_decay
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.standardise import constants
 
@@ -49,9 +50,7 @@ def make_optimizer(
         if always:  # of one that scales losses, the inner one's
             config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
         copy = type(optimizer).from_config(config)
-        for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
-            if hasattr(optimizer, name):  # which its configuration leaves out
-                setattr(copy, name, getattr(optimizer, name))
+        copy_decay(optimizer, copy)
         return copy
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(

@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.nn.keras_private import clipped
+
 
 def take_step(
     optimizer: keras.optimizers.Optimizer, gradients: Sequence[Any], variables: Sequence[Any]
@@ -32,7 +34,7 @@ def take_step(
     count = replicas()  # AutoGraph, which converts users' steps, knows no ":="
     if count > 1 and clips(optimizer):
         pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
-        gradients = optimizer._clip_gradients([summed(gradient) for gradient, _ in pairs])
+        gradients = clipped(optimizer, [summed(gradient) for gradient, _ in pairs])
         gradients = [gradient / count for gradient in gradients]  # Keras adds them up once more
         variables = [variable for _, variable in pairs]
     scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)  # it wants a replica

@@ -111,7 +111,8 @@ def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
             ' "module:function".'
         )
     shape = tuple(owner.feature_shape_)
-    network = value(shape, len(owner.classes_)) if name == "base" else value(shape)
+    sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
+    network: Any = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network

@@ -99,6 +99,10 @@ class EncoderModel(keras.Model):
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
 
+    def embed_instances(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns embeddings `[M, h]` of training instances by position, with dropout off."""
+        return in_blocks(lambda block: self._embed(tf.gather(self.instances, block)), rows, 8192)
+
     @tf.function(reduce_retracing=True, autograph=False)
     def _embed(self, features: Any) -> Any:
         return tf.cast(self.encoder(features, training=False), tf.float32)

@@ -81,11 +81,14 @@ def in_blocks(
 
     Without features it is called once with none, which gives the result its shape.
     """
-    results = [(places, np.asarray(function(block))) for places, block in blocks_of(features, rows)]
-    result = np.concatenate([block for _, block in results])
-    if not hasattr(features, "blocks"):
-        return result
-    return np.asarray(result[np.argsort(np.concatenate([places for places, _ in results]))])
+    result: NDArray[Any] | None = None
+    for places, block in blocks_of(features, rows):
+        values = np.asarray(function(block))
+        if result is None:
+            result = np.empty((len(features), *values.shape[1:]), values.dtype)
+        result[places] = values
+    assert result is not None  # `blocks_of` yields at least one block
+    return result
 
 
 def is_dataset(features: Any) -> bool:

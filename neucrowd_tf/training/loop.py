@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.keras_private import first_epoch, forget_first_epoch, forget_swap, trained_by
 from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
 from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
@@ -107,7 +108,7 @@ def train(
         first, model.stop_training = history.epochs, ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
-            first, values = model._initial_epoch or first, dict[str, float]()
+            first, values = first_epoch(model) or first, dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
             chosen = (monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
@@ -165,10 +166,10 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
             problem = "(swap_on_epoch=True) swaps weights that checkpoints hold. Leave it out."
         else:
             if isinstance(each, have.SwapEMAWeights):
-                each._ema_weights_in_model = False  # an earlier fit's
+                forget_swap(each)  # an earlier fit's
             continue
         raise UsageError(f"callbacks: {type(each).__name__} {problem}")
-    trained = [id(variable) for each in averages for variable in each._trainable_variables]
+    trained = [id(variable) for each in averages for variable in trained_by(each)]
     if len(trained) > len(set(trained)):
         raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
     for each in optimizers_of(model) if run.strategy is not None else ():
@@ -184,7 +185,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
 
 def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
     """Returns the callbacks of a training loop that has begun."""
-    model._initial_epoch = None  # `BackupAndRestore` sets it
+    forget_first_epoch(model)
     verbose = run.verbose
     hooks = keras.callbacks.CallbackList(
         list(run.callbacks), add_progbar=verbose > 0, model=model, verbose=verbose, epochs=epochs,

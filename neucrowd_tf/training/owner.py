@@ -59,7 +59,7 @@ def with_network(run: Run, model: keras.Model, optimizers: Iterable[Any]) -> Run
     """Returns a run whose owner includes the configuration of what is trained."""
     if run.checkpoints is None:
         return run
-    layers = [model, *model._flatten_layers(include_self=False)]
+    layers = _layers_in(model)
     # A model of ours is no configuration: its parts are.
     keras_own = [layer for layer in layers if type(layer).__module__.startswith("keras.")]
     parts = [_network(layer) for layer in keras_own]
@@ -142,7 +142,7 @@ def _function(value: types.FunctionType, depth: int) -> Any:
 
 def _state(value: Any, depth: int) -> Any:
     """Returns an object's configuration, or its attributes if it has none."""
-    if hasattr(value, "layers") and hasattr(value, "_flatten_layers"):
+    if hasattr(value, "layers") and hasattr(value, "get_config"):
         return _network(value, depth)
     if hasattr(value, "get_config"):
         try:
@@ -151,6 +151,12 @@ def _state(value: Any, depth: int) -> Any:
         except NotImplementedError:  # a schedule of the user's
             pass
     return _plain(getattr(value, "__dict__", {}), depth + 1)
+
+
+def _layers_in(model: Any) -> list[Any]:
+    """Returns a layer or a model, its layers, and theirs."""
+    inner = [each for layer in getattr(model, "layers", ()) for each in _layers_in(layer)]
+    return [model, *inner]
 
 
 def _network(layer: Any, depth: int = 0) -> Any:
@@ -183,7 +189,7 @@ def _network(layer: Any, depth: int = 0) -> Any:
 
     collect(config)
     functions = []
-    for each in (layer, *layer._flatten_layers(include_self=False)):
+    for each in _layers_in(layer):
         for name, value in vars(each).items():
             # Keras wraps methods such as `build` in functions that hold the layer itself.
             if isinstance(value, types.FunctionType) and not hasattr(type(each), name):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.training.event_file import EventFile
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
 
@@ -60,7 +61,9 @@ class Run:
     owner: str = ""
     callbacks: Sequence[Any] = ()
     stop: threading.Event | None = None
-    _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    _writers: dict[Path, EventFile] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name in ("checkpoints", "tensorboard"):
@@ -162,15 +165,12 @@ class Run:
         """Writes scalars at a step (an epoch or a round) under the stage's prefix."""
         if self.tensorboard is None:
             return
-        import tensorflow as tf
-
         if self.tensorboard not in self._writers:
-            self._writers[self.tensorboard] = tf.summary.create_file_writer(str(self.tensorboard))
-        with self._writers[self.tensorboard].as_default():
-            for name, value in values.items():
-                tf.summary.scalar(self.prefix + name, float(value), step=step)
+            self._writers[self.tensorboard] = EventFile(self.tensorboard)
+        tagged = {self.prefix + name: float(value) for name, value in values.items()}
+        self._writers[self.tensorboard].scalars(step, tagged)
 
     def flush(self) -> None:
-        """Writes out what TensorBoard's writer holds back."""
+        """Writes out what TensorBoard's files have not yet been given."""
         for writer in self._writers.values():
             writer.flush()

@@ -94,11 +94,11 @@ class ReleasedNeuCrowd(NeuCrowd):
         return label_assurance(votes, "share")
 
     def _safe_examples(
-        self, embeddings: NDArray[Any], labels: NDArray[np.int64]
+        self, embeddings: NDArray[Any], labels: NDArray[np.int64], assurance: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
         k = neighbourhood_size(len(labels), len(labels)) + 1
         return safe_examples(
-            embeddings, labels, self.assurance_, k=k, margin=self.safety_margin, with_itself=True
+            embeddings, labels, assurance, k=k, margin=self.safety_margin, with_itself=True
         )
 
     def _model_class(self) -> type[NeuCrowdModel]:

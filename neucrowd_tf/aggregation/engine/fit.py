@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.engine.local import Engine
 from neucrowd_tf.aggregation.engine.shards import RECORD, Shards, make_shards
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
+from neucrowd_tf.aggregation.sums import LatentModel, Shard, Sums, total
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
@@ -37,6 +37,14 @@ DONE = "fit.json"
 METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
 
 
+class Calibration(Protocol):
+    """Turns posteriors into probabilities, by parts; `neucrowd_tf.certainty` has one."""
+
+    def sums(self, votes: Any) -> Any: ...
+
+    def apply(self, probas: Any, votes: Any, sums: Any) -> tuple[Any, Any]: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
     """What to fit, to which annotations, and where to.
@@ -50,6 +58,7 @@ class Request:
         resume: go on with an unfinished fit in that folder, or begin one.
         options: how the annotations are read.
         report: takes a line on progress.
+        calibration: of the probabilities; None leaves the method's posteriors.
     """
 
     annotations: Path
@@ -60,6 +69,7 @@ class Request:
     resume: bool = False
     options: TableOptions = DEFAULTS
     report: Callable[[str], None] = lambda line: None
+    calibration: Calibration | None = None
 
 
 @dataclasses.dataclass
@@ -110,7 +120,7 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         model = method.latent_model(shards.num_classes)
         state = _iterate(request, method, model, shards, engine)
     iterated = time.perf_counter() - began - read
-    _write(output, model, shards, state, engine)
+    _write(request, model, shards, state, engine)
     seconds = time.perf_counter() - began
     result = {
         "method": request.method,
@@ -260,7 +270,12 @@ def part_sums(
 
 
 def write_labels(
-    shards: Shards, folder: Path, model: LatentModel[Any] | None, path: Path | None, number: int
+    shards: Shards,
+    folder: Path,
+    model: LatentModel[Any] | None,
+    path: Path | None,
+    calibration: tuple[Calibration, np.ndarray] | None,
+    number: int,
 ) -> np.ndarray:
     """Writes a shard's labels and probabilities.
 
@@ -272,6 +287,7 @@ def write_labels(
         folder: to write to.
         model: the method, None for the majority vote.
         path: the file of the last parameters.
+        calibration: and its sums over all shards; None leaves posteriors as they are.
         number: the shard's.
 
     Returns:
@@ -284,13 +300,17 @@ def write_labels(
         parameters, _ = _load(path, model.parameters_type)
         probas = model.probas(model.soft().e_step(shard, parameters)[0], parameters)
     best = probas.argmax(axis=1)
+    num_tied = top_classes(probas).sum(axis=1)
+    if calibration is not None:
+        rule, sums = calibration
+        probas, num_tied = rule.apply(probas, _vote_counts(shard), sums)
     names = pa.array(shards.classes)
     columns = {
         "task": shards.tasks(number),
         "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
         "probability": probas[np.arange(len(best)), best],
         "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
-        "num_tied": top_classes(probas).sum(axis=1).astype(np.int32),
+        "num_tied": num_tied.astype(np.int32),
     }
     if pa.types.is_integer(names.type):
         columns["label"] = names.take(pa.array(best))
@@ -302,15 +322,35 @@ def write_labels(
     return np.bincount(annotators, minlength=shards.num_annotators)
 
 
+def _vote_counts(shard: Shard) -> np.ndarray:
+    """Returns `[N, C]` how many labels of each class the items of a shard have."""
+    one_hot = shard.one_hot
+    rows = np.repeat(np.arange(one_hot.shape[0]), np.diff(one_hot.indptr))
+    size = shard.num_classes
+    cells = rows * size + one_hot.indices % size
+    return np.bincount(cells, minlength=one_hot.shape[0] * size).reshape(-1, size)
+
+
+def size_sums(shards: Shards, calibration: Calibration, number: int) -> np.ndarray:
+    """Returns what a calibration has to know of a shard."""
+    return np.asarray(calibration.sums(_vote_counts(shards.open(number))))
+
+
 def _write(
-    output: Path, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
+    request: Request, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
 ) -> None:
     """Writes labels by shard, then annotators and parameters."""
+    output = request.output
     folder = output / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    job = functools.partial(write_labels, shards, folder, model, state.path)
     numbers = [number for number, size in enumerate(shards.sizes) if size]
+    calibration = None
+    if request.calibration is not None:
+        count = functools.partial(size_sums, shards, request.calibration)
+        sums = np.sum(list(engine.map(count, numbers)), axis=0)
+        calibration = (request.calibration, sums)
+    job = functools.partial(write_labels, shards, folder, model, state.path, calibration)
     num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
     for counts in engine.map(job, numbers):
         num_labels += counts

@@ -21,20 +21,20 @@ from neucrowd_tf.io.checks import broken, error, unreadable
 from neucrowd_tf.io.column_names import MISSING
 from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import check_regular, ending
+from neucrowd_tf.io.folders import tables_in
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import class_line, read_annotations
 from neucrowd_tf.io.layouts import settle
 from neucrowd_tf.io.roles import Roles
 from neucrowd_tf.io.schema import DEFAULTS, TableOptions
-from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of
+from neucrowd_tf.io.table import JOINT, PARQUET, arrow_batches, cell_text, head_of, rows_about
 
 COLUMNS = ("task", "worker", "label")
 NAMES = "annotators.parquet"
 TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 # Rows of a run: a few of them are in memory at a time.
 RUN_ROWS = 2_000_000
-ROW_BYTES = 16  # of a short row of a CSV
 PLAIN_ID = r"^[A-Za-z0-9_./:@ -]*$"  # ids that need no closer look
 # Options that only a file in memory is read with.
 WHOLE = ("bins", "multi_label", "votes_columns", "question", "first")
@@ -116,7 +116,7 @@ def find_source(path: Path, options: TableOptions = DEFAULTS) -> Source:
             sizes = [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
             parts += [Part(file, columns, options, span) for span in _spans(sizes)]
         else:
-            rows += 1 + file.stat().st_size // ROW_BYTES
+            rows += 1 + rows_about(file)
             parts.append(Part(file, columns, options))
     words = ", ".join(
         f"{word} {JOINT.join(names)}"
@@ -160,11 +160,7 @@ def _files(path: Path) -> list[Path]:
     """Returns a file, or the tables in a folder and its folders that are not hidden."""
     if not path.is_dir():
         return [path]
-    files = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in (".parquet", ".csv") and not file.name.startswith((".", "_"))
-    ]
+    files = tables_in(path)
     if not files:
         problem = "the folder has no .parquet or .csv files"
         raise unreadable(path, problem, "Name another folder, or a file")

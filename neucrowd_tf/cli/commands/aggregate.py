@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import shutil
+import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +21,8 @@ from neucrowd_tf.aggregation.engine.local import Engine, Local
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.certainty.recalibration import CalibrationByParts
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output, write_outputs
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
@@ -29,16 +33,25 @@ from neucrowd_tf.errors import (
     UsageError,
     one_line,
 )
+from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.folders import tables_in
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import report_on_stderr
+from neucrowd_tf.io.table import PARQUET, open_parquet, rows_about
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.certainty.models import ModelAnnotator
+
+
+# Labels from which on they are read by parts, if a method can: about 2 GB of memory.
+MOST_ROWS = 10_000_000
+BY_PARTS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
+TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 
 
 def run(flags: Aggregate) -> list[str]:
@@ -48,16 +61,11 @@ def run(flags: Aggregate) -> list[str]:
         UsageError, DataError: flags or data that cannot be used.
     """
     path = flags.annotations
-    by_parts = (
-        flags.engine is not None
-        or (ending(path) == ".parquet" and not (path.is_file() and Head(path).has_records))
-        or (path.is_dir() and find(Head(path)) is None)
-    )
     check_outputs(
         {"--output": flags.output, "--annotators": flags.annotators},
         {"--annotations": path, "--gold": flags.gold},
     )
-    if by_parts:
+    if _reads_by_parts(flags):
         return _aggregate_by_parts(flags)
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
@@ -79,7 +87,16 @@ def run(flags: Aggregate) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
+            inference = infer(
+                crowd,
+                method,
+                gold,
+                flags.seed,
+                models,
+                flags.ties,
+                flags.family,
+                skills=flags.annotators is not None,
+            )
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
@@ -117,28 +134,70 @@ def _warning(message: Warning | str, method: str) -> str:
     return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 
+def _needs_memory(flags: Aggregate) -> list[str]:
+    """Returns the flags that ask for what only labels in memory give."""
+    names = ("annotators", "gold", "ties", "scale", "family", "model_annotator")
+    return [name for name in names if getattr(flags, name) not in (None, (), "nominal")]
+
+
+def _names_a_folder(output: Path) -> bool:
+    return output != STDOUT and not output.is_file() and (output.is_dir() or not output.suffix)
+
+
+def _reads_by_parts(flags: Aggregate) -> bool:
+    """Whether labels are read by parts: with --engine, to a folder, and from `MOST_ROWS` on."""
+    path = flags.annotations
+    if flags.engine is not None or not path.exists():
+        return flags.engine is not None
+    head = Head(path) if path.is_dir() or ending(path) in TABLES else None
+    if head is None or head.has_records or find(head) is not None:
+        return False
+    files = tables_in(path) if path.is_dir() else [path]
+    if _names_a_folder(flags.output) and (path.is_dir() or ending(path) in PARQUET):
+        return True
+    large = sum(map(rows_about, files)) >= MOST_ROWS
+    return large and flags.method in (None, *BY_PARTS) and not _needs_memory(flags)
+
+
 def _aggregate_by_parts(flags: Aggregate) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
-    for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
-        if getattr(flags, name) not in (None, (), "nominal"):
-            raise UsageError(
-                f"--{name}: not available for labels that are read by parts (--engine, a folder or"
-                " a Parquet file). Use a CSV without --engine."
-            )
-    output = flags.output
-    if output == STDOUT or output.is_file() or output.suffix in (".csv", ".json", ".parquet"):
+    for name in _needs_memory(flags):
         raise UsageError(
-            f"--output={output}: labels that are read by parts (--engine, a folder or a Parquet"
-            " file) are written to a folder. Name a folder, such as --output=labels."
+            f"--{name}: not available for labels that are read by parts. Leave --engine out, and"
+            " name a file as --output."
         )
     if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
         raise UsageError("--scheduler: only with --engine=dask and without --workers.")
+    output = flags.output
+    if output == STDOUT:
+        with tempfile.TemporaryDirectory() as folder, standard_output() as stream:
+            parts = Path(folder) / "parts"
+            _fit(flags, parts)
+            stream.writelines(_csv_of_parts(parts / "labels"))
+        return []
+    parts = output if _names_a_folder(output) else output.with_name(f"{output.name}.parts")
     with hinted(RESUME):
-        _fit(flags)
+        _fit(flags, parts)
+    if parts != output:
+        with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.writelines(_csv_of_parts(parts / "labels"))
+        shutil.rmtree(parts)
     return []
 
 
-def _fit(flags: Aggregate) -> None:
+def _csv_of_parts(folder: Path) -> Iterator[str]:
+    """Yields the CSV of labels that were written by parts, as `labels_csv` has it."""
+    for number, path in enumerate(sorted(folder.glob("*.parquet"))):
+        table = open_parquet(path)
+        columns = {
+            name: table[name].to_numpy() if name == "probability" else table[name].to_pylist()
+            for name in ("task", "label", "probability", "num_labels", "num_tied")
+        }
+        text = columns_csv(columns.items())
+        yield text if number == 0 else text.partition("\n")[2]
+
+
+def _fit(flags: Aggregate, output: Path) -> None:
     engine: Engine
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
@@ -160,12 +219,13 @@ def _fit(flags: Aggregate) -> None:
     request = Request(
         flags.annotations,
         method,
-        flags.output,
+        output,
         flags.max_iter,
         flags.tol,
         flags.resume,
         flags,
         report_on_stderr,
+        CalibrationByParts(method),
     )
     with contextlib.closing(engine):
         fit(request, engine)

@@ -245,7 +245,11 @@ def _outcome(result: Callable[[], Outcome], keep_going: bool) -> Outcome:
 
 def make_run(work: Work) -> Outcome:
     """Makes one run, or the missing files of a finished one, in this process."""
-    strategy = process.start(work.options)
+    strategy = None
+    if work.needs_tensorflow():
+        strategy = process.start(work.options)
+    else:
+        process.start_without_tensorflow(work.options)
     return execute(work, load(work), strategy)
 
 

@@ -113,6 +113,19 @@ class Work:
         """Whether the run has its metrics.json."""
         return (self.folder / FINISHED).is_file()
 
+    def needs_tensorflow(self) -> bool:
+        """Whether the run may compute with TensorFlow, whose settings come before its import.
+
+        What other packages simulate and train is not known here, so it may.
+        """
+        options = self.options
+        networks = registry.entry("method", self.key.method).trains_network
+        dataset = registry.entry("dataset", self.key.dataset)
+        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.")
+        flags = options.encoder is not None, options.export, options.mixed_precision
+        devices = options.distribute != "none" or options.device != "auto"
+        return networks or simulates or devices or any(flags)
+
     def begun(self) -> Work:
         """Returns the run as one that is resumed, in a folder without earlier unfinished files.
 

@@ -26,6 +26,8 @@ def text_cell(value: Any) -> str:
 
     Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
+    if type(value) is str and value.isascii() and value[:1].isalnum():
+        return value  # nearly all of a large table
     if isinstance(value, np.generic):
         value = value.item()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
@@ -77,7 +79,18 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
 def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
     """Returns a CSV of columns of values, each with its header; see `cell`."""
     header, values = zip(*columns, strict=True)
-    return to_csv(header, (map(cell, row) for row in zip(*values, strict=True)))
+    return to_csv(header, zip(*map(_cells, values), strict=True))
+
+
+def _cells(values: Iterable[Any]) -> Iterable[str]:
+    """Returns the cells of a column, of an array without a look at each value's type."""
+    if not isinstance(values, np.ndarray):
+        return map(cell, values)
+    if values.dtype.kind == "f":
+        finite = np.isfinite(values)
+        texts = map("{:.9g}".format, values.tolist())
+        return texts if finite.all() else np.where(finite, list(texts), "").tolist()
+    return map(str if values.dtype.kind in "iu" else cell, values.tolist())
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:

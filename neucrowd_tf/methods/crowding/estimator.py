@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import keras
 import numpy as np
@@ -99,7 +99,18 @@ class CrowdInG(ClassifierArguments, CrowdEstimator):
     """
 
     requires_identities: ClassVar[bool] = True
-    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
+
+    def snapshot(self) -> dict[str, Any]:
+        """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
+        return snapshot(self)
+
+    def from_snapshot(self, state: dict[str, Any]) -> Self:
+        """Returns a fitted estimator of its own that is as this one was then."""
+        return from_snapshot(self, state)  # type: ignore[no-any-return]
+
+    def load_snapshot(self, state: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place."""
+        return load_snapshot(self, state)  # type: ignore[no-any-return]
 
     pretrain_epochs: Annotated[int, whole(1), "epochs of DL-CL."] = 15
     pretrain_batch: Annotated[int, whole(1), "DL-CL's batch size."] = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -32,7 +33,7 @@ from neucrowd_tf.methods.dasc.selection import (
     pseudo_annotations,
 )
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
-from neucrowd_tf.training.reuse import UNSET, reused
+from neucrowd_tf.training.reuse import UNSET, NetworkCache, reused
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.validation import hold_out
 
@@ -157,7 +158,10 @@ class DASC(CrowdEstimator):
 
     # What rounds share, also with those of other fits within `reused()`; left out of copies.
     _networks = _network = UNSET
-    reused = reused
+
+    def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
+        """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
+        return reused(self, cache)
 
     def _crowd_model(self) -> Any:
         """Returns a new, unfitted crowd model with `predict_annotators`."""

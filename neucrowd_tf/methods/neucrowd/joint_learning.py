@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
@@ -49,6 +48,15 @@ class NeuCrowdModel(TupletModel):
         self.sampler, self.anchor = sampler, anchor
         self.pool_factor = pool_factor if sampler is not None else 1
         self.warmup_steps = warmup_steps
+        # Which instances are safe, as far as epochs have compared them.
+        self.safe = self.add_weight(
+            shape=(len(self.instances),),
+            dtype="bool",
+            trainable=False,
+            name="safe",
+            initializer="ones",
+            autocast=False,
+        )
         names = ("sampler_loss", "predicted_hardness")
         self.trackers = [keras.metrics.Mean(name=name) for name in names]
 
@@ -204,10 +212,16 @@ class NeuCrowdModel(TupletModel):
             )
             pool = tf.reduce_mean(losses)
             figures |= {
-                "hardness_correlation": tfp.stats.correlation(
-                    scores, losses, sample_axis=0, event_axis=None
-                ),
+                "hardness_correlation": correlation(scores, losses),
                 "selected_loss_ratio": tf.math.divide_no_nan(selected, pool),
                 "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
             }
         return figures
+
+
+def correlation(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """Returns Pearson's correlation of two vectors; NaN if one is constant."""
+    first -= tf.reduce_mean(first)
+    second -= tf.reduce_mean(second)
+    deviations = tf.math.reduce_std(first) * tf.math.reduce_std(second)
+    return tf.reduce_mean(first * second) / deviations

@@ -54,9 +54,10 @@ class LinearClassifier(CrowdEstimator):
             weights: `[N, C]` of the pairs; those that are 0 are left out.
         """
         rows, codes = np.nonzero(weights)
-        validation = data.validation
+        validation, features = data.validation, _flat(data.features)
+        once = np.array_equal(rows, np.arange(features.shape[0]))
         return fit_logistic(
-            _flat(data.features)[rows],
+            features if once else features[rows],
             codes,
             len(self.classes_),
             self.Cs,

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
+from neucrowd_tf.nn.keras_private import maker_of
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 
 _CHANNELS = (1, 3, 4)  # of usual images
@@ -203,7 +204,7 @@ def ends_in_softmax(model: Any) -> bool:
 def output_layer(model: Any) -> Any:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
     if outputs := getattr(model, "outputs", None):
-        return outputs[0]._keras_history.operation
+        return maker_of(outputs[0])[0]
     if not model.layers:
         name = type(model).__name__
         raise DataError(f"base: expected a Keras classifier with layers, received {name} with none")
@@ -234,19 +235,12 @@ def feature_extractor(base: keras.Model) -> keras.Model:
 
 def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
     """Returns a classifier's last layer with the activations after it, and what it is made from."""
-    layer, tensor = _source(base.outputs[0])
+    layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
     while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-        layer, tensor = _source(tensor)
+        layer, tensor = maker_of(tensor)
         layers.insert(0, layer)
     return layers, tensor
-
-
-def _source(tensor: Any) -> tuple[Any, Any]:
-    """Returns the layer that made a symbolic tensor, and what it made it from."""
-    history = tensor._keras_history
-    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
-    return history.operation, inputs[0] if inputs else None
 
 
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from typing import Annotated, Any, ClassVar, Literal
 
 import keras
@@ -126,7 +127,10 @@ class NetworkClassifier(CrowdEstimator):
     # Caches, left out of copies: what fits share within `reused()`, the latest fit's network there,
     # and what predictions compiled.
     _networks = _network = _functions = UNSET
-    reused = reused
+
+    def reused(self, cache: NetworkCache | None = None) -> AbstractContextManager[None]:
+        """Lets fits share one compiled network; see `neucrowd_tf.training.reuse.reused`."""
+        return reused(self, cache)
 
     def _check_together(self) -> None:
         check_network(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import keras
 import numpy as np
@@ -115,7 +115,17 @@ class CrowdLayerBase(NetworkClassifier):
     # goes over single annotations.
     shares_features: ClassVar[bool] = False
 
-    snapshot, from_snapshot, load_snapshot = snapshot, from_snapshot, load_snapshot
+    def snapshot(self) -> dict[str, Any]:
+        """Returns the fitted state; see `neucrowd_tf.training.state.snapshot`."""
+        return snapshot(self)
+
+    def from_snapshot(self, state: dict[str, Any]) -> Self:
+        """Returns a fitted estimator of its own that is as this one was then."""
+        return from_snapshot(self, state)  # type: ignore[no-any-return]
+
+    def load_snapshot(self, state: dict[str, Any]) -> Self:
+        """Takes a snapshot's state in place."""
+        return load_snapshot(self, state)  # type: ignore[no-any-return]
 
     # How many annotations later fits within `reused()` may have, whose network is the first one's.
     annotations_expected = 0
