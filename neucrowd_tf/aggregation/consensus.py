@@ -40,6 +40,7 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
+LOOKED_AT = 50_000  # annotations from which on EBCC is fitted only if a short look finds groups
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # If annotators have few labels on average, methods may merge or exchange classes. The signs are
@@ -153,7 +154,8 @@ class Consensus(Aggregator):
 
     Attributes: see `Aggregator`, and
         chosen_: the names of the methods that were chosen.
-        gain_: by how many nats EBCC's bound rises with more groups.
+        gain_: by how many nats EBCC's bound rises with more groups; 0 where a short look at a large
+            crowd finds no groups.
         scores_: each method's mean log probability of a held-out annotation; empty where EBCC was
             chosen.
     """
@@ -220,10 +222,12 @@ class Consensus(Aggregator):
         votes = {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed)}
         if not crowd.has_identities:
             return {name: one.fit(crowd, gold) for name, one in votes.items()}
-        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
-        self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
-            return {"ebcc": joint}
+        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
+        if crowd.num_annotations < LOOKED_AT or not joint.looks_independent(crowd, gold):
+            joint.fit(crowd, gold)
+            self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
+            if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
+                return {"ebcc": joint}
         self.scores_, members = self._scores(crowd, gold), {}
         for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
             one = CANDIDATES[name](seed=self.seed).fit(crowd, gold)
