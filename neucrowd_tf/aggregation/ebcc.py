@@ -25,9 +25,9 @@ EMPTY = 1e-4
 # Starts whose bound rises by less than SLOWLY an annotation are compared, and this share of them is
 # run on.
 SLOWLY, CONTINUED = 2e-5, 0.25
-# A look at a large crowd: starts with so many groups a class, iterations of each, and nats below one
-# group for each cell that a second group adds to the annotators' matrices. A group of chance costs
-# about a nat a cell; where groups are real, one start or another has found them by then.
+# A look at a large crowd: starts with so many groups a class, iterations of each, and nats below
+# one group for each cell that a second group adds to the annotators' matrices. A group of chance
+# costs about a nat a cell; where groups are real, one start or another has found them by then.
 LOOK_GROUPS, LOOK_ITER, CHANCE_NATS = (2, 3, 4), 25, 0.5
 
 
