@@ -40,7 +40,10 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
-LOOKED_AT = 50_000  # annotations from which on EBCC is fitted only if a short look finds groups
+# From so many annotations on EBCC is fitted only if a short look finds groups, and methods whose
+# held-out annotations are less probable than those of the last one that would be chosen, by so many
+# standard errors, are held out from no further annotations.
+LARGE, CLEARLY = 50_000, 6.0
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # If annotators have few labels on average, methods may merge or exchange classes. The signs are
@@ -93,15 +96,15 @@ def read_out(annotations: Annotations, probas: Array, strength: float) -> Array:
     return normalise_counts(counts, axis=1)
 
 
-def held_out_score(
+def held_out_logs(
     annotations: Annotations, held: Annotations, probas: Array, strength: float
-) -> float:
-    """Returns the log probability of held-out annotations under beliefs `[N, C]`.
+) -> Array:
+    """Returns log probabilities `[H]` of held-out annotations under beliefs `[N, C]`.
 
     The beliefs and the annotators' error matrices follow from the other annotations.
     """
     shares = read_out(annotations, probas, strength)[held.annotators, held.labels]
-    return float(np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12)).sum())
+    return np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12))
 
 
 def geometric_mean(*probas: Array, weights: Sequence[float] | None = None) -> Array:
@@ -223,7 +226,7 @@ class Consensus(Aggregator):
         if not crowd.has_identities:
             return {name: one.fit(crowd, gold) for name, one in votes.items()}
         joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
-        if crowd.num_annotations < LOOKED_AT or not joint.looks_independent(crowd, gold):
+        if crowd.num_annotations < LARGE or not joint.looks_independent(crowd, gold):
             joint.fit(crowd, gold)
             self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
             if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
@@ -250,13 +253,29 @@ class Consensus(Aggregator):
 
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
-        scores = dict.fromkeys(CANDIDATES, 0.0)
+        scores, running = dict.fromkeys(CANDIDATES, 0.0), list(CANDIDATES)
+        logs = dict.fromkeys(CANDIDATES, np.zeros(0))
+        last = running[0]
         for fold in range(self.folds):
             held = folds == fold
             if held.all() or not held.any():
                 continue
             rest, left = crowd.select(~held), crowd.select(held)
-            for name, make in CANDIDATES.items():
-                probas = make(seed=self.seed).fit(rest, gold).probas_
-                scores[name] += held_out_score(rest, left, probas, STRENGTH)
+            for name in running:
+                probas = CANDIDATES[name](seed=self.seed).fit(rest, gold).probas_
+                each = held_out_logs(rest, left, probas, STRENGTH)
+                scores[name] += float(each.sum())
+                logs[name] = np.append(logs[name], each)
+            if crowd.num_annotations >= LARGE:
+                last = sorted(running, key=lambda name: -scores[name])[: self.best][-1]
+                running = [name for name in running if not _clearly_less(logs[name], logs[last])]
+        for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
+            behind = logs[last][: len(logs[name])] - logs[name]
+            scores[name] = scores[last] - float(behind.mean()) * len(logs[last])
         return {name: score / crowd.num_annotations for name, score in scores.items()}
+
+
+def _clearly_less(logs: Array, others: Array) -> bool:
+    """Returns whether log probabilities of the same annotations are less, beyond chance."""
+    less = others - logs
+    return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))
