@@ -28,7 +28,7 @@ SLOWLY, CONTINUED = 2e-5, 0.25
 # A look at a large crowd: starts with so many groups a class, iterations of each, and nats below
 # one group for each cell that a second group adds to the annotators' matrices. A group of chance
 # costs about a nat a cell; where groups are real, one start or another has found them by then.
-LOOK_GROUPS, LOOK_ITER, CHANCE_NATS = (2, 3, 4), 25, 0.5
+LOOK_GROUPS, LOOK_ITER, CHANCE_NATS = (2, 3), 25, 0.5
 
 
 @dataclasses.dataclass(frozen=True)

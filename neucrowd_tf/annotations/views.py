@@ -133,12 +133,18 @@ class AnnotationViews:
             )
         return matrix
 
-    def one_hot(self, dtype: Any = np.float64) -> sparse.csr_matrix:
-        """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label."""
+    def one_hot(self) -> sparse.csr_matrix:
+        """Returns `[N, R * C]` CSR with a one at column `annotator * C + label` for each label.
+
+        It is kept, and is not to be changed.
+        """
+        return self._one_hot
+
+    @cached_property
+    def _one_hot(self) -> sparse.csr_matrix:
         columns = self.annotators.astype(np.int64) * self.num_classes + self.labels
-        ones = np.ones(len(self._labels), dtype=dtype)
         return sparse.csr_matrix(
-            (ones, (self.instances, columns)),
+            (np.ones(len(self._labels)), (self.instances, columns)),
             shape=(self.num_instances, self.num_annotators * self.num_classes),
         )
 
