@@ -140,7 +140,7 @@ def test_calibrated_finds_the_temperature() -> None:
 def test_the_first_request_is_the_best_of_all_pairs() -> None:
     crowd, belief = crowd_of("0---- -1--- --2-- 0-1-- ----1 22--- 0-0-0"), random_belief()
     best = max(
-        (worths(belief.probas[i][None], Answers.of(belief.errors))[0][r], i, r)
+        (worths([belief.probas[i][None]], Answers.of(belief.errors))[0][0][r], i, r)
         for i in range(7)
         for r in range(5)
         if crowd.to_dense()[i, r] < 0
@@ -186,7 +186,7 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     assert 18 < spent.sum() <= 20
     # The first is the best of all pairs by gain per cost, information decides between equal ones.
     worth = [
-        worths(belief.probas[i][None], Answers.of(belief.errors))[0] / costs for i in range(40)
+        worths([belief.probas[i][None]], Answers.of(belief.errors))[0][0] / costs for i in range(40)
     ]
     best = np.array(worth)[:, :4]
     assert best.argmax() == plan[0].task * 4 + plan[0].annotator

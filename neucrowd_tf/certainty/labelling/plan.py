@@ -6,7 +6,7 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,11 @@ REACHED = (0.50, 0.0, 1.08)
 BLOCK = 1 << 18  # numbers that are computed at once
 
 
+# An entry of the heap: -worth / cost, task, annotator, gain. Equal worths, but for the last digits,
+# are ordered by item.
+Bid: TypeAlias = tuple[float, int, int, float]
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
     """One label to ask for.
@@ -42,19 +47,21 @@ class Request:
 
 
 def worths(
-    weights: NDArray[np.float64], answers: Answers
+    weights: Sequence[NDArray[np.float64]], answers: Answers
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns `[R]` worth and gain of each annotator's label of one task.
+    """Returns `[N, R]` worth and gain of each annotator's label of some tasks.
 
     Args:
-        weights: `[K, C]` probability of each outcome of the labels that are asked for already (one
-            row if no label is asked for) and of each class; the sum is 1.
+        weights: of each task `[K, C]` probability of each outcome of the labels that are asked for
+            already (one row if no label is asked for) and of each class; the sum is 1.
         answers: of R annotators.
     """
-    total = weights.sum(axis=1, keepdims=True)
-    gains, nats = answers.values(weights / np.maximum(total, 1e-300))
-    gain = (total * gains).sum(axis=0)
-    return gain + TIES * (total * nats).sum(axis=0), gain
+    outcomes = np.concatenate(weights)
+    first = np.cumsum([0, *map(len, weights[:-1])])
+    total = outcomes.sum(axis=1, keepdims=True)
+    gains, nats = answers.values(outcomes / np.maximum(total, 1e-300))
+    gain = np.add.reduceat(total * gains, first, axis=0)
+    return gain + TIES * np.add.reduceat(total * nats, first, axis=0), gain
 
 
 def make_plan(
@@ -93,63 +100,57 @@ def make_plan(
     weights = list(belief.probas[:, None])  # of each task, see `worths`
     load, asked = (np.zeros(length, dtype=np.int64) for length in (size, crowd.num_instances))
     answers = Answers.of(belief.errors)
-    heap = _first_bids(belief.probas, answers, open_to, crowd, price)
+    step = max(1, BLOCK // (size * crowd.num_classes))
+
+    def bids(tasks: list[int], usable: NDArray[np.bool_]) -> list[Bid]:
+        """Returns the best usable annotator of each task, if there is one that is worth it."""
+        codes = np.flatnonzero(usable)
+        worth, gains = worths([weights[task] for task in tasks], answers.at(codes))
+        worth /= price[codes]
+        worth[~open_to[np.ix_(np.asarray(tasks), codes)]] = -1.0
+        best = worth.argmax(axis=1).tolist()
+        return [
+            (-round(float(worth[row, r]), 9), task, int(codes[r]), float(gains[row, r]))
+            for row, (task, r) in enumerate(zip(tasks, best, strict=True))
+            if worth[row, r] > LEAST_WORTH
+        ]
+
+    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1)).tolist()
+    heap: list[Bid] = []
+    for start in range(0, len(tasks), step):
+        heap += bids(tasks[start : start + step], can)
+    heapq.heapify(heap)
     plan: list[Request] = []
     remaining = budget + 1e-9
-    while heap and remaining >= price[can].min():
+    again: list[int] = []  # tasks without a bid: all get one before the next request
+    while heap or again:
+        usable = can & (load < cap) & (price <= remaining)
+        if not usable.any():
+            break
+        while heap and not usable[heap[0][2]] and len(again) < step:
+            _, task, annotator, gain = heapq.heappop(heap)
+            if gain >= least_gain * price[annotator]:
+                again.append(task)
+        if again:
+            for bid in bids(again, usable):
+                heapq.heappush(heap, bid)
+            again = []
+            continue
+        if not heap:
+            break
         _, task, annotator, gain = heapq.heappop(heap)
         if gain < least_gain * price[annotator]:
             continue
-        if load[annotator] < cap and price[annotator] <= remaining:
-            remaining -= price[annotator]
-            plan.append(Request(task, annotator, gain))
-            open_to[task, annotator] = False
-            load[annotator] += 1
-            asked[task] += 1
-            if asked[task] >= per_task:
-                continue
+        remaining -= price[annotator]
+        plan.append(Request(task, annotator, gain))
+        open_to[task, annotator] = False
+        load[annotator] += 1
+        asked[task] += 1
+        if asked[task] < per_task:
             joint = weights[task][:, :, None] * belief.errors[annotator]
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
-        candidates = np.flatnonzero(open_to[task] & (load < cap) & (price <= remaining))
-        if len(candidates):
-            worth, gains = worths(weights[task], answers.at(candidates))
-            worth = worth / price[candidates]
-            best = int(worth.argmax())
-            if worth[best] > LEAST_WORTH:
-                heapq.heappush(heap, _bid(worth[best], task, int(candidates[best]), gains[best]))
+            again.append(task)
     return plan
-
-
-def _bid(
-    worth: np.float64, task: int, annotator: int, gain: np.float64
-) -> tuple[float, int, int, float]:
-    """Returns an entry of the heap. Equal worths, but for the last digits, are ordered by item."""
-    return -round(float(worth), 9), task, annotator, float(gain)
-
-
-def _first_bids(
-    probas: NDArray[np.float64],
-    answers: Answers,
-    open_to: NDArray[np.bool_],
-    crowd: Annotations,
-    price: NDArray[np.float64],
-) -> list[tuple[float, int, int, float]]:
-    """Returns the best annotator of each task as a heap: -worth / cost, task, annotator, gain."""
-    heap: list[tuple[float, int, int, float]] = []
-    tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1))
-    cells = crowd.num_annotators * crowd.num_classes
-    step = max(1, BLOCK // cells)
-    for start in range(0, len(tasks), step):
-        block = tasks[start : start + step]
-        gain, nats = answers.values(probas[block])
-        worth = (gain + TIES * nats) / price
-        worth[~open_to[block]] = -1.0
-        best = worth.argmax(axis=1)
-        for row, (task, r) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
-            if worth[row, r] > LEAST_WORTH:
-                heap.append(_bid(worth[row, r], task, r, gain[row, r]))
-    heapq.heapify(heap)
-    return heap
 
 
 def accuracy_after(now: Sequence[float], gains: NDArray[np.float64], size: int) -> list[float]:
