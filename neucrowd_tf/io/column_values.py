@@ -195,10 +195,17 @@ def one_hot_groups(table: Table, columns: Sequence[str]) -> list[str]:
             groups[named[1]].append(column)
     chosen = []
     for start, names in groups.items():
-        rows = zip(*(table[name] for name in names), strict=True)
-        if len(names) > 1 and len(table) and all(row.count("1") == 1 for row in rows):
+        if len(names) > 1 and is_one_hot(table, names):
             chosen.append(f"{start}*")
     return chosen
+
+
+def is_one_hot(table: Table, columns: Sequence[str]) -> bool:
+    """Whether columns have 0 and 1 only, and exactly one of them is 1 in each row."""
+    if not len(table) or any(not {*table.distinct(column)} <= {"0", "1"} for column in columns):
+        return False
+    rows = zip(*(table[column] for column in columns), strict=True)
+    return all(row.count("1") == 1 for row in rows)
 
 
 def sums_of(table: Table) -> tuple[str, list[str]]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from neucrowd_tf.io.asking import RUNNING, WORDS, Asked, Proposal, as_list, command_line
 from neucrowd_tf.io.column_names import (
     MISSING,
+    crossed,
     flagged_columns,
     is_gold,
     is_id,
@@ -38,6 +39,7 @@ from neucrowd_tf.io.column_values import (
     is_constant,
     is_fact,
     is_mean,
+    is_one_hot,
     is_recoded,
     one_hot_groups,
     sums_of,
@@ -321,6 +323,8 @@ class _Decision:
         if people or not unique or self._groups(columns, named=named) != [columns]:
             return None
         self._check_votes(["worker"])
+        self._check_crossed(columns, item)
+        self._check_one_hot(columns)
         return Roles("wide", tuple(item), (), tuple(columns))
 
     def _same_values(self) -> Roles | None:
@@ -404,12 +408,38 @@ class _Decision:
             return None
         return Roles("respondents", (), tuple(worker), tuple(groups[0]))
 
-    def _which_group(self, groups: Sequence[list[str]]) -> NoReturn:
-        """Asks for one of several groups of columns."""
+    def _which_group(
+        self, groups: Sequence[list[str]], task: Mapping[str, Sequence[str]] | None = None
+    ) -> NoReturn:
+        """Asks for one of several groups of columns, of which the items may be known."""
         problem = f"{len(groups)} groups of columns have different values"
         columns = f"Groups: {'; '.join(as_list(group) for group in groups)}"
         words = {"problem": problem, "columns": columns}
-        self._error("which_label", words, [_columns({"label": groups[0]})])
+        self._error("which_label", words, [_columns({**(task or {}), "label": groups[0]})])
+
+    def _check_crossed(self, columns: Sequence[str], item: Sequence[str]) -> None:
+        """Asks if the names of columns may join annotators and questions, see `crossed`."""
+        if (parts := crossed(columns)) is None:
+            return
+        firsts, lasts = parts
+        shown = [", ".join(part.strip(" _-.:") or "no ending" for part in side) for side in parts]
+        task = {"task": item} if item and not self.taken["task"] else {}
+        first = _columns({**task, "label": [first + lasts[0] for first in firsts]})
+        last = _columns({**task, "label": [firsts[0] + last for last in lasts]})
+        problem = f"columns' names join two lists ({'; '.join(shown)}), so one may be of questions"
+        alternatives = {f"If {shown[1]} are questions": first, f"If {shown[0]} are questions": last}
+        if "" in lasts:  # names with and without an ending: it is no annotator
+            bare = _columns({**task, "label": firsts})
+            alternatives = {"Those without the ending": bare}
+        alternatives["If each column is an annotator"] = _columns({**task, "label": columns})
+        words = {"problem": problem, "columns": f"Columns: {self._counts(columns)}"}
+        self._error("which_label", words, (), alternatives, open_roles=["label"])
+
+    def _check_one_hot(self, columns: Sequence[str]) -> None:
+        """Asks if columns of 0 and 1 are classes: exactly one is 1 in each of several rows."""
+        if len(self.table) >= FEWEST_REPEATED and is_one_hot(self.table, columns):
+            words = {"names": ", ".join(columns), "total": "1", "columns": self._listed("label")}
+            self._error("vote_counts", words, [{"votes_columns": as_list(columns)}])
 
     def _single(self, label: str) -> Roles | None:
         """Returns the roles of one annotator, after whom the column of labels is named."""
@@ -627,14 +657,18 @@ class _Decision:
             numbers = [column for column in items if folded(column) == "id"]
             return {"worker": (people or numbers or times)[:1]}
         if {"worker", "label"} <= set(missing) and alike:
-            if len(alike) > 1:
-                self._which_group(alike)
-            items = items or [c for c in unique if c in self.free and c not in alike[0]]
+            items = items or [
+                c for c in unique if c in self.free and not any(c in group for group in alike)
+            ]
             items = items or (likely if len(likely) == 1 else [])
             if "task" in missing and len(items) == 1:
                 task = {"task": items}
             else:
                 task = {}
+            if len(alike) > 1:
+                self._which_group(alike, task)
+            self._check_crossed(alike[0], items if len(items) == 1 else ())
+            self._check_one_hot(alike[0])
             return {**task, "label": alike[0]}
         people = self.taken["worker"]
         size = len(self.table)
