@@ -14,7 +14,7 @@ import pytest
 EXPECTED = re.compile(r"print\(.*# (-?[\d.]+)$")
 
 
-@pytest.mark.parametrize("paper", ["crowding"])
+@pytest.mark.parametrize("paper", ["neucrowd", "rll", "crowding", "dasc", "iced"])
 def test_worked_numbers(paper: str) -> None:
     module = importlib.import_module(f"examples.{paper}")
     text = inspect.getsource(module)
