@@ -28,7 +28,19 @@ PROJECT = {
     "SECURITY.md": "project/security.md",
     "RESULTS.md": "results.md",
 }
-DEVIATIONS = "docs/reference/deviations.csv"
+# Tables that are pages with a box that filters their rows: the page's title and its first sentence.
+FILTERED = {
+    "docs/reference/deviations.csv": (
+        "reference/deviations.md",
+        "Deviations and other choices",
+        "This table lists where the code departs from a paper, or chooses where it is silent.",
+    ),
+    "results/claims.csv": (
+        "papers/claims.md",
+        "Claims of the papers",
+        "This table lists every claim of the papers, and our own choices, with our figures.",
+    ),
+}
 # Packages with a page of the API: the names of `__all__`, or all that they define.
 PACKAGES = (
     "methods.neucrowd", "methods.rll", "methods.dasc", "methods.crowding", "methods.iced",
@@ -62,8 +74,8 @@ def _uri(path: str) -> str | None:
         return path.removeprefix("docs/").replace(".ipynb", ".md")
     if path.startswith("results/") and path.endswith((".md", ".png", ".csv")):
         return path.replace("results/", "tables/", 1)
-    if path == DEVIATIONS:
-        return path.removeprefix("docs/").replace(".csv", ".md")
+    if path in FILTERED:
+        return FILTERED[path][0]
     if path.startswith("docs/") and (ROOT / path).is_file() and not path.endswith(".py"):
         return path.removeprefix("docs/")
     if path.startswith("neucrowd_tf/") and path.endswith(".py"):
@@ -140,32 +152,29 @@ def on_files(files: Any, config: Any) -> Any:
     """Adds the pages outside docs/ and one page per package of the API."""
     paths = [*PROJECT, *(f"results/{path.name}" for path in sorted((ROOT / "results").iterdir()))]
     for path in paths:
-        if uri := _uri(path):
+        if (uri := _uri(path)) and path not in FILTERED:
             files.append(File.generated(config, uri, abs_src_path=str(ROOT / path)))
     for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         name, text = f"notebooks/{notebook.stem}.md", notebook_page(notebook)
         files.append(File.generated(config, name, content=text))
-    files.append(File.generated(config, str(_uri(DEVIATIONS)), content=deviations_page()))
+    for path, (uri, title, purpose) in FILTERED.items():
+        files.append(File.generated(config, uri, content=filtered_page(path, title, purpose)))
     for name, text in api_pages().items():
         files.append(File.generated(config, f"reference/api/{name}.md", content=text))
     return files
 
 
-def deviations_page() -> str:
-    """Returns the table of deviations as a page; site.js adds a box that filters its rows."""
-    with open(ROOT / DEVIATIONS, encoding="utf-8", newline="") as file:
+def filtered_page(path: str, title: str, purpose: str) -> str:
+    """Returns a CSV as a page; site.js adds a box that filters the table's rows."""
+    with open(ROOT / path, encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     lines = [f"<tr>{''.join(f'<th>{html.escape(cell)}</th>' for cell in header)}</tr>"]
     for row in rows:
         lines.append(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>")
-    purpose = (
-        "This table lists where the code departs from a paper, or chooses where the paper is"
-        " silent. Type a word, such as a paper's name, to see only the rows that have it."
-    )
     table = "\n".join(["<table>", *lines, "</table>"])
-    return (
-        f'# Deviations and other choices\n\n{purpose}\n\n<div class="filtered">\n{table}\n</div>\n'
-    )
+    how = "Type a word, such as a paper's name, to see only the rows that have it."
+    heading = f"# {title}\n\n{purpose} {how}"
+    return f'{heading}\n\n<div class="filtered">\n{table}\n</div>\n'
 
 
 def notebook_page(path: Path) -> str:
@@ -186,8 +195,17 @@ def notebook_page(path: Path) -> str:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     """Rewrites links and formulas outside code."""
     uri = page.file.src_uri
-    # A search for a method finds its page first, then its class; for a question, its answer.
-    boosts = {"methods/": 3, "faq": 2, "reference/parameters": 0.5, "results": 0.7}
+    # A search finds how-tos and answers first, then a paper's page, then its class.
+    boosts = {
+        "howto/": 3,
+        "tutorials/": 3,
+        "papers/": 2,
+        "faq": 3,
+        "notebooks": 0.7,
+        "tables/": 0.3,
+        "reference/parameters": 0.5,
+        "results": 0.7,
+    }
     boost = next((boost for start, boost in boosts.items() if uri.startswith(start)), 1)
     page.meta.setdefault("search", {"boost": boost})
     places = {_uri(path): path for path in PROJECT}

@@ -18,7 +18,7 @@ from neucrowd_tf.aggregation import Consensus, DawidSkene
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty import Calibration
 from neucrowd_tf.certainty.inference import infer
-from neucrowd_tf.cli.commands import call
+from neucrowd_tf.cli.commands import aggregate, call
 from neucrowd_tf.cli.commands.aggregate import annotators_csv
 from neucrowd_tf.io.labels import read_annotations
 from tests.io.importers.exports import label_studio
@@ -181,7 +181,6 @@ def test_one_line_and_exit_code_2(labels_csv: Path, tmp_path: Path, error: Any) 
     assert "--gold: not available" in error(
         [annotations, "--engine=local", "--output=x", f"--gold={votes}"]
     )
-    assert "Name a folder" in error([annotations, "--engine=local", "--output=x.csv"])
     inside = ["--engine=local", f"--output={tmp_path / 'out'}"]
     assert "would overwrite --annotations" in error([f"--annotations={tmp_path}", *inside])
     broken = label_studio(tmp_path)
@@ -256,3 +255,55 @@ def test_ties_of_votes_alone_are_marked(tmp_path: Path, capsys: pytest.CaptureFi
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     assert [row[4] for row in rows] == ["2", "3", "1", "1"]
     assert float(rows[0][2]) <= 1 / 2 and float(rows[1][2]) <= 1 / 3
+
+
+def test_one_path_for_all_formats(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.repeat(np.arange(60), 4)})
+    frame["worker"] = [f"w{(7 * row + row // 4) % 9}" for row in range(240)]
+    frame["label"] = np.array(["cat", "dog", "fox"])[
+        np.where(rng.random(240) < 0.7, frame["task"] % 3, rng.integers(0, 3, 240))
+    ]
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    frame.to_parquet(tmp_path / "labels.parquet", index=False)
+    frame.to_json(tmp_path / "labels.json", orient="records")
+    (tmp_path / "parts").mkdir()
+    frame[:100].to_csv(tmp_path / "parts" / "1.csv", index=False)
+    frame[100:].to_parquet(tmp_path / "parts" / "2.parquet", index=False)
+    written = []
+    for name in ("labels.csv", "labels.parquet", "labels.json", "parts"):
+        flags = [f"--annotations={tmp_path / name}", "--method=dawid_skene"]
+        output = tmp_path / f"of-{name}.csv"
+        skills = tmp_path / f"skills-{name}.csv"
+        assert call("aggregate", [*flags, f"--output={output}", f"--annotators={skills}"]) == 0
+        written.append((output.read_bytes(), skills.read_bytes()))
+    assert written == written[:1] * 4
+    by_parts = tmp_path / "engine.csv"
+    assert call("aggregate", [*flags, f"--output={by_parts}", "--engine=local"]) == 0
+    assert not by_parts.with_name("engine.csv.parts").exists()
+    one, other = (
+        pd.read_csv(path, index_col="task").sort_index()
+        for path in (tmp_path / "of-labels.csv.csv", by_parts)
+    )
+    pd.testing.assert_frame_equal(one, other, rtol=1e-6)
+    assert call("aggregate", [*flags, f"--output={tmp_path / 'folder'}"]) == 0
+    folder = pd.read_parquet(tmp_path / "folder" / "labels").astype({"task": int})
+    folder = folder.set_index("task").sort_index()
+    assert folder["probability"].to_numpy() == pytest.approx(one["probability"].to_numpy())
+
+
+def test_many_labels_are_read_by_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aggregate, "MOST_ROWS", 3)
+    table = tmp_path / "labels.csv"
+    rows = [f"item-{item},{who},{'xy'[item % 2]}" for item in range(9) for who in "abc"]
+    table.write_text("\n".join(["task,worker,label", *rows]) + "\n")
+    fits = []
+    monkeypatch.setattr(aggregate, "_fit", lambda flags, output: fits.append(output))
+    monkeypatch.setattr(aggregate, "_csv_of_parts", lambda folder: ["task,label\n"])
+    output = tmp_path / "out.csv"
+    (tmp_path / "out.csv.parts").mkdir()
+    flags = [f"--annotations={table}", f"--output={output}"]
+    assert call("aggregate", flags) == 0
+    assert fits == [tmp_path / "out.csv.parts"]
+    assert call("aggregate", [*flags, f"--annotators={tmp_path / 'a.csv'}"]) == 0
+    assert len(fits) == 1, "skills need all labels in memory"

@@ -31,8 +31,8 @@ PHRASES = [
 ]
 PATTERN = re.compile(r"\b(?:" + "|".join(map(re.escape, PHRASES)) + r")\b", re.IGNORECASE)
 CODE = re.compile(r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|<!--.*?-->", re.DOTALL)
-GENERATED = r"<!-- (\w+) -->.*?<!-- end of \1 -->|\$\$.*?\$\$"
-READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods")
+GENERATED = r"<!-- ([\w ]+) -->.*?<!-- end of \1 -->|\$\$.*?\$\$"
+READERS = ("README", "SECURITY", "docs/tutorials", "docs/howto", "docs/methods", "docs/papers")
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The errors that docs/research/ lists in the papers, recomputed from their published values."""
+"""The errors that docs/papers/ lists in the papers, recomputed from their published values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETS = ("syn1", "syn2", "pre_k", "hotel", "oral")
 
 
 def page(name: str) -> str:
-    text = (ROOT / "docs" / "research" / f"{name}.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "papers" / f"{name}.md").read_text(encoding="utf-8")
     return " ".join(text.partition("## Errors in the paper")[2].split())
 
 

@@ -18,12 +18,16 @@ from neucrowd_tf.annotations import Annotations
 
 # Labels as good as the average by which an annotator's offset, and then each row of the matrix and
 # its errors, are drawn. Results hardly depend on either.
-OFFSET_LABELS, ROW_LABELS = 10.0, 16.0
+OFFSET_LABELS = 10.0
+ROW_LABELS = 16.0
 # Rounds in which annotators who err together lose weight, and items as if without correlation.
-ROUNDS, UNCORRELATED_ITEMS = 3, 50.0
+ROUNDS = 3
+UNCORRELATED_ITEMS = 50.0
 MOST_PAIRED = 50_000_000  # cells of the tables that these rounds need
-MOST_ITER, TOLERANCE = 60, 1e-4
-LEAST, TINY = 1e-3, 1e-9
+MOST_ITER = 60
+TOLERANCE = 1e-4
+LEAST = 1e-3
+TINY = 1e-9
 
 
 class OffsetFit(NamedTuple):
@@ -68,7 +72,10 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
         gold: `[N]` class codes, -1 if unknown, or None.
     """
     shares = apply_gold(normalise_counts(crowd.vote_counts().astype(np.float64)), gold)
-    used = crowd.annotated if gold is None else crowd.annotated | (gold >= 0)
+    if gold is None:
+        used = crowd.annotated
+    else:
+        used = crowd.annotated | (gold >= 0)
     priors = normalise_counts(shares[used].sum(axis=0) + 0.5)
     average = average_confusion(crowd, shares)
     accuracy = np.clip(np.diag(average), LEAST, 1.0 - LEAST)
@@ -77,8 +84,12 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     model = _Crowd(crowd, accuracy, normalise_counts(mistakes))
     beliefs = shares
     weights = np.ones(crowd.num_annotations)
-    people, items = crowd.num_annotators, crowd.num_instances
-    rounds = ROUNDS if max(people * people, people * items) <= MOST_PAIRED else 0
+    people = crowd.num_annotators
+    items = crowd.num_instances
+    if max(people * people, people * items) <= MOST_PAIRED:
+        rounds = ROUNDS
+    else:
+        rounds = 0
     for step in range(rounds + 1):
         for _ in range(MOST_ITER):
             before = beliefs
@@ -116,7 +127,8 @@ def _expected_accuracy(model: _Crowd, counts: Array) -> Array:
 
 def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array]:
     """Returns `[R, C]` chances of the right label and `[R, C observed, C true]` of wrong ones."""
-    by_class, right = counts.sum(axis=1), np.einsum("rcc->rc", counts)
+    by_class = counts.sum(axis=1)
+    right = np.einsum("rcc->rc", counts)
     total = by_class + ROW_LABELS
     mistakes = by_class - right
     wrong = (mistakes + ROW_LABELS * (1.0 - expected)) / total / (mistakes + ROW_LABELS)
@@ -127,10 +139,13 @@ def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array
 def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) -> Array:
     """Returns `[N, C]` the next beliefs; each item's own belief is taken out of the counts."""
     crowd = model.annotations
-    items, who, labels = crowd.instances, crowd.annotators, crowd.labels
+    items = crowd.instances
+    who = crowd.annotators
+    labels = crowd.labels
     counts = _counts(crowd, beliefs)
     expected = _expected_accuracy(model, counts)[who]
-    by_class, right = counts.sum(axis=1)[who], np.einsum("rcc->rc", counts)[who]
+    by_class = counts.sum(axis=1)[who]
+    right = np.einsum("rcc->rc", counts)[who]
     own = beliefs[items]
     total = np.maximum(by_class - own, 0.0) + ROW_LABELS
     mistakes = np.maximum(by_class - right - own, 0.0)
@@ -149,7 +164,9 @@ def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) ->
 def _correlations(model: _Crowd, beliefs: Array) -> Array:
     """Returns `[A]` the sum of positive correlations with the item's other annotators' errors."""
     crowd = model.annotations
-    items, who, labels = crowd.instances, crowd.annotators, crowd.labels
+    items = crowd.instances
+    who = crowd.annotators
+    labels = crowd.labels
     counts = _counts(crowd, beliefs)
     right, _ = _tables(model, counts, _expected_accuracy(model, counts))
     residuals = beliefs[items, labels] - (beliefs[items] * right[who]).sum(axis=1)

@@ -24,7 +24,8 @@ GROUP_PRIOR = 0.1  # sum of the Dirichlet prior counts of a class' groups, a_pi
 EMPTY = 1e-4
 # Starts whose bound rises by less than SLOWLY an annotation are compared, and this share of them is
 # run on.
-SLOWLY, CONTINUED = 2e-5, 0.25
+SLOWLY = 2e-5
+CONTINUED = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +89,14 @@ class EBCCModel(LatentModel[Groups]):
         size = len(self.class_prior)
         members = sums["members"]
         classes = np.repeat(np.arange(size), self.groups)
-        classes = classes if parameters is None else parameters.classes
+        if parameters is not None:
+            classes = parameters.classes
         mass = np.bincount(classes, weights=members, minlength=size)
         left = members > EMPTY
         for empty in np.flatnonzero(np.bincount(classes[left], minlength=size) == 0):
             left[np.flatnonzero(classes == empty)[:1]] = True  # a class keeps a group
-        classes, members = classes[left], members[left]
+        classes = classes[left]
+        members = members[left]
         counts = sums["counts"][:, :, left] + self.prior[:, classes]
         whole_mass = mass + self.class_prior
         # E[log share of a group within its class], which has M groups.

@@ -106,7 +106,8 @@ class ZeroBasedSkill(WeightedVote):
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         start = 1.0 / shard.num_classes
-        skills, rate = np.full(shard.num_annotators, start + 1e-5), 1.0
+        skills = np.full(shard.num_annotators, start + 1e-5)
+        rate = 1.0
         for step in range(1, self.max_iter + 1):
             if step % HALVE_EVERY == 0:
                 rate /= 2.0
@@ -165,7 +166,8 @@ class IterativeWeightedMajorityVote(WeightedVote):
             weights = size * skills - 1.0
             if size == 1 or not weights.any():
                 weights = np.ones_like(weights)
-            last, labels = labels, self._labels(shard, weights)
+            last = labels
+            labels = self._labels(shard, weights)
             if (last == labels).all():
                 self.converged_ = True
                 break

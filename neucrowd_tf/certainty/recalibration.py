@@ -17,23 +17,26 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from neucrowd_tf.annotations.agreement import agreement_coefficients
 from neucrowd_tf.annotations.statistics import EQUAL, top_classes
 from neucrowd_tf.certainty.estimate import LEVEL, NOTHING, Estimate
 
 Array = NDArray[np.float64]
 
 DRAWS = 200  # of a crowd's shift
+# Bins of equal width, in which a crowd's logits and shares count as their means.
+LOGIT_BINS = 64
+SHARE_BINS = 16
 # Logits of posteriors count in full up to SURE, beyond it by a LEAK, which keeps their order; vote
 # shares are clipped to [0.02, 0.98].
-SURE, LEAK = 7.0, 0.1
+SURE = 7.0
+LEAK = 0.1
 TAUGHT = (1.0, 0.25)  # variances of the shift of probabilities that gold labels taught
 LITTLE = 0.2  # Krippendorff's alpha below which agreement counts
 
@@ -56,14 +59,36 @@ def sizes(votes: NDArray[np.integer[Any]]) -> dict[str, float]:
         `items`, `classes`, the mean number of `labels`, the share of items with two labels or more
         (`shared`), and Krippendorff's alpha (`agreement`); NaN if unknown.
     """
+    return sizes_of(size_sums(votes))
+
+
+def size_sums(votes: NDArray[np.integer[Any]]) -> Array:
+    """Returns `[4 + C]` sums over items, from which `sizes_of` follows; parts of a crowd add up.
+
+    They are the numbers of items with labels, of labels and of items with two labels or more, the
+    pairs of different labels per label of the latter, and their labels of each class.
+    """
     counts = votes.sum(axis=1)
-    counts = counts[counts > 0]
+    several = counts > 1
+    shared = votes[several].astype(np.float64)
+    total = counts[several].astype(np.float64)
+    pairs = (total**2 - (shared**2).sum(axis=1)) / (total - 1)
+    figures = [np.count_nonzero(counts), counts.sum(), len(total), pairs.sum()]
+    return np.array([*figures, *shared.sum(axis=0)])
+
+
+def sizes_of(sums: Array) -> dict[str, float]:
+    """Returns `sizes` of a crowd with these sums `[4 + C]`."""
+    items, labels, shared, pairs = sums[:4].tolist()
+    used = sums[4:]
+    total = used.sum()
+    different = (total**2 - (used**2).sum()) / max(total - 1, 1.0)
     return {
-        "items": len(counts),
-        "classes": votes.shape[1],
-        "labels": float(counts.mean()) if len(counts) else float("nan"),
-        "shared": float((counts > 1).mean()) if len(counts) else float("nan"),
-        "agreement": agreement_coefficients(votes)["krippendorff"],
+        "items": items,
+        "classes": len(used),
+        "labels": labels / items if items else float("nan"),
+        "shared": shared / items if items else float("nan"),
+        "agreement": 1.0 - pairs / different if different > 0 else float("nan"),
     }
 
 
@@ -73,7 +98,9 @@ def spread_of(votes: NDArray[np.integer[Any]]) -> float:
     return float(np.exp(2 * (1 - np.clip(np.nan_to_num(agreement), 0.0, 1.0))))
 
 
-def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
+def evidence(
+    probas: Array, votes: NDArray[np.integer[Any]], size: Mapping[str, float] | None = None
+) -> Array:
     """Returns `[N, 5]` values that say how often labels are right.
 
     These are the logits of each label's posterior and smoothed vote share and, the same in all
@@ -83,11 +110,13 @@ def evidence(probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
     Args:
         probas: `[N, C]` posteriors.
         votes: `[N, C]` vote counts; the share is (k + 1 / C) / (n + 1).
+        size: of the crowd, if these items are a part of it.
     """
-    size = sizes(votes)
+    size = size or sizes(votes)
     lack = min(np.nan_to_num(size["agreement"]) - LITTLE, 0.0)
     each = np.log(np.nan_to_num(size["labels"], nan=1.0))
-    rows, labels = np.arange(len(probas)), probas.argmax(axis=1)
+    rows = np.arange(len(probas))
+    labels = probas.argmax(axis=1)
     shares = (votes[rows, labels] + 1.0 / probas.shape[1]) / (votes.sum(axis=1) + 1.0)
     scores = logit(np.clip(probas[rows, labels], 1e-12, 1 - 1e-12))
     bounded = np.clip(scores, -SURE, SURE)
@@ -134,7 +163,8 @@ class Calibration:
         """
         models = coefficients()["models"]
         values = models.get(method, models["consensus"])
-        weights, covariance = np.array(values["weights"]), np.array(values["covariance"])
+        weights = np.array(values["weights"])
+        covariance = np.array(values["covariance"])
         return cls(weights, np.zeros(2), covariance, coefficients()["ranges"])
 
     def widened(self, votes: NDArray[np.integer[Any]]) -> Calibration:
@@ -150,9 +180,14 @@ class Calibration:
         factor = spread_of(votes) * (4.0 if unlike(votes, self.ranges) else 1.0)
         return dataclasses.replace(self, covariance=self.covariance * factor)
 
-    def logits(self, probas: Array, votes: NDArray[np.integer[Any]]) -> Array:
-        """Returns `[N]` logits of being right, before the crowd's shift."""
-        logits: Array = self.weights[0] + evidence(probas, votes) @ self.weights[1:]
+    def logits(
+        self,
+        probas: Array,
+        votes: NDArray[np.integer[Any]],
+        size: Mapping[str, float] | None = None,
+    ) -> Array:
+        """Returns `[N]` logits of being right, before the crowd's shift; see `evidence`."""
+        logits: Array = self.weights[0] + evidence(probas, votes, size) @ self.weights[1:]
         return logits
 
     def fitted(
@@ -206,7 +241,8 @@ class Calibration:
         precision = np.linalg.inv(self.covariance)
 
         def loss(shift: Array) -> tuple[float, Array]:
-            z, apart = logits + design @ shift, shift - self.shift
+            z = logits + design @ shift
+            apart = shift - self.shift
             value = weight * (np.logaddexp(0, z) - right * z).sum() + apart @ precision @ apart / 2
             return value, weight * design.T @ (expit(z) - right) + precision @ apart
 
@@ -225,7 +261,8 @@ class Calibration:
             votes: `[N, C]` vote counts.
             gold: `[N]` class codes whose labels are certain, -1 if unknown.
         """
-        gold = np.full(len(probas), -1) if gold is None else gold
+        if gold is None:
+            gold = np.full(len(probas), -1)
         notes = tuple(unlike(votes, self.ranges))
         return Certainty(self.widened(votes), probas, votes, gold, notes)
 
@@ -241,6 +278,7 @@ class Certainty:
         notes: why this crowd is unlike those that the calibration was learned on; empty if it is
             not.
         ordered: whether labels are medians, which do not tie.
+        size: see `sizes`, of the crowd of which these items are a part; None if they are all.
         least: the accuracy that the labels may have at worst, if groups of annotators are opposed.
     """
 
@@ -250,12 +288,13 @@ class Certainty:
     gold: NDArray[np.int64]
     notes: tuple[str, ...]
     ordered: bool = False
+    size: Mapping[str, float] | None = None
     least: float = 1.0
 
     @functools.cached_property
     def logits(self) -> Array:
         """`[N]` logits of being right, before the crowd's shift."""
-        return self.calibration.logits(self.posteriors, self.votes)
+        return self.calibration.logits(self.posteriors, self.votes, self.size)
 
     @functools.cached_property
     def shifts(self) -> Array:
@@ -284,7 +323,10 @@ class Certainty:
         Args:
             shift: `[2]`; by default the crowd's expected one.
         """
-        a, b = self.calibration.shift if shift is None else shift
+        if shift is None:
+            a, b = self.calibration.shift
+        else:
+            a, b = shift
         size = self.posteriors.shape[1]
         most = 1.0 / self.tied.sum(axis=1)
         chances = np.clip(expit(self.logits + a + b * self.logits), 1.0 / size, most)
@@ -303,8 +345,11 @@ class Certainty:
         """
         if self.posteriors.shape[1] < 2:
             return np.ones_like(self.posteriors)
-        rows, labels = np.arange(len(right)), self.posteriors.argmax(axis=1)
-        others, tied, left = np.maximum(self.posteriors, 1e-9), self.tied, ~self.tied
+        rows = np.arange(len(right))
+        labels = self.posteriors.argmax(axis=1)
+        others = np.maximum(self.posteriors, 1e-9)
+        tied = self.tied
+        left = ~self.tied
         others[tied] = 0.0
         rest = np.maximum(1.0 - self.num_tied * right, 0.0)
         others *= (rest / np.maximum(others.sum(axis=1), 1e-12))[:, None]
@@ -333,18 +378,114 @@ class Certainty:
             return NOTHING
         if self.posteriors.shape[1] < 2:  # no label could differ: this says nothing
             return Estimate(1.0, 0.0, 1.0)
-        rng, draws = np.random.default_rng(1), []
-        for shift in self.shifts[: draws_for(len(rows))]:
-            chances = self.right(shift)[rows]
-            spread = np.sqrt((chances * (1 - chances)).sum()) / len(rows)
-            draws.append(np.clip(chances.mean() + spread * rng.standard_normal(), 0.0, 1.0))
+        certain = self.gold[rows] >= 0
+        counts = np.bincount(self.bins.of_items[rows[~certain]], minlength=len(self.bins.logits))
+        chances = self.bins.right(self.shifts)
+        means = (counts @ chances + certain.sum()) / len(rows)
+        spreads = np.sqrt(counts @ (chances * (1 - chances))) / len(rows)
+        normal = np.random.default_rng(1).standard_normal(DRAWS)
+        draws = np.clip(means + spreads * normal, 0.0, 1.0)
         value, low, high = Estimate.of(float(self.right()[rows].mean()), draws)
         return Estimate(value, min(low, self.least), high)
 
+    @functools.cached_property
+    def shares(self) -> Array:
+        """`[N, C]` each class's share of what is left beside the label; 0 if it ties with it."""
+        others = np.where(self.tied, 0.0, np.maximum(self.posteriors, 1e-9))
+        return np.asarray(others / np.maximum(others.sum(axis=1), 1e-12)[:, None])
+
+    @functools.cached_property
+    def bins(self) -> Bins:
+        """Groups of items whose labels are right about equally often, whatever the shift."""
+        num_tied = self.tied.sum(axis=1)
+        most = self.shares.max(axis=1)
+        low = self.logits.min(initial=0.0)
+        width = max((self.logits.max(initial=0.0) - low) / LOGIT_BINS, 1e-9)
+        place = np.minimum((self.logits - low) / width, LOGIT_BINS - 1).astype(np.int64)
+        place += LOGIT_BINS * np.minimum(most * SHARE_BINS, SHARE_BINS - 1).astype(np.int64)
+        place += LOGIT_BINS * SHARE_BINS * num_tied
+        sizes = np.bincount(place)
+        used = np.flatnonzero(sizes)
+        of_items = np.cumsum(sizes > 0)[place] - 1
+
+        def mean(values: Array) -> Array:
+            return np.asarray(np.bincount(place, values)[used] / sizes[used])
+
+        ties = used // (LOGIT_BINS * SHARE_BINS)
+        return Bins(of_items, mean(self.logits), mean(most), ties, self.posteriors.shape[1])
+
+
+class Bins(NamedTuple):
+    """Items in groups that are about equal, for sums under many shifts.
+
+    Attributes:
+        of_items: `[N]` the group of each item.
+        logits: `[B]` mean logit of being right, before the shift.
+        most: `[B]` mean of the largest of `Certainty.shares`.
+        ties: `[B]` how many classes tie for the label.
+        classes: C.
+    """
+
+    of_items: NDArray[np.int64]
+    logits: Array
+    most: Array
+    ties: NDArray[np.int64]
+    classes: int
+
+    def right(self, shifts: Array) -> Array:
+        """Returns `[B, S]` the probability that labels are right under shifts `[S, 2]`."""
+        logits = self.logits[:, None]
+        chances = expit(logits + shifts[:, 0] + shifts[:, 1] * logits)
+        return np.asarray(np.clip(chances, 1.0 / self.classes, 1.0 / self.ties[:, None]))
+
+    def others(self, right: Array) -> tuple[Array, Array]:
+        """Returns `[B, S]` the probability per share of another class, and of each if even.
+
+        `Certainty.spread` spreads evenly what would raise a class above the label. One of the two
+        is 0.
+
+        Args:
+            right: `[B, S]` see `right`.
+        """
+        rest = np.maximum(1.0 - self.ties[:, None] * right, 0.0)
+        excess = self.most[:, None] * rest > right
+        each = rest / np.maximum(self.classes - self.ties, 1)[:, None]
+        return np.where(excess, 0.0, rest), np.where(excess, each, 0.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationByParts:
+    """The learned calibration of a crowd that is read by parts.
+
+    Attributes:
+        method: the name of the aggregator.
+    """
+
+    method: str
+
+    def sums(self, votes: NDArray[np.integer[Any]]) -> Array:
+        """Returns what has to be known of each part, `[N, C]` vote counts; parts add up."""
+        return size_sums(votes)
+
+    def apply(
+        self, probas: Array, votes: NDArray[np.integer[Any]], sums: Array
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Returns `[N, C]` calibrated probabilities of a part, and `[N]` how many classes tie.
+
+        Args:
+            probas: `[N, C]` posteriors.
+            votes: `[N, C]` vote counts.
+            sums: of all parts.
+        """
+        calibration = Calibration.learned(self.method)
+        gold = np.full(len(probas), -1)
+        certainty = Certainty(calibration, probas, votes, gold, (), size=sizes_of(sums))
+        return certainty.probas, certainty.num_tied
+
 
 def draws_for(size: int) -> int:
-    """Returns how many draws of the shift are affordable for so many probabilities."""
-    return int(np.clip(2e7 / max(size, 1), 40, DRAWS))
+    """Returns how many draws of the shift are affordable for so many numbers per draw."""
+    return int(np.clip(2e6 / max(size, 1), 40, DRAWS))
 
 
 def unlike(
@@ -356,7 +497,9 @@ def unlike(
         votes: `[N, C]` vote counts.
         ranges: of `sizes`; by default those of the learned crowds.
     """
-    ranges, measured = coefficients()["ranges"] if ranges is None else ranges, sizes(votes)
+    if ranges is None:
+        ranges = coefficients()["ranges"]
+    measured = sizes(votes)
     if not measured["items"]:
         return ["no item has a label"]
     words = {

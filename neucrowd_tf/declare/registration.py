@@ -20,6 +20,7 @@ class Registered:
         defaults: the arguments that make this name out of the factory (an ablation's switches,
             say).
         requires_identities: whether it needs to know who gave each label.
+        trains_network: whether fits and predictions may need TensorFlow.
         max_classes: 2 for methods that are binary by nature, None otherwise.
         uses_truth: the upper bound that trains on true labels; never a crowd method.
         presets: hyper-parameters by dataset name, chosen on validation data.
@@ -36,6 +37,7 @@ class Registered:
     summary: str
     defaults: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     requires_identities: bool = False
+    trains_network: bool = True
     max_classes: int | None = None
     uses_truth: bool = False
     presets: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -70,6 +72,7 @@ def register_method(
 
     def decorate(factory: Factory) -> Factory:
         fields.setdefault("requires_identities", getattr(factory, "requires_identities", False))
+        fields.setdefault("trains_network", getattr(factory, "trains_network", True))
         place = module or factory.__module__
         add(METHODS, Registered(name, factory, summary, module=place, **fields), "method")
         return factory

@@ -104,7 +104,10 @@ def named_columns(path: Path, columns: Sequence[str], names: Sequence[str], flag
     for name in names:
         pattern = re.compile(".*".join(map(re.escape, name.split("*"))))
         exact = name if name in columns else lower.get(name.casefold())
-        hits = [exact] if exact is not None else []
+        if exact is not None:
+            hits = [exact]
+        else:
+            hits = []
         if not hits and "*" in name:
             hits = [column for column in columns if pattern.fullmatch(column)]
         if not hits:

@@ -53,7 +53,8 @@ def answers_of(
     size = int(items.max(initial=-1)) + 1
     pair = items * len(annotators) + workers
     pairs = _count(pair)
-    answers, questions = [], []
+    answers = []
+    questions = []
     for column in columns:
         texts, codes = table.codes(column)
         present = np.array([bool(text.strip()) for text in texts], dtype=bool)[codes]
@@ -160,7 +161,8 @@ def is_mean(table: Table, column: str, others: Sequence[str]) -> bool:
         numbers.append(np.array(cells, dtype=np.float64)[codes])
     known = np.isfinite(numbers)
     rows = known[0] & known[1:].any(axis=0)
-    values, means = numbers[0][rows], np.nanmean(np.array(numbers[1:])[:, rows], axis=0)
+    values = numbers[0][rows]
+    means = np.nanmean(np.array(numbers[1:])[:, rows], axis=0)
     return bool((values % 1 > 0).any() and np.abs(values - means).max() < ROUNDED)
 
 

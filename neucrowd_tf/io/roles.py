@@ -111,7 +111,10 @@ def ask_about_repeats(
     used = {*roles.task, *roles.worker, *roles.label}
     decision = _Decision(table, options)
     others = [column for column in table.columns if column not in used]
-    telling = telling_columns(table.only(others), keys, rows) if others else []
+    if others:
+        telling = telling_columns(table.only(others), keys, rows)
+    else:
+        telling = []
     if telling or roles.layout == "wide":
         decision.ask_which_rows(roles, telling, counts)
     enough = roles.layout == "long" and counts[0] >= FEWEST_REPEATED
@@ -123,7 +126,9 @@ class _Decision:
     """The state of a decision: the columns of each role so far, and the columns left."""
 
     def __init__(self, table: Table, options: TableOptions) -> None:
-        self.table, self.options, self.path = table, options, table.path
+        self.table = table
+        self.options = options
+        self.path = table.path
         self.flags = {role: flagged_columns(table, options, role) for role in ROLES}
         self.taken = {role: list(columns) for role, columns in self.flags.items()}
 
@@ -196,7 +201,10 @@ class _Decision:
     def _is_judged(self, column: str) -> bool:
         """Whether a column is a text that others judge: of most items, and one for each item."""
         items = self.taken["task"] or [c for c in self.free if folded(c) == "id"]
-        size = len(set(self.table.joined(items))) if items else len(self.table)
+        if items:
+            size = len(set(self.table.joined(items)))
+        else:
+            size = len(self.table)
         alike = size == len(self.table) or is_constant(self.table, items, column)
         return alike and len(self.table.distinct(column)) > max(size / 2, 5)
 
@@ -216,7 +224,9 @@ class _Decision:
 
     def _long(self) -> Roles:
         """Returns the roles of a table with a column of annotators."""
-        table, taken, reason = self.table, self.taken, ""
+        table = self.table
+        taken = self.taken
+        reason = ""
         if not taken["task"]:
             ids = [column for column in self.free if folded(column) == "id"]
             if ids and len(table.distinct(ids[0])) < len(table):
@@ -238,7 +248,8 @@ class _Decision:
                 self._which(answers, "several columns could be the label")
         if missing := [role for role in ROLES if not taken[role]]:
             return self._ask(missing)
-        item, annotator = tuple(taken["task"]), tuple(taken["worker"])
+        item = tuple(taken["task"])
+        annotator = tuple(taken["worker"])
         return Roles("long", item, annotator, tuple(taken["label"]), reason)
 
     def _check_label(self, label: str, answers: list[str], questions: list[str]) -> None:
@@ -257,7 +268,10 @@ class _Decision:
         columns = f"Columns and their distinct values: {self._counts(answers or self.free)}"
         groups = one_hot_groups(self.table, self.free)
         patterns = answers if len(answers) == 1 else groups if len(groups) == 1 else []
-        proposals = [{"label_column": patterns[0]}] if patterns else []
+        if patterns:
+            proposals = [{"label_column": patterns[0]}]
+        else:
+            proposals = []
         words = {"problem": problem, "columns": columns}
         self._error("which_label", words, proposals, open_roles=["label"])
 
@@ -267,7 +281,10 @@ class _Decision:
         columns = named_columns(self.path, self.table.columns, names, "votes_columns")
         if not self.taken["task"]:
             hits = [c for c in roles_of(self.table.columns)["task"] if c not in columns]
-            self.taken["task"] = hits if len(hits) == 1 else []
+            if len(hits) == 1:
+                self.taken["task"] = hits
+            else:
+                self.taken["task"] = []
         return Roles("votes", tuple(self.taken["task"]), (), tuple(columns))
 
     def _pairs(self) -> Roles | None:
@@ -290,7 +307,10 @@ class _Decision:
             others = [column for column in self.table.columns if column not in used]
             ids = roles_of(others)["task"] or [c for c in others if folded(c) == "id"]
             unique = len(ids) == 1 and len(self.table.distinct(ids[0])) == len(self.table)
-            item = ids if unique else []
+            if unique:
+                item = ids
+            else:
+                item = []
         return Roles("pairs", tuple(item), tuple(groups[workers[0]]), tuple(groups[labels[0]]))
 
     def _wide(self, item: Sequence[str], *, named: bool = False) -> Roles | None:
@@ -318,7 +338,9 @@ class _Decision:
         values = [
             {*self.table.distinct(column)} - MISSING for column in (roles.label if roles else ())
         ]
-        return roles if all(v <= max(values, key=len) for v in values) else None
+        if all(v <= max(values, key=len) for v in values):
+            return roles
+        return None
 
     def _times(self) -> list[str]:
         """Returns the columns of times that a form has, if each row has another."""
@@ -368,10 +390,14 @@ class _Decision:
 
     def _respondents(self) -> Roles | None:
         """Returns the roles of a row per annotator, if a flag names a column of such."""
-        worker, label = self.flags["worker"], self.flags["label"]
+        worker = self.flags["worker"]
+        label = self.flags["label"]
         if self.taken["task"] or not worker:
             return None
-        groups = [label] if len(label) > 1 else self._groups(self.free, near=True)
+        if len(label) > 1:
+            groups = [label]
+        else:
+            groups = self._groups(self.free, near=True)
         if len(groups) > 1:
             self._which_group(groups)
         if not groups or len(set(self.table.joined(worker))) < len(self.table):
@@ -398,14 +424,21 @@ class _Decision:
         if not item or not are_texts or not 2 * classes <= len(self.table):
             return None
         unrepeated = len(set(self.table.joined(item))) == len(self.table)
-        return Roles("wide", tuple(item), (), (label,)) if unrepeated else None
+        if unrepeated:
+            return Roles("wide", tuple(item), (), (label,))
+        return None
 
     def ask_which_rows(
         self, roles: Roles, telling: Sequence[str], counts: tuple[int, int]
     ) -> NoReturn:
         """Asks which rows are meant; see `ask_about_repeats`."""
-        wide, names = roles.layout == "wide", ", ".join(telling)
-        item, tells = ",".join(roles.task) or "the row's number", "tell" if telling[1:] else "tells"
+        wide = roles.layout == "wide"
+        names = ", ".join(telling)
+        item = ",".join(roles.task) or "the row's number"
+        if telling[1:]:
+            tells = "tell"
+        else:
+            tells = "tells"
         if wide:
             problem = f"rows repeat the item ({item}), so the table is not wide"
         else:
@@ -414,18 +447,25 @@ class _Decision:
                 f"{counts[0]:,} of {counts[1]:,} pairs of {item} and {annotator} have several"
                 f" labels"
             )
-        problem += f"; {names} {tells} their rows apart" if telling else ""
+        if telling:
+            problem += f"; {names} {tells} their rows apart"
         items = {"task_column": as_list([*roles.task, *telling])}
         proposals: list[Proposal] = []
         people: list[Proposal] = [_columns({"worker": [c]}) for c in telling if is_person(c)]
-        question = self._question(telling[0], roles.task) if len(telling) == 1 else None
+        if len(telling) == 1:
+            question = self._question(telling[0], roles.task)
+        else:
+            question = None
         if wide:
             proposals = people + ([question] if question else [])
         elif question is not None and is_question(telling[0]):
             proposals = [question, items]
         elif telling:
             proposals = [items]
-        alternatives = {"One of them": question} if question and not people else {}
+        if question and not people:
+            alternatives = {"One of them": question}
+        else:
+            alternatives = {}
         advice = ["The last label of each pair: --duplicates=last"]
         if wide:
             advice = ["Name the annotators' column with --worker_column and one column of labels."]
@@ -450,10 +490,13 @@ class _Decision:
 
         Every item has to be asked nearly each of the questions.
         """
-        values, items = self.table.distinct(column), set(self.table.joined(item))
+        values = self.table.distinct(column)
+        items = set(self.table.joined(item))
         crossed = set(zip(self.table.joined(item), self.table[column], strict=True))
         complete = len(crossed) >= COMPLETE * len(values) * len(items)
-        return {"question": f"{column}={values[0]}"} if complete and values[1:] else None
+        if complete and values[1:]:
+            return {"question": f"{column}={values[0]}"}
+        return None
 
     # ------------------------------------------------------------- no header
 
@@ -503,9 +546,15 @@ class _Decision:
                 texts, codes = self.table.codes(column)
                 check_free_text(self.path, column, len(texts), len(codes))
         nouns = [WORDS[role] for role in missing]
-        roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}" if nouns[1:] else nouns[0]
+        if nouns[1:]:
+            roles = f"{', '.join(nouns[:-1])} and {nouns[-1]}"
+        else:
+            roles = nouns[0]
         unknown = self.table.header and not any(map(is_known, self.table.columns))
-        advice = ["If the first line is data: --header=none."] if unknown else []
+        if unknown:
+            advice = ["If the first line is data: --header=none."]
+        else:
+            advice = []
         words = {"roles": roles, "columns": self._listed(*missing)}
         self._error("missing_role", words, proposals, open_roles=missing, advice=advice)
 
@@ -555,8 +604,13 @@ class _Decision:
         columns = self.taken["label"] or [
             c for c in self.free if 2 <= len(self.table.distinct(c)) <= MOST_ANSWERS
         ]
-        single = self._single(columns[0]) if len(columns) == 1 else None
-        return [_columns({"task": single.task, "label": single.label})] if single else []
+        if len(columns) == 1:
+            single = self._single(columns[0])
+        else:
+            single = None
+        if single:
+            return [_columns({"task": single.task, "label": single.label})]
+        return []
 
     def _likely(self, missing: list[str]) -> dict[str, list[str]]:
         """Returns a column for each missing role for which one is left."""
@@ -577,13 +631,18 @@ class _Decision:
                 self._which_group(alike)
             items = items or [c for c in unique if c in self.free and c not in alike[0]]
             items = items or (likely if len(likely) == 1 else [])
-            task = {"task": items} if "task" in missing and len(items) == 1 else {}
+            if "task" in missing and len(items) == 1:
+                task = {"task": items}
+            else:
+                task = {}
             return {**task, "label": alike[0]}
-        people, size = self.taken["worker"], len(self.table)
+        people = self.taken["worker"]
+        size = len(self.table)
         if "task" in missing and people:  # each annotator labels an item once
             once = [c for c in self.free if len(set(self.table.joined([c, *people]))) == size]
             once = [c for c in once if len(self.table.distinct(c)) < size]
-            filled |= {"task": once} if len(once) == 1 else {}
+            if len(once) == 1:
+                filled |= {"task": once}
         for role in [role for role in missing if role not in filled]:
             second = [column for column in self.free if is_second(column, role)]
             if len(second) == 1 and second not in filled.values():

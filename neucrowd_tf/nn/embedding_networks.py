@@ -8,13 +8,16 @@ from typing import Any
 import keras
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.keras_private import copy_decay
 from neucrowd_tf.nn.optimizers import FusedAdam
 from neucrowd_tf.nn.standardise import constants
 
 # Layer i of a network with seed s draws its kernel from 1013 s + i and its masks from 1009 s + i.
 # Primes above any number of layers: no two layers of neighbouring seeds share one, and except for
 # seed 0 a kernel's is not that of the masks beside it.
-_KERNEL_STRIDE, _DROPOUT_STRIDE, _BIAS_STRIDE = 1013, 1009, 1019
+_KERNEL_STRIDE = 1013
+_DROPOUT_STRIDE = 1009
+_BIAS_STRIDE = 1019
 
 
 def make_optimizer(
@@ -49,9 +52,7 @@ def make_optimizer(
         if always:  # of one that scales losses, the inner one's
             config.get("inner_optimizer", {"config": config})["config"]["learning_rate"] = rate
         copy = type(optimizer).from_config(config)
-        for name in ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern"):
-            if hasattr(optimizer, name):  # which its configuration leaves out
-                setattr(copy, name, getattr(optimizer, name))
+        copy_decay(optimizer, copy)
         return copy
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
@@ -64,7 +65,9 @@ def _schedule(rate: Any) -> Any:
     """Returns a learning rate as Keras takes it; of a configuration the schedule."""
     if isinstance(rate, Mapping):
         return keras.optimizers.schedules.deserialize({"config": {}, **rate})
-    return float(rate) if isinstance(rate, int) else rate
+    if isinstance(rate, int):
+        return float(rate)
+    return rate
 
 
 def check_activation(name: str) -> None:
@@ -110,7 +113,8 @@ def build_encoder(config: Any, input_dim: int, seed: int = 0, name: str = "encod
         NeuCrowd, sections 3.3.3 and 4.3 (two fully connected layers, dropout .2).
     """
     check_activation(config.activation)
-    units, dropout = config.hidden_units, config.dropout
+    units = config.hidden_units
+    dropout = config.dropout
     inputs = keras.Input((input_dim,), name="features")
     x = inputs
     for index, width in enumerate(units):

@@ -11,6 +11,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.nn.keras_private import moments_of, place_of
+
 
 @keras.saving.register_keras_serializable("neucrowd_tf")
 class FusedAdam(keras.optimizers.Adam):
@@ -27,16 +29,20 @@ class FusedAdam(keras.optimizers.Adam):
         super().apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        target = variable.value if isinstance(variable, keras.Variable) else variable
+        if isinstance(variable, keras.Variable):
+            target = variable.value
+        else:
+            target = variable
         if self.amsgrad or tf.distribute.has_strategy() or isinstance(gradient, tf.IndexedSlices):
             super().update_step(gradient, variable, learning_rate)
             return
-        place, kind = self._get_variable_index(variable), target.dtype
+        moments = moments_of(self, place_of(self, variable))
+        kind = target.dtype
         first, second = (tf.cast(power, kind) for power in vars(self)["_powers"])
         tf.raw_ops.ResourceApplyAdam(
             var=target.handle,
-            m=self._momentums[place].value.handle,
-            v=self._velocities[place].value.handle,
+            m=moments[0].value.handle,
+            v=moments[1].value.handle,
             beta1_power=first,
             beta2_power=second,
             lr=tf.cast(learning_rate, kind),

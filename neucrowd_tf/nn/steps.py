@@ -9,6 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from neucrowd_tf.nn.keras_private import clipped
+
 
 def take_step(
     optimizer: keras.optimizers.Optimizer, gradients: Sequence[Any], variables: Sequence[Any]
@@ -32,7 +34,7 @@ def take_step(
     count = replicas()  # AutoGraph, which converts users' steps, knows no ":="
     if count > 1 and clips(optimizer):
         pairs = [pair for pair in zip(gradients, variables, strict=True) if pair[0] is not None]
-        gradients = optimizer._clip_gradients([summed(gradient) for gradient, _ in pairs])
+        gradients = clipped(optimizer, [summed(gradient) for gradient, _ in pairs])
         gradients = [gradient / count for gradient in gradients]  # Keras adds them up once more
         variables = [variable for _, variable in pairs]
     scaling = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)  # it wants a replica
@@ -56,7 +58,9 @@ def _place() -> int:
 def replicas() -> int:
     """Returns how many replicas share a step; 1 without a strategy."""
     context = tf.distribute.get_replica_context()
-    return 1 if context is None else int(context.num_replicas_in_sync)
+    if context is None:
+        return 1
+    return int(context.num_replicas_in_sync)
 
 
 def share_of(data: Any) -> Any:
@@ -73,7 +77,10 @@ def share_of(data: Any) -> Any:
     def share(rows: Any) -> Any:
         if not rows.shape.rank:
             return rows
-        size = tf.shape(rows)[0] if rows.shape[0] is None else rows.shape[0]
+        if rows.shape[0] is None:
+            size = tf.shape(rows)[0]
+        else:
+            size = rows.shape[0]
         return rows[size * place // count : size * (place + 1) // count]
 
     return tf.nest.map_structure(share, data)
@@ -101,7 +108,10 @@ def _of_first(strategy: Any) -> Callable[[Any], Any]:
     def reduced(local: Any) -> Any:
         context = tf.distribute.get_replica_context()
         # A function's argument is on no device, which reducing asks for.
-        value = tf.identity(local) if _place() == 0 else tf.zeros_like(local)
+        if _place() == 0:
+            value = tf.identity(local)
+        else:
+            value = tf.zeros_like(local)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
 
     @tf.function(autograph=False, reduce_retracing=True)

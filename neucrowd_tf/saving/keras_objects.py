@@ -18,12 +18,12 @@ from neucrowd_tf.errors import DataError
 from neucrowd_tf.methods.crowd_layers.anno_reg import ConfusionHead
 from neucrowd_tf.methods.crowd_layers.annot_mix import AnnotMixHead
 from neucrowd_tf.methods.crowd_layers.ccc import CoupledHead
-from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead, HeadsUniform
-from neucrowd_tf.methods.crowd_layers.common.losses import (
+from neucrowd_tf.methods.crowd_layers.common.given_labels import (
     AnnotationAccuracy,
     AnnotationLogLoss,
     AnnotationLoss,
 )
+from neucrowd_tf.methods.crowd_layers.common.head import AnnotatorHead, HeadsUniform
 from neucrowd_tf.methods.crowd_layers.conal import ConalHead
 from neucrowd_tf.methods.crowd_layers.crowd_layer import CrowdConnection
 from neucrowd_tf.methods.crowd_layers.crowdar import ReliabilityHead

@@ -111,7 +111,8 @@ def _portable(model: Any, name: str, value: Any, owner: Any) -> Any:
             ' "module:function".'
         )
     shape = tuple(owner.feature_shape_)
-    network = value(shape, len(owner.classes_)) if name == "base" else value(shape)
+    sizes: list[Any] = [shape, len(owner.classes_)] if name == "base" else [shape]
+    network: Any = value(*sizes)
     if not network.built:
         network.build((None, *shape))
     return network
@@ -167,5 +168,8 @@ def _annotation_parts(value: Annotations) -> dict[str, Any]:
     names = ["instance_names", "class_names"]
     if value.has_identities:
         names = ["instances", "annotators", "labels", "generated", "annotator_names", *names]
-    counts = {} if value.has_identities else {"counts": value.vote_counts()}
+    if value.has_identities:
+        counts = {}
+    else:
+        counts = {"counts": value.vote_counts()}
     return counts | {name: getattr(value, name) for name in names}

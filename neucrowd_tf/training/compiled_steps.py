@@ -9,7 +9,8 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.python.eager import context
+
+from neucrowd_tf.nn.keras_private import clear_kernels
 
 Steps = Callable[[Iterator[Any], Any], Mapping[str, Any]]
 
@@ -31,7 +32,7 @@ def free_earlier() -> None:
     number = next(_networks)
     if number > 1 and number % _EACH == 1:
         gc.collect()
-    context.context().clear_kernel_cache()
+    clear_kernels()
 
 
 def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
@@ -43,7 +44,10 @@ def compiled_steps(model: keras.Model, strategy: Any = None) -> Steps:
     steps: Steps | None = getattr(model, "_compiled_steps", None)
     # `compile` forgets the function of Keras' own loop, whose place this one takes.
     if steps is None or steps is not model.train_function:
-        steps = _one_device(model) if strategy is None else _replicas(model, strategy)
+        if strategy is None:
+            steps = _one_device(model)
+        else:
+            steps = _replicas(model, strategy)
         model.train_function = model._compiled_steps = steps
     return steps
 

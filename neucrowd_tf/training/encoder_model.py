@@ -79,11 +79,15 @@ class EncoderModel(keras.Model):
 
     def logged(self, values: Any) -> Any:
         """Returns what a metric of the values is given: their mean over all replicas' parts."""
-        return values if replicas() == 1 else summed(self.global_mean(values))
+        if replicas() == 1:
+            return values
+        return summed(self.global_mean(values))
 
     def penalty(self, network: keras.Model) -> Any:
         """Returns the network's weight penalties, this replica's share of them."""
-        return tf.add_n(network.losses) / replicas() if network.losses else 0.0
+        if network.losses:
+            return tf.add_n(network.losses) / replicas()
+        return 0.0
 
     def train_step(self, data: Any) -> dict[str, Any]:
         with tf.GradientTape() as tape:
@@ -98,6 +102,10 @@ class EncoderModel(keras.Model):
     def embed(self, features: Any) -> NDArray[np.float32]:
         """Returns embeddings `[M, h]` of features as the encoder takes them, with dropout off."""
         return in_blocks(lambda block: self._embed(tf.convert_to_tensor(block)), features, 8192)
+
+    def embed_instances(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Returns embeddings `[M, h]` of training instances by position, with dropout off."""
+        return in_blocks(lambda block: self._embed(tf.gather(self.instances, block)), rows, 8192)
 
     @tf.function(reduce_retracing=True, autograph=False)
     def _embed(self, features: Any) -> Any:

@@ -6,7 +6,7 @@ Its strength is chosen without test labels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,10 @@ class LinearHead(Persistent, BaseEstimator):
         """Returns features `[M, d]` as the weights take them; sparse ones stay sparse."""
         if issparse(x):  # their mean_ is 0, and all columns have one scale
             return x / self.scale_[0]
-        return (np.asarray(x, dtype=np.float64) - self.mean_) / self.scale_
+        values = np.array(x, dtype=np.float64)
+        values -= self.mean_
+        values /= self.scale_
+        return values
 
     def predict_proba(self, x: NDArray[Any]) -> NDArray[np.float64]:
         """Returns class probabilities `[M, C]` of features `[M, d]`."""
@@ -77,9 +80,12 @@ class LinearHead(Persistent, BaseEstimator):
 
     def of_logits(self) -> LinearHead:
         """Returns the head of features that are multiplied with `folded`'s weights already."""
-        head, size = LinearHead(), len(self.bias_)
-        head.mean_, head.scale_ = np.zeros(size), np.ones(size)
-        head.kernel_, head.bias_ = np.eye(size), self.folded()[1]
+        head = LinearHead()
+        size = len(self.bias_)
+        head.mean_ = np.zeros(size)
+        head.scale_ = np.ones(size)
+        head.kernel_ = np.eye(size)
+        head.bias_ = self.folded()[1]
         return head
 
 
@@ -115,40 +121,74 @@ def fit_logistic(
         standardise: whether to subtract the mean and divide by the standard deviation of `x` first.
         groups: `[N]`; rows of one group (copies of one instance) stay in one fold.
     """
-    weight = np.ones(len(codes)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    if sample_weight is None:
+        weight = np.ones(len(codes))
+    else:
+        weight = np.asarray(sample_weight, np.float64)
     head = LinearHead()
     if issparse(x):
         length = float(x.multiply(x).sum()) / len(codes)
         scale = np.sqrt(length / SPARSE_COLUMNS) or 1.0
-        head.mean_, head.scale_ = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
+        head.mean_ = np.zeros(x.shape[1])
+        head.scale_ = np.full(x.shape[1], scale)
     else:
         head.mean_, head.scale_ = scaling(np.asarray(x), standardise, weights=weight)
     z = head.standardised(x)
     head.scores_ = []
     if len(Cs) > 1 and len(np.unique(codes)) > 1:
         if validation is not None:
-            z_valid = head.standardised(validation[0])
-            splits = [(z, codes, weight, z_valid, np.asarray(validation[1]), None)]
+            held = head.standardised(validation[0]), np.asarray(validation[1]), None
+            splits = [_Split((z, codes, weight), held)]
         else:
+            every = z, codes, weight
             splits = [
-                (z[train], codes[train], weight[train], z[test], codes[test], weight[test])
-                for train, test in _folds(codes, groups, seed)
+                _Split(every, every, train, test) for train, test in _folds(codes, groups, seed)
             ]
         # Threads that wait for each other cost more than they give in matrices this small.
         with one_blas_thread():
-            head.scores_ = _path(splits, num_classes, Cs) if splits else []
-    best = int(np.argmax(head.scores_)) if head.scores_ else len(Cs) // 2
+            if splits:
+                head.scores_ = _path(splits, num_classes, Cs)
+            else:
+                head.scores_ = []
+    if head.scores_:
+        best = int(np.argmax(head.scores_))
+    else:
+        best = len(Cs) // 2
     head.C_ = float(Cs[best])
     with one_blas_thread():
-        head.kernel_, head.bias_ = next(_weights(z, codes, weight, num_classes, [head.C_]))
+        alone = _Split((z, codes, weight), (z, codes, weight))
+        head.kernel_, head.bias_ = next(_weights(alone, num_classes, [head.C_]))
     return head
+
+
+class _Split(NamedTuple):
+    """Features, codes and weights to fit and to judge by; rows are copied only while in use.
+
+    Attributes:
+        fitted, held_out: features `[n, d]`, codes `[n]` and weights `[n]`, or None.
+        train, test: rows of these; None for all.
+    """
+
+    fitted: tuple[Any, NDArray[Any], NDArray[Any]]
+    held_out: tuple[Any, NDArray[Any], NDArray[Any] | None]
+    train: NDArray[Any] | None = None
+    test: NDArray[Any] | None = None
+
+
+def _rows(values: Any, rows: NDArray[Any] | None) -> Any:
+    if rows is None or values is None:
+        return values
+    return values[rows]
 
 
 def _folds(
     codes: NDArray[Any], groups: NDArray[Any] | None, seed: int
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """Returns the rows of stratified folds, as many as the data allows; none for a single row."""
-    units = len(codes) if groups is None else len(np.unique(groups))
+    if groups is None:
+        units = len(codes)
+    else:
+        units = len(np.unique(groups))
     size = min(FOLDS, units, int(np.bincount(codes).max()))
     if size < 2:
         return []
@@ -158,14 +198,20 @@ def _folds(
 
 
 def _weights(
-    z: Any, codes: NDArray[Any], weight: NDArray[Any], num_classes: int, Cs: Sequence[float]
+    split: _Split, num_classes: int, Cs: Sequence[float]
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Yields kernel `[d, C]` and bias `[C]` for each strength.
 
     Each is fitted when it is asked for, and starts from the solution before.
     """
+    z = split.fitted[0]
+    codes, weight = (_rows(values, split.train) for values in split.fitted[1:])
     present = np.unique(codes)
-    solver = "newton-cg" if issparse(z) else "lbfgs"  # a fifth of the time on sparse features
+    # a fifth of the time on sparse features
+    if issparse(z):
+        solver = "newton-cg"
+    else:
+        solver = "lbfgs"
     model = LogisticRegression(solver=solver, max_iter=MAX_ITERATIONS, warm_start=len(Cs) > 1)
     for strength in Cs:
         kernel = np.zeros((z.shape[1], num_classes))
@@ -174,7 +220,7 @@ def _weights(
             bias[present] = 0.0
         else:
             model.set_params(C=strength)
-            model.fit(z, codes, sample_weight=weight)
+            model.fit(_rows(z, split.train), codes, sample_weight=weight)
             if len(present) == 2:
                 kernel[:, present[1]] = model.coef_[0]
                 bias[present] = [0.0, model.intercept_[0]]
@@ -184,7 +230,7 @@ def _weights(
         yield kernel, bias
 
 
-def _path(splits: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[float]) -> list[float]:
+def _path(splits: Sequence[_Split], num_classes: int, Cs: Sequence[float]) -> list[float]:
     """Returns the mean score of strengths in their order.
 
     The last one is the second in a row that is worse than the best: weaker regularisation overfits
@@ -193,12 +239,13 @@ def _path(splits: Sequence[tuple[Any, ...]], num_classes: int, Cs: Sequence[floa
     means: list[float] = []
     classes = np.arange(num_classes)
 
-    def held_out(fold: tuple[Any, ...]) -> Iterator[float]:
+    def held_out(split: _Split) -> Iterator[float]:
         """Yields minus the log loss of each strength on held-out rows."""
-        z, codes, weight, z_valid, held_codes, held_weight = fold
-        for kernel, bias in _weights(z, codes, weight, num_classes, Cs):
-            likely = softmax(z_valid @ kernel + bias, axis=1)
-            yield -float(log_loss(held_codes, likely, sample_weight=held_weight, labels=classes))
+        for kernel, bias in _weights(split, num_classes, Cs):
+            z, codes, weight = (_rows(values, split.test) for values in split.held_out)
+            likely = softmax(z @ kernel + bias, axis=1)
+            del z
+            yield -float(log_loss(codes, likely, sample_weight=weight, labels=classes))
 
     for scores in zip(*map(held_out, splits), strict=True):
         means.append(float(np.mean(scores)))

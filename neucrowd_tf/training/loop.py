@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from neucrowd_tf.errors import UsageError
+from neucrowd_tf.nn.keras_private import first_epoch, forget_first_epoch, forget_swap, trained_by
 from neucrowd_tf.nn.steps import agreed, clips
 from neucrowd_tf.training.checkpoints import Checkpoint, Stateful
 from neucrowd_tf.training.compiled_steps import compiled_steps, free_earlier
@@ -104,10 +105,12 @@ def train(
             stopped = stop_when and history.epochs and stop_when(history.logs)
             return bool(stopped) or history.waited(patience)
 
-        first, model.stop_training = history.epochs, ended()
+        first = history.epochs
+        model.stop_training = ended()
         if first < epochs and not model.stop_training:
             hooks = _begin(model, run, epochs, steps_per_epoch)
-            first, values = model._initial_epoch or first, dict[str, float]()
+            first = first_epoch(model) or first
+            values = dict[str, float]()
             iterator = iter(batches(first * steps_per_epoch))
             chosen = (monitor or "", tie_break, min_delta)
             for epoch in range(first, epochs):
@@ -122,7 +125,10 @@ def train(
                     if history.judge(values, *chosen) if monitor is not None else averaging(model):
                         checkpoint.weights = read_variables(model.variables)
                 model.stop_training = model.stop_training or ended()
-                loss = {"val_loss": values["val_log_loss"]} if "val_log_loss" in values else {}
+                if "val_log_loss" in values:
+                    loss = {"val_loss": values["val_log_loss"]}
+                else:
+                    loss = {}
                 hooks.on_epoch_end(epoch, {**loss, **values})
                 checkpoint.save_if_due()
                 if model.stop_training:
@@ -143,7 +149,8 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
         run: of this training loop.
         staged: whether there is more to keep than weights: a best epoch, or a `Stateful`.
     """
-    averages, have = averaging(model), keras.callbacks
+    averages = averaging(model)
+    have = keras.callbacks
     no_save = type(model).save is keras.Model.save and not model.__module__.startswith("keras.")
     for each in run.callbacks:
         if isinstance(each, have.BackupAndRestore) and (staged or run.prefix or run.checkpoints):
@@ -165,10 +172,10 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
             problem = "(swap_on_epoch=True) swaps weights that checkpoints hold. Leave it out."
         else:
             if isinstance(each, have.SwapEMAWeights):
-                each._ema_weights_in_model = False  # an earlier fit's
+                forget_swap(each)  # an earlier fit's
             continue
         raise UsageError(f"callbacks: {type(each).__name__} {problem}")
-    trained = [id(variable) for each in averages for variable in each._trainable_variables]
+    trained = [id(variable) for each in averages for variable in trained_by(each)]
     if len(trained) > len(set(trained)):
         raise UsageError("optimizer: use_ema: several optimizers train these weights. Leave it out")
     for each in optimizers_of(model) if run.strategy is not None else ():
@@ -184,7 +191,7 @@ def _check(model: keras.Model, run: Run, *, staged: bool) -> None:
 
 def _begin(model: keras.Model, run: Run, epochs: int, steps: int) -> Any:
     """Returns the callbacks of a training loop that has begun."""
-    model._initial_epoch = None  # `BackupAndRestore` sets it
+    forget_first_epoch(model)
     verbose = run.verbose
     hooks = keras.callbacks.CallbackList(
         list(run.callbacks), add_progbar=verbose > 0, model=model, verbose=verbose, epochs=epochs,
@@ -198,7 +205,8 @@ def _steps(
     model: keras.Model, iterator: Iterator[Any], steps: int, run: Run, hooks: Any
 ) -> Mapping[str, Any]:
     """Takes an epoch's steps, or those before a callback ends training; returns the last logs."""
-    take, at_once = compiled_steps(model, run.strategy), model.steps_per_execution
+    take = compiled_steps(model, run.strategy)
+    at_once = model.steps_per_execution
     logs: Mapping[str, Any] = {}
     for step in range(0, steps, at_once):
         count = min(at_once, steps - step)
@@ -212,7 +220,10 @@ def _steps(
 
 def _check_finite(model: keras.Model, loss: float = 0.0) -> None:
     """Raises FloatingPointError for a loss or a weight that is not finite."""
-    names = ["the loss"] if not np.isfinite(loss) else []
+    if not np.isfinite(loss):
+        names = ["the loss"]
+    else:
+        names = []
     names += [
         f"the weight {variable.path}"
         for variable, value in zip(
@@ -241,4 +252,6 @@ def _figures(
         values |= {f"val_{name}": float(value) for name, value in evaluate().items()}
     if watch is not None:
         values |= {name: float(value) for name, value in watch().items()}
-    return agreed(run.strategy, values) if run.workers > 1 else values
+    if run.workers > 1:
+        return agreed(run.strategy, values)
+    return values

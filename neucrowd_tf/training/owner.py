@@ -59,7 +59,7 @@ def with_network(run: Run, model: keras.Model, optimizers: Iterable[Any]) -> Run
     """Returns a run whose owner includes the configuration of what is trained."""
     if run.checkpoints is None:
         return run
-    layers = [model, *model._flatten_layers(include_self=False)]
+    layers = _layers_in(model)
     # A model of ours is no configuration: its parts are.
     keras_own = [layer for layer in layers if type(layer).__module__.startswith("keras.")]
     parts = [_network(layer) for layer in keras_own]
@@ -99,7 +99,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(json.dumps(inner(item)) for item in value)
     if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist() if np.size(value) < 1000 else array_digest(np.asarray(value))
+        if np.size(value) < 1000:
+            return value.tolist()
+        return array_digest(np.asarray(value))
     if isinstance(value, (bytes, complex)) or value is Ellipsis:
         return repr(value)
     if isinstance(value, functools.partial):
@@ -142,7 +144,7 @@ def _function(value: types.FunctionType, depth: int) -> Any:
 
 def _state(value: Any, depth: int) -> Any:
     """Returns an object's configuration, or its attributes if it has none."""
-    if hasattr(value, "layers") and hasattr(value, "_flatten_layers"):
+    if hasattr(value, "layers") and hasattr(value, "get_config"):
         return _network(value, depth)
     if hasattr(value, "get_config"):
         try:
@@ -151,6 +153,12 @@ def _state(value: Any, depth: int) -> Any:
         except NotImplementedError:  # a schedule of the user's
             pass
     return _plain(getattr(value, "__dict__", {}), depth + 1)
+
+
+def _layers_in(model: Any) -> list[Any]:
+    """Returns a layer or a model, its layers, and theirs."""
+    inner = [each for layer in getattr(model, "layers", ()) for each in _layers_in(layer)]
+    return [model, *inner]
 
 
 def _network(layer: Any, depth: int = 0) -> Any:
@@ -179,11 +187,13 @@ def _network(layer: Any, depth: int = 0) -> Any:
             return {str(key): renamed(item) for key, item in part.items()}
         if isinstance(part, (list, tuple)):
             return [renamed(item) for item in part]
-        return names.get(part, part) if isinstance(part, str) else _plain(part, depth + 1)
+        if isinstance(part, str):
+            return names.get(part, part)
+        return _plain(part, depth + 1)
 
     collect(config)
     functions = []
-    for each in (layer, *layer._flatten_layers(include_self=False)):
+    for each in _layers_in(layer):
         for name, value in vars(each).items():
             # Keras wraps methods such as `build` in functions that hold the layer itself.
             if isinstance(value, types.FunctionType) and not hasattr(type(each), name):

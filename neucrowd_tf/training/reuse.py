@@ -25,7 +25,8 @@ class NetworkCache:
         """Returns what was built for an equal `spec`, or builds it."""
         if self._network is None or spec != self._spec:
             self.clear()  # room first: two large networks at a time are one too many
-            self._network, self._spec = build(), spec
+            self._network = build()
+            self._spec = spec
         return self._network  # type: ignore[no-any-return]
 
     def clear(self) -> None:
@@ -34,25 +35,29 @@ class NetworkCache:
 
 
 @contextlib.contextmanager
-def reused(self: Any, cache: NetworkCache | None = None) -> Iterator[None]:
+def reused(estimator: Any, cache: NetworkCache | None = None) -> Iterator[None]:
     """Lets fits on data of one shape share one compiled network within this context.
 
     Its memory is kept, and `network` gives it. Only the latest fit's predictions can be asked for.
 
     Args:
-        self: an estimator with `_networks`, what is shared, and `_network`, the latest fit's there.
+        estimator: one with `_networks`, what is shared, and `_network`, the latest fit's there.
         cache: one of the caller's own, which keeps networks beyond the context.
     """
-    before = self._networks
-    self._networks = NetworkCache() if cache is None else cache
+    before = estimator._networks
+    if cache is None:
+        estimator._networks = NetworkCache()
+    else:
+        estimator._networks = cache
     try:
         yield
     finally:
-        self._networks, self._network = before, None
+        estimator._networks = before
+        estimator._network = None
 
 
 @contextlib.contextmanager
-def forgotten_after_errors(self: Any) -> Iterator[None]:
+def forgotten_after_errors(estimator: Any) -> Iterator[None]:
     """Clears the caches of an estimator whose fit ends with an exception.
 
     Its networks are in the midst of something, and a later fit takes new ones.
@@ -60,7 +65,7 @@ def forgotten_after_errors(self: Any) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for value in vars(self).values():
+        for value in vars(estimator).values():
             for cache in value.values() if isinstance(value, dict) else [value]:
                 if isinstance(cache, NetworkCache):
                     cache.clear()

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.errors import DataError, warn
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
+from neucrowd_tf.training.event_file import EventFile
 
 OWNER = "owner"  # in a checkpoint's arrays: whose it is
 
@@ -60,7 +61,9 @@ class Run:
     owner: str = ""
     callbacks: Sequence[Any] = ()
     stop: threading.Event | None = None
-    _writers: dict[Path, Any] = dataclasses.field(default_factory=dict, repr=False, compare=False)
+    _writers: dict[Path, EventFile] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name in ("checkpoints", "tensorboard"):
@@ -69,7 +72,10 @@ class Run:
 
     def stage(self, name: str) -> Run:
         """Returns the run of one stage (a round, a phase): its checkpoints and tags are its own."""
-        folder = None if self.checkpoints is None else self.checkpoints / name
+        if self.checkpoints is None:
+            folder = None
+        else:
+            folder = self.checkpoints / name
         return dataclasses.replace(self, checkpoints=folder, prefix=f"{self.prefix}{name}/")
 
     def raise_if_stopped(self) -> None:
@@ -81,7 +87,10 @@ class Run:
     def workers(self) -> int:
         """How many processes train together."""
         resolver = getattr(self.strategy, "cluster_resolver", None)
-        cluster = {} if resolver is None else resolver.cluster_spec().as_dict()
+        if resolver is None:
+            cluster = {}
+        else:
+            cluster = resolver.cluster_spec().as_dict()
         return sum(map(len, cluster.values())) or 1
 
     @property
@@ -103,7 +112,9 @@ class Run:
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which variables are made."""
-        return contextlib.nullcontext() if self.strategy is None else self.strategy.scope()
+        if self.strategy is None:
+            return contextlib.nullcontext()
+        return self.strategy.scope()
 
     def steps_per_call(self, steps: int) -> int:
         """Returns what `compile(steps_per_execution=...)` should be given.
@@ -112,7 +123,9 @@ class Run:
 
         TensorFlow fails to run Keras' loop over steps when its body holds collective operations.
         """
-        return steps if self.strategy is None else 1
+        if self.strategy is None:
+            return steps
+        return 1
 
     def cached(
         self, name: str, compute: Callable[[], dict[str, NDArray[Any]]]
@@ -162,15 +175,12 @@ class Run:
         """Writes scalars at a step (an epoch or a round) under the stage's prefix."""
         if self.tensorboard is None:
             return
-        import tensorflow as tf
-
         if self.tensorboard not in self._writers:
-            self._writers[self.tensorboard] = tf.summary.create_file_writer(str(self.tensorboard))
-        with self._writers[self.tensorboard].as_default():
-            for name, value in values.items():
-                tf.summary.scalar(self.prefix + name, float(value), step=step)
+            self._writers[self.tensorboard] = EventFile(self.tensorboard)
+        tagged = {self.prefix + name: float(value) for name, value in values.items()}
+        self._writers[self.tensorboard].scalars(step, tagged)
 
     def flush(self) -> None:
-        """Writes out what TensorBoard's writer holds back."""
+        """Writes out what TensorBoard's files have not yet been given."""
         for writer in self._writers.values():
             writer.flush()

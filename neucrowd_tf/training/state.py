@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from neucrowd_tf.errors import DataError, warn
+from neucrowd_tf.nn.keras_private import layers_of, learning_rate_of, own_variables, trained_by
 
 Values = list[tuple[Any, Any]]
 
@@ -49,13 +49,16 @@ def optimizers_of(model: keras.Model) -> list[keras.optimizers.Optimizer]:
 def _with_inner(optimizers: Iterable[Any]) -> Iterator[Any]:
     """Yields optimizers and those that they hand variables to."""
     for each in optimizers:
-        inner = [each.inner_optimizer] if hasattr(each, "inner_optimizer") else []
+        if hasattr(each, "inner_optimizer"):
+            inner = [each.inner_optimizer]
+        else:
+            inner = []
         yield from (each, *inner, *getattr(each, "optimizers", ()))
 
 
 def learning_rates(model: keras.Model) -> list[Any]:
     """Returns the variables of the learning rates that a callback may change."""
-    rates = (getattr(each, "_learning_rate", None) for each in _with_inner(optimizers_of(model)))
+    rates = (learning_rate_of(each) for each in _with_inner(optimizers_of(model)))
     return [rate for rate in rates if isinstance(rate, keras.Variable)]
 
 
@@ -70,7 +73,7 @@ def averaged(model: keras.Model) -> Iterator[None]:
     optimizers = averaging(model)
     with restored(model.trainable_variables if optimizers else []):
         for optimizer in optimizers:
-            optimizer.finalize_variable_values(optimizer._trainable_variables)
+            optimizer.finalize_variable_values(trained_by(optimizer))
         yield
 
 
@@ -151,11 +154,11 @@ def reinitialise(model: keras.Model, seed: int) -> list[Any]:
     optimizer are reset.
     """
     draw = np.random.default_rng([seed, 0x1417])
-    layers = [model, *model._flatten_layers(include_self=False)]
-    done, lists = set[int](), ("_trainable_variables", "_non_trainable_variables")
+    layers = [model, *layers_of(model)]
+    done = set[int]()
     for layer in layers:
         makers = _initializers(layer)
-        for variable in itertools.chain(*(getattr(layer, name, ()) for name in lists)):
+        for variable in own_variables(layer):
             maker = makers.get(id(variable))
             if maker is None or id(variable) in done:
                 continue
@@ -196,7 +199,8 @@ def note_starts(model: keras.Model) -> None:
 
 def reset_optimizer(optimizer: Any) -> None:
     """Gives an optimizer the state and the learning rate that `note_starts` found."""
-    variables, starts = getattr(optimizer, "variables", ()), vars(optimizer).get("_starts", ())
+    variables = getattr(optimizer, "variables", ())
+    starts = vars(optimizer).get("_starts", ())
     for variable, start in zip(variables, starts, strict=False):
         variable.assign(start.value if isinstance(start, keras.Variable) else start)
 
@@ -232,7 +236,7 @@ def copy_network(
     for original, variable in zip(model.variables, copy.variables, strict=True):
         variable.assign(original.value)
         variable.trainable = original.trainable
-    for layer in copy._flatten_layers():
+    for layer in (copy, *layers_of(copy)):
         if layer.variables and hasattr(layer, "finalize_state"):
             layer.finalize_state()
         if isinstance(layer, keras.layers.BatchNormalization) and tf.distribute.has_strategy():
@@ -304,7 +308,7 @@ def starting_values(model: keras.Model, pretrained: bool) -> Values:
     These are non-trainable state and frozen weights; with `pretrained` all weights. States of
     random generators are never among them.
     """
-    generators = (each for layer in model._flatten_layers() for each in _generators(layer))
+    generators = (each for layer in (model, *layers_of(model)) for each in _generators(layer))
     drawn = {id(generator.state) for generator in generators}
     if not pretrained:
         drawn |= {id(variable) for variable in model.trainable_variables}
@@ -351,29 +355,29 @@ def user_network(
     return copy
 
 
-def snapshot(self: Any) -> dict[str, Any]:
+def snapshot(estimator: Any) -> dict[str, Any]:
     """Returns the fitted state as arrays and plain values.
 
     The estimator, whose Keras model is `model_`, may then be refitted in place.
     """
     state = {
         name: copy.copy(value)
-        for name, value in vars(self).items()
+        for name, value in vars(estimator).items()
         if name.endswith("_") and name != "model_"
     }
-    return {"state": state, "weights": read_variables(self.model_.variables)}
+    return {"state": state, "weights": read_variables(estimator.model_.variables)}
 
 
-def from_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+def from_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
     """Returns a fitted estimator of its own that is as this one was then."""
-    estimator = clone(self)
-    estimator.model_ = keras.models.clone_model(self.model_)
-    return estimator.load_snapshot(snapshot)
+    copied = clone(estimator)
+    copied.model_ = keras.models.clone_model(estimator.model_)
+    return load_snapshot(copied, snapshot)
 
 
-def load_snapshot(self: Any, snapshot: dict[str, Any]) -> Any:
+def load_snapshot(estimator: Any, snapshot: dict[str, Any]) -> Any:
     """Takes a snapshot's state in place; `model_` must be this estimator's own."""
     for name, value in snapshot["state"].items():
-        setattr(self, name, value)
-    write_variables(self.model_.variables, snapshot["weights"])
-    return self
+        setattr(estimator, name, value)
+    write_variables(estimator.model_.variables, snapshot["weights"])
+    return estimator

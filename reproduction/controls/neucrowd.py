@@ -21,7 +21,9 @@ from reproduction.controls.slots import SlotDropout
 
 # The values of src/trainRLL.py; of its two rates and two widths the larger ones, which were not
 # compared. Its penalty of 2, halved by TensorFlow, is added to the sum over a batch.
-BATCH, PENALTY, TUPLETS = 256, 2.0, 60_000
+BATCH = 256
+PENALTY = 2.0
+TUPLETS = 60_000
 RELEASED: dict[str, Any] = {
     "hidden_units": (256, 32),
     "normal_biases": True,
@@ -94,11 +96,11 @@ class ReleasedNeuCrowd(NeuCrowd):
         return label_assurance(votes, "share")
 
     def _safe_examples(
-        self, embeddings: NDArray[Any], labels: NDArray[np.int64]
+        self, embeddings: NDArray[Any], labels: NDArray[np.int64], assurance: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
         k = neighbourhood_size(len(labels), len(labels)) + 1
         return safe_examples(
-            embeddings, labels, self.assurance_, k=k, margin=self.safety_margin, with_itself=True
+            embeddings, labels, assurance, k=k, margin=self.safety_margin, with_itself=True
         )
 
     def _model_class(self) -> type[NeuCrowdModel]:

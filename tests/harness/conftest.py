@@ -16,7 +16,6 @@ from neucrowd_tf.cli.runs import plugins, process, run_command
 from neucrowd_tf.datasets import Card, CrowdDataset, Split
 from neucrowd_tf.declare import dataset_registration, registration, registry
 from neucrowd_tf.errors import UsageError
-from neucrowd_tf.evaluation import metrics
 from neucrowd_tf.training.estimator import CrowdEstimator, TrainingData
 from neucrowd_tf.training.run import Run
 
@@ -127,16 +126,15 @@ def whole_command(tiny: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     the exit code.
     """
     monkeypatch.setattr(process, "start", lambda options: None)
+    monkeypatch.setattr(process, "start_without_tensorflow", lambda options: None)
     return lambda *items, **more: run_command.main(items, **more)
 
 
 def leave_out_tensorflow(replace: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Replaces, for time, what imports TensorFlow around a run: no TensorBoard logs, and no
-    calibration error, which is TensorFlow Probability's.
-    """
+    """Replaces, for time, what imports TensorFlow around a run; there are no TensorBoard logs."""
     replace(process, "start", lambda options: None)
+    replace(process, "start_without_tensorflow", lambda options: None)
     replace(process, "forget_networks", lambda: None)
-    replace(metrics, "expected_calibration_error", lambda *_, **__: 0.0)
     for name in ("scalars", "flush"):
         replace(Run, name, lambda *_: None)
 

@@ -8,6 +8,7 @@ import pytest
 
 from neucrowd_tf.cli.runs import process
 from neucrowd_tf.cli.runs.options import Options
+from neucrowd_tf.cli.runs.work import RunKey, Work
 from neucrowd_tf.errors import UsageError
 
 
@@ -61,3 +62,21 @@ def test_what_tf_config_has_to_be(text: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TF_CONFIG", text)
     with pytest.raises(UsageError, match="the environment variable TF_CONFIG must be"):
         process.workers()
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "options", "needed"),
+    [
+        ("breast_cancer", "mv_lr", Options(), False),
+        ("breast_cancer", "softprob", Options(), False),
+        ("table", "glad_lr", Options(), False),
+        ("breast_cancer", "rll", Options(), True),
+        ("breast_cancer", "mv_lr", Options(export=True), True),
+        ("breast_cancer", "mv_lr", Options(device="cpu"), True),
+        ("breast_cancer", "mv_lr", Options(distribute="mirrored"), True),
+    ],
+)
+def test_runs_without_networks_do_not_wait_for_tensorflow(
+    dataset: str, method: str, options: Options, needed: bool
+) -> None:
+    assert Work(RunKey(dataset, method, 0), {}, options).needs_tensorflow() == needed

@@ -44,6 +44,7 @@ Run_ = Callable[..., int]
 @pytest.fixture
 def run(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run_:
     monkeypatch.setattr(process, "start", lambda options: None)  # other tests computed before
+    monkeypatch.setattr(process, "start_without_tensorflow", lambda options: None)
 
     def created(*more: str) -> int:
         passed = [f"--texts={tables / 'texts.csv'}", f"--annotations={tables / 'annotations.csv'}"]

@@ -10,9 +10,13 @@ import tensorflow as tf
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare import registry
-from neucrowd_tf.methods.neucrowd import NeuCrowd
+from neucrowd_tf.methods.neucrowd import NeuCrowd, safety
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
-from neucrowd_tf.methods.neucrowd.safety import mislabel_detection, safe_examples
+from neucrowd_tf.methods.neucrowd.safety import (
+    compared_instances,
+    mislabel_detection,
+    safe_examples,
+)
 from neucrowd_tf.nn.tuplet_loss import tuplet_log_likelihood
 from reproduction.controls.neucrowd import ReleasedNeuCrowd
 from tests.crowds import blobs
@@ -144,3 +148,32 @@ def test_named_presets() -> None:
     assert printed["encoder"]["initializer"] == "normal"
     assert printed["anchor"] == "sum"
     assert printed["unsafe_weight"] == 0 and printed["standardise"] is False
+
+
+def test_epochs_compare_a_bounded_number_of_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compared_instances(50, seed=1, epoch=3).tolist() == list(range(50))
+    monkeypatch.setattr(safety, "MOST_COMPARED", 20)
+    first, second = (
+        [compared_instances(50, seed=1, epoch=epoch) for epoch in epochs]
+        for epochs in ((0, 1, 2), (3, 4, 5))
+    )
+    for parts in (first, second):
+        assert sorted(np.concatenate(parts).tolist()) == list(range(50)), "each once per pass"
+        assert max(map(len, parts)) <= 20
+    assert first[0].tolist() != second[0].tolist()
+
+
+def test_safety_of_many_instances_is_kept_between_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, annotations = crowd()
+    sizes = []
+    monkeypatch.setattr(safety, "MOST_COMPARED", 20)
+    compare = NeuCrowd._safe_examples
+
+    def noted(self: NeuCrowd, embeddings: np.ndarray, *further: np.ndarray) -> np.ndarray:
+        sizes.append(len(embeddings))
+        return np.zeros_like(compare(self, embeddings, *further))
+
+    monkeypatch.setattr(NeuCrowd, "_safe_examples", noted)
+    model = NeuCrowd(**{**TINY, "epochs": 2}, seed=1).fit(x, annotations)
+    assert sizes and max(sizes) <= 20
+    assert model.safe_ is not None and (~model.safe_).sum() == sum(sizes[-2:])

@@ -65,13 +65,8 @@ def test_pages_follow_from_the_tables(tmp_path: pathlib.Path) -> None:
         Cell("hotel", "plain", "accuracy", None, (0.9,)),
     ]
     write_csv(tmp_path / "neucrowd_table3.csv", table)
-    for name in ("neucrowd_table3_curve.png", "neucrowd_table30.png"):
-        (tmp_path / name).write_text("")
     text = page.page(tmp_path)
     assert "| NeuCrowd | 3 | 1 | 1 | 1 |" in text.splitlines()
-    text = page.paper_pages(tmp_path)["neucrowd.md"]
-    assert "(../../results/neucrowd_table3.csv): `--suite=neucrowd_table3`" in text
-    assert "](../../results/neucrowd_table3_curve.png)" in text and "table30" not in text
     (tmp_path / page.STUDIES).write_text("file,question\nneucrowd_table3.csv,Another?\n")
     assert "[neucrowd_table3.csv](neucrowd_table3.csv): NeuCrowd, table 3" in page.readme(tmp_path)
     for name in "ab":

@@ -16,9 +16,11 @@ import tensorflow as tf
 
 from neucrowd_tf.training.batches import step_numbers
 from neucrowd_tf.training.loop import train
+from neucrowd_tf.training.owner import with_network
 from neucrowd_tf.training.run import Run
 from neucrowd_tf.training.state import (
     model_variables,
+    optimizers_of,
     read_variables,
     reinitialise,
     to_text,
@@ -265,9 +267,13 @@ def test_a_checkpoint_with_other_fields_is_reported(tmp_path: pathlib.Path) -> N
     run = Run(checkpoints=tmp_path, checkpoint_seconds=0)
     with pytest.raises(Killed):
         weights_after(run, 4)
-    arrays = run.saved("train.npz")
+    model, _ = shared_model()
+    owned = with_network(run, model, optimizers_of(model))
+    arrays = owned.saved("train.npz")
     assert arrays is not None
-    run.save("train.npz", arrays | {"record": to_text({"finished": False, "logs": {}, "wait": 1})})
+    owned.save(
+        "train.npz", arrays | {"record": to_text({"finished": False, "logs": {}, "wait": 1})}
+    )
     with pytest.warns(UserWarning, match=r"train\.npz: .*another version's.* starts again"):
         assert weights_after(run)[1].epochs == unbroken()[1].epochs
 

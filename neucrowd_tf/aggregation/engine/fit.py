@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from neucrowd_tf.aggregation.engine.local import Engine
 from neucrowd_tf.aggregation.engine.shards import RECORD, Shards, make_shards
 from neucrowd_tf.aggregation.engine.source import Source, find_source
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import LatentModel, Sums, total
+from neucrowd_tf.aggregation.sums import LatentModel, Shard, Sums, total
 from neucrowd_tf.annotations.statistics import top_classes
 from neucrowd_tf.errors import DataError, UsageError
 from neucrowd_tf.io.files.arrays import load_arrays, save_arrays
@@ -37,6 +37,14 @@ DONE = "fit.json"
 METHODS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
 
 
+class Calibration(Protocol):
+    """Turns posteriors into probabilities, by parts; `neucrowd_tf.certainty` has one."""
+
+    def sums(self, votes: Any) -> Any: ...
+
+    def apply(self, probas: Any, votes: Any, sums: Any) -> tuple[Any, Any]: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class Request:
     """What to fit, to which annotations, and where to.
@@ -50,6 +58,7 @@ class Request:
         resume: go on with an unfinished fit in that folder, or begin one.
         options: how the annotations are read.
         report: takes a line on progress.
+        calibration: of the probabilities; None leaves the method's posteriors.
     """
 
     annotations: Path
@@ -60,6 +69,7 @@ class Request:
     resume: bool = False
     options: TableOptions = DEFAULTS
     report: Callable[[str], None] = lambda line: None
+    calibration: Calibration | None = None
 
 
 @dataclasses.dataclass
@@ -81,7 +91,8 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
             resume a fit of other annotations or settings.
     """
     began = time.perf_counter()
-    output, report = request.output, request.report
+    output = request.output
+    report = request.report
     if request.method not in METHODS:
         raise UsageError(
             f"method: {request.method!r} cannot read by parts. Use one of {', '.join(METHODS)}."
@@ -104,13 +115,14 @@ def fit(request: Request, engine: Engine) -> dict[str, Any]:
         f" {shards.num_annotators:,} annotators, {shards.num_classes} classes, in"
         f" {len(shards.sizes)} shards: {read:.1f} s"
     )
-    model, state = None, State(converged=True)
+    model = None
+    state = State(converged=True)
     if request.method != "majority_vote":
         method: Any = AGGREGATORS[request.method]()
         model = method.latent_model(shards.num_classes)
         state = _iterate(request, method, model, shards, engine)
     iterated = time.perf_counter() - began - read
-    _write(output, model, shards, state, engine)
+    _write(request, model, shards, state, engine)
     seconds = time.perf_counter() - began
     result = {
         "method": request.method,
@@ -202,9 +214,16 @@ def _iterate(
     The parameters are on the disk before the sums under them are computed, with the objectives of
     the iterations before.
     """
-    work, scale = request.output / WORK, shards.num_annotations
-    max_iter = method.max_iter if request.max_iter is None else request.max_iter
-    tol = method.tol if request.tol is None else request.tol
+    work = request.output / WORK
+    scale = shards.num_annotations
+    if request.max_iter is None:
+        max_iter = method.max_iter
+    else:
+        max_iter = request.max_iter
+    if request.tol is None:
+        tol = method.tol
+    else:
+        tol = request.tol
     state = State(path=max(work.glob("parameters-*.npz"), default=None))
     state.parameters, history = _load(state.path, model.parameters_type)
     state.history = history.tolist()
@@ -214,7 +233,10 @@ def _iterate(
         sums = total(engine.map(job, groups(len(shards.sizes))))
         if state.path is not None:
             state.history.append(model.objective(sums, state.parameters))
-            rise = state.history[-1] - state.history[-2] if len(state.history) > 1 else np.inf
+            if len(state.history) > 1:
+                rise = state.history[-1] - state.history[-2]
+            else:
+                rise = np.inf
             request.report(
                 f"iteration {len(state.history)}: objective {state.history[-1]:.8g}, change"
                 f" {rise / scale:.2g} per annotation, {time.perf_counter() - began:.2f} s"
@@ -223,7 +245,8 @@ def _iterate(
             if state.converged or len(state.history) >= max_iter:
                 return state
         state.parameters = model.m_step(sums, state.parameters)
-        last, state.path = state.path, work / f"parameters-{len(state.history) + 1:05d}.npz"
+        last = state.path
+        state.path = work / f"parameters-{len(state.history) + 1:05d}.npz"
         save_arrays(state.path, {**_arrays(state.parameters), "history": np.array(state.history)})
         if last is not None:
             last.unlink()
@@ -260,7 +283,12 @@ def part_sums(
 
 
 def write_labels(
-    shards: Shards, folder: Path, model: LatentModel[Any] | None, path: Path | None, number: int
+    shards: Shards,
+    folder: Path,
+    model: LatentModel[Any] | None,
+    path: Path | None,
+    calibration: tuple[Calibration, np.ndarray] | None,
+    number: int,
 ) -> np.ndarray:
     """Writes a shard's labels and probabilities.
 
@@ -272,6 +300,7 @@ def write_labels(
         folder: to write to.
         model: the method, None for the majority vote.
         path: the file of the last parameters.
+        calibration: and its sums over all shards; None leaves posteriors as they are.
         number: the shard's.
 
     Returns:
@@ -284,13 +313,17 @@ def write_labels(
         parameters, _ = _load(path, model.parameters_type)
         probas = model.probas(model.soft().e_step(shard, parameters)[0], parameters)
     best = probas.argmax(axis=1)
+    num_tied = top_classes(probas).sum(axis=1)
+    if calibration is not None:
+        rule, sums = calibration
+        probas, num_tied = rule.apply(probas, _vote_counts(shard), sums)
     names = pa.array(shards.classes)
     columns = {
         "task": shards.tasks(number),
         "label": pa.DictionaryArray.from_arrays(best.astype(np.int32), names),
         "probability": probas[np.arange(len(best)), best],
         "num_labels": np.diff(shard.one_hot.indptr).astype(np.int32),
-        "num_tied": top_classes(probas).sum(axis=1).astype(np.int32),
+        "num_tied": num_tied.astype(np.int32),
     }
     if pa.types.is_integer(names.type):
         columns["label"] = names.take(pa.array(best))
@@ -302,15 +335,35 @@ def write_labels(
     return np.bincount(annotators, minlength=shards.num_annotators)
 
 
+def _vote_counts(shard: Shard) -> np.ndarray:
+    """Returns `[N, C]` how many labels of each class the items of a shard have."""
+    one_hot = shard.one_hot
+    rows = np.repeat(np.arange(one_hot.shape[0]), np.diff(one_hot.indptr))
+    size = shard.num_classes
+    cells = rows * size + one_hot.indices % size
+    return np.bincount(cells, minlength=one_hot.shape[0] * size).reshape(-1, size)
+
+
+def size_sums(shards: Shards, calibration: Calibration, number: int) -> np.ndarray:
+    """Returns what a calibration has to know of a shard."""
+    return np.asarray(calibration.sums(_vote_counts(shards.open(number))))
+
+
 def _write(
-    output: Path, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
+    request: Request, model: LatentModel[Any] | None, shards: Shards, state: State, engine: Engine
 ) -> None:
     """Writes labels by shard, then annotators and parameters."""
+    output = request.output
     folder = output / "labels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    job = functools.partial(write_labels, shards, folder, model, state.path)
     numbers = [number for number, size in enumerate(shards.sizes) if size]
+    calibration = None
+    if request.calibration is not None:
+        count = functools.partial(size_sums, shards, request.calibration)
+        sums = np.sum(list(engine.map(count, numbers)), axis=0)
+        calibration = (request.calibration, sums)
+    job = functools.partial(write_labels, shards, folder, model, state.path, calibration)
     num_labels = np.zeros(shards.num_annotators, dtype=np.int64)
     for counts in engine.map(job, numbers):
         num_labels += counts

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import shutil
+import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +21,8 @@ from neucrowd_tf.aggregation.engine.local import Engine, Local
 from neucrowd_tf.aggregation.families import named_models
 from neucrowd_tf.aggregation.ordinal import OrdinalConsensus, unbiased_means
 from neucrowd_tf.certainty.inference import METHOD, Inference, infer
-from neucrowd_tf.cli.command_line import STDOUT, check_outputs, write_outputs
+from neucrowd_tf.certainty.recalibration import CalibrationByParts
+from neucrowd_tf.cli.command_line import STDOUT, check_outputs, standard_output, write_outputs
 from neucrowd_tf.cli.commands.aggregate_flags import Aggregate
 from neucrowd_tf.cli.commands.reading import read_labels
 from neucrowd_tf.cli.signals import RESUME, hinted
@@ -29,16 +33,25 @@ from neucrowd_tf.errors import (
     UsageError,
     one_line,
 )
+from neucrowd_tf.io.files.atomic import atomic_path
 from neucrowd_tf.io.files.reading import ending
+from neucrowd_tf.io.folders import tables_in
 from neucrowd_tf.io.head import Head
 from neucrowd_tf.io.importers import find
 from neucrowd_tf.io.labels import report_on_stderr
+from neucrowd_tf.io.table import PARQUET, open_parquet, rows_about
 from neucrowd_tf.io.tables.writing import columns_csv
 from neucrowd_tf.io.values import numbers_of
 
 if TYPE_CHECKING:
     from neucrowd_tf.annotations import Annotations
     from neucrowd_tf.certainty.models import ModelAnnotator
+
+
+# Labels from which on they are read by parts, if a method can: about 2 GB of memory.
+MOST_ROWS = 10_000_000
+BY_PARTS = ("majority_vote", "dawid_skene", "one_coin", "fast_dawid_skene", "ibcc", "bwa")
+TABLES = (".csv", ".tsv", ".tab", ".txt", *PARQUET)
 
 
 def run(flags: Aggregate) -> list[str]:
@@ -48,16 +61,11 @@ def run(flags: Aggregate) -> list[str]:
         UsageError, DataError: flags or data that cannot be used.
     """
     path = flags.annotations
-    by_parts = (
-        flags.engine is not None
-        or (ending(path) == ".parquet" and not (path.is_file() and Head(path).has_records))
-        or (path.is_dir() and find(Head(path)) is None)
-    )
     check_outputs(
         {"--output": flags.output, "--annotators": flags.annotators},
         {"--annotations": path, "--gold": flags.gold},
     )
-    if by_parts:
+    if _reads_by_parts(flags):
         return _aggregate_by_parts(flags)
     if flags.max_iter is not None or flags.tol is not None:
         raise UsageError("--max_iter, --tol: only with --engine. Add --engine=local.")
@@ -79,7 +87,16 @@ def run(flags: Aggregate) -> list[str]:
         try:
             if flags.annotators is not None:
                 crowd.require_identities("--annotators")
-            inference = infer(crowd, method, gold, flags.seed, models, flags.ties, flags.family)
+            inference = infer(
+                crowd,
+                method,
+                gold,
+                flags.seed,
+                models,
+                flags.ties,
+                flags.family,
+                skills=flags.annotators is not None,
+            )
         except (IdentitiesError, UnsupportedDataError) as error:
             raise DataError(f"{path}: {error}") from None
     written = {flags.output: labels_csv(inference, reading.pairs, ordered)}
@@ -106,7 +123,10 @@ def ordered_method(model: OrdinalConsensus, crowd: Annotations) -> str:
         return text
     away = ", ".join(f"{value:.3f} ({name})" for name, value in model.distances_.items())
     nearest = min(model.distances_.values())
-    why = "" if model.distances_[model.chosen_] == nearest else " (none is surely nearer)"
+    if model.distances_[model.chosen_] == nearest:
+        why = ""
+    else:
+        why = " (none is surely nearer)"
     return f"ordinal, {text}{why}; mean distance of held-out annotations in classes: {away}"
 
 
@@ -117,28 +137,79 @@ def _warning(message: Warning | str, method: str) -> str:
     return f"warning: {one_line(message)}"  # type: ignore[arg-type]
 
 
+def _needs_memory(flags: Aggregate) -> list[str]:
+    """Returns the flags that ask for what only labels in memory give."""
+    names = ("annotators", "gold", "ties", "scale", "family", "model_annotator")
+    return [name for name in names if getattr(flags, name) not in (None, (), "nominal")]
+
+
+def _names_a_folder(output: Path) -> bool:
+    return output != STDOUT and not output.is_file() and (output.is_dir() or not output.suffix)
+
+
+def _reads_by_parts(flags: Aggregate) -> bool:
+    """Whether labels are read by parts: with --engine, to a folder, and from `MOST_ROWS` on."""
+    path = flags.annotations
+    if flags.engine is not None or not path.exists():
+        return flags.engine is not None
+    if path.is_dir() or ending(path) in TABLES:
+        head = Head(path)
+    else:
+        head = None
+    if head is None or head.has_records or find(head) is not None:
+        return False
+    if path.is_dir():
+        files = tables_in(path)
+    else:
+        files = [path]
+    if _names_a_folder(flags.output) and (path.is_dir() or ending(path) in PARQUET):
+        return True
+    large = sum(map(rows_about, files)) >= MOST_ROWS
+    return large and flags.method in (None, *BY_PARTS) and not _needs_memory(flags)
+
+
 def _aggregate_by_parts(flags: Aggregate) -> list[str]:
     """Fits by parts; progress is printed to standard error, so there are no notes."""
-    for name in ("annotators", "gold", "ties", "scale", "family", "model_annotator"):
-        if getattr(flags, name) not in (None, (), "nominal"):
-            raise UsageError(
-                f"--{name}: not available for labels that are read by parts (--engine, a folder or"
-                " a Parquet file). Use a CSV without --engine."
-            )
-    output = flags.output
-    if output == STDOUT or output.is_file() or output.suffix in (".csv", ".json", ".parquet"):
+    for name in _needs_memory(flags):
         raise UsageError(
-            f"--output={output}: labels that are read by parts (--engine, a folder or a Parquet"
-            " file) are written to a folder. Name a folder, such as --output=labels."
+            f"--{name}: not available for labels that are read by parts. Leave --engine out, and"
+            " name a file as --output."
         )
     if flags.scheduler is not None and (flags.engine != "dask" or flags.workers):
         raise UsageError("--scheduler: only with --engine=dask and without --workers.")
+    output = flags.output
+    if output == STDOUT:
+        with tempfile.TemporaryDirectory() as folder, standard_output() as stream:
+            parts = Path(folder) / "parts"
+            _fit(flags, parts)
+            stream.writelines(_csv_of_parts(parts / "labels"))
+        return []
+    if _names_a_folder(output):
+        parts = output
+    else:
+        parts = output.with_name(f"{output.name}.parts")
     with hinted(RESUME):
-        _fit(flags)
+        _fit(flags, parts)
+    if parts != output:
+        with atomic_path(output) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.writelines(_csv_of_parts(parts / "labels"))
+        shutil.rmtree(parts)
     return []
 
 
-def _fit(flags: Aggregate) -> None:
+def _csv_of_parts(folder: Path) -> Iterator[str]:
+    """Yields the CSV of labels that were written by parts, as `labels_csv` has it."""
+    for number, path in enumerate(sorted(folder.glob("*.parquet"))):
+        table = open_parquet(path)
+        columns = {
+            name: table[name].to_numpy() if name == "probability" else table[name].to_pylist()
+            for name in ("task", "label", "probability", "num_labels", "num_tied")
+        }
+        text = columns_csv(columns.items())
+        yield text if number == 0 else text.partition("\n")[2]
+
+
+def _fit(flags: Aggregate, output: Path) -> None:
     engine: Engine
     try:
         from neucrowd_tf.aggregation.engine.fit import Request, fit
@@ -160,12 +231,13 @@ def _fit(flags: Aggregate) -> None:
     request = Request(
         flags.annotations,
         method,
-        flags.output,
+        output,
         flags.max_iter,
         flags.tol,
         flags.resume,
         flags,
         report_on_stderr,
+        CalibrationByParts(method),
     )
     with contextlib.closing(engine):
         fit(request, engine)
@@ -181,7 +253,9 @@ def labels_csv(
         pairs: the item and the class of each instance, if cells had several labels.
         ordered: whether to add the expected class: as a number, otherwise by its place from 1.
     """
-    crowd, probas, classes = inference.crowd, inference.probas, inference.crowd.class_names
+    crowd = inference.crowd
+    probas = inference.probas
+    classes = inference.crowd.class_names
     rows = np.flatnonzero(crowd.annotated | (inference.gold >= 0))
     labels = inference.labels[rows]
     columns: dict[str, Iterable[object]] = {"task": crowd.instance_names[rows]}
@@ -206,7 +280,9 @@ def expected_values(inference: Inference, places: NDArray[np.float64]) -> NDArra
 
     They are those of the probabilities; if labels are medians, means without annotators' biases.
     """
-    model, crowd, gold = inference.model, inference.crowd, inference.gold
+    model = inference.model
+    crowd = inference.crowd
+    gold = inference.gold
     values = model.probas_ @ places
     if isinstance(model, OrdinalConsensus) and model.chosen_ == "median" and not inference.families:
         means = np.clip(unbiased_means(crowd, places), places.min(), places.max())
@@ -228,11 +304,13 @@ def annotators_csv(
     for the annotators in `models`, otherwise `person`. The confusion matrix is counted against the
     recalibrated probabilities; its rows sum to one.
     """
-    crowd, skills = inference.crowd, inference.skills
+    crowd = inference.crowd
+    skills = inference.skills
     if skills is None:
         raise ValueError("annotators are not known")
     errors = error_matrices(crowd.one_hot(), inference.probas, 1e-9)
-    names, classes = crowd.annotator_names.tolist(), crowd.class_names.tolist()
+    names = crowd.annotator_names.tolist()
+    classes = crowd.class_names.tolist()
     by_code = {row.annotator: row for row in tests}
     tested = [by_code.get(code) for code in range(len(names))]
     notes = [row.note if row else "" for row in tested]

@@ -15,13 +15,16 @@ from neucrowd_tf.io.schema import ANNOTATIONS
 class Aggregate(LabelFlags):
     """Infers one label per item from the labels of many annotators.
 
-    A folder, a Parquet file or any file with --engine is read by parts, so that it may be larger
-    than memory; the output is then a folder of Parquet files.
+    The same labels give the same result in any format, and in one file or in a folder of tables.
+    With --engine, and from ten million labels on, they are read by parts, so that they may be
+    larger than memory. If --output names a folder, the labels of a folder or a Parquet file are
+    written there, as Parquet.
     """
 
     annotations: Annotated[Path, ANNOTATIONS] = dataclasses.field()  # required here
     method: Annotated[
-        str | None, "Truth-inference method. Default: consensus (dawid_skene with --engine)."
+        str | None,
+        "Truth-inference method. Default: consensus (dawid_skene if labels are read by parts).",
     ] = None
     output: Annotated[
         Path, "CSV to write: task,label,probability,num_labels,num_tied. `-` prints."

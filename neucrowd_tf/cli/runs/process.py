@@ -30,6 +30,23 @@ SETTINGS = ("threads", "device", "mixed_precision", "distribute")
 _started: dict[str, Any] = {}
 
 
+def start_without_tensorflow(options: Options) -> None:
+    """Sets the threads of NumPy and SciPy in this process, for methods without networks.
+
+    Raises:
+        UsageError: an earlier call had other settings.
+    """
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    if _started.setdefault("settings", settings) != settings:
+        flags = ", ".join(f"--{name}" for name in SETTINGS)
+        raise UsageError(f"{flags}: differ from those of this process. Start another process.")
+    import threadpoolctl
+
+    # Kept for the process's life: limits end when the object is collected. Again in each call,
+    # since libraries that are imported later have threads of their own.
+    _started["limits"] = threadpoolctl.threadpool_limits(limits=options.threads)
+
+
 def start(options: Options) -> Any:
     """Sets threads, devices and precision of this process, once.
 
@@ -39,22 +56,16 @@ def start(options: Options) -> Any:
     Raises:
         UsageError: a device that this machine does not have, or a second call with other settings.
     """
-    settings = {name: getattr(options, name) for name in SETTINGS}
-    if _started:
-        if _started["settings"] != settings:
-            flags = ", ".join(f"--{name}" for name in SETTINGS)
-            raise UsageError(f"{flags}: differ from those of this process. Start another process.")
+    start_without_tensorflow(options)
+    if "strategy" in _started:
         return _started["strategy"]
-    import threadpoolctl
-
     tf, keras = import_tensorflow()
     # Each run looks for garbage: not among the million objects of what is imported.
     gc.collect()
     gc.freeze()
     # Notes on retracing, which fits of several models in one process cannot avoid.
     tf.get_logger().setLevel("ERROR")
-    # Held for the process's life: limits end when the object is collected.
-    limits = threadpoolctl.threadpool_limits(limits=options.threads)
+    start_without_tensorflow(options)
     tf.config.threading.set_intra_op_parallelism_threads(options.threads)
     tf.config.threading.set_inter_op_parallelism_threads(options.threads)
     _choose_device(tf, options)
@@ -65,7 +76,7 @@ def start(options: Options) -> Any:
         strategy = tf.distribute.MirroredStrategy()
     elif options.distribute == "multi_worker":
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    _started.update(settings=settings, strategy=strategy, limits=limits)
+    _started["strategy"] = strategy
     return strategy
 
 
@@ -88,8 +99,10 @@ def _tf_config() -> tuple[int, bool]:
     text = os.environ.get("TF_CONFIG", "")
     try:
         config = json.loads(text)
-        task, cluster = config["task"], config["cluster"]
-        kind, index = task["type"], int(task["index"])
+        task = config["task"]
+        cluster = config["cluster"]
+        kind = task["type"]
+        index = int(task["index"])
         cluster[kind][index]
         count = sum(map(len, cluster.values()))
         if index < 0:

@@ -66,7 +66,10 @@ class RunKey:
         return {name: value for name, value in parts.items() if value is not None}
 
     def __str__(self) -> str:
-        fold = "" if self.fold is None else f" repeat {self.repeat} fold {self.fold}"
+        if self.fold is None:
+            fold = ""
+        else:
+            fold = f" repeat {self.repeat} fold {self.fold}"
         return f"{self.dataset} {self.method} seed {self.seed}{fold}"
 
 
@@ -112,6 +115,19 @@ class Work:
     def finished(self) -> bool:
         """Whether the run has its metrics.json."""
         return (self.folder / FINISHED).is_file()
+
+    def needs_tensorflow(self) -> bool:
+        """Whether the run may compute with TensorFlow, whose settings come before its import.
+
+        What other packages simulate and train is not known here, so it may.
+        """
+        options = self.options
+        networks = registry.entry("method", self.key.method).trains_network
+        dataset = registry.entry("dataset", self.key.dataset)
+        simulates = dataset.simulated and not dataset.module.startswith("neucrowd_tf.")
+        flags = options.encoder is not None, options.export, options.mixed_precision
+        devices = options.distribute != "none" or options.device != "auto"
+        return networks or simulates or devices or any(flags)
 
     def begun(self) -> Work:
         """Returns the run as one that is resumed, in a folder without earlier unfinished files.
@@ -187,7 +203,8 @@ class Work:
         now = jsonable(self.settings())
         files = now.get("digests", {})
         for folder, config in others:
-            before, theirs = dict(config.settings), config.settings.get("digests") or {}
+            before = dict(config.settings)
+            theirs = config.settings.get("digests") or {}
             names = {*files, *theirs} - {"encoder", "gold"}
             differ = [name for name in sorted(names) if files.get(name) != theirs.get(name)]
             if folder.parent == self.folder.parent and folder != self.folder:
@@ -233,7 +250,8 @@ class Work:
 
     def settings(self) -> dict[str, Any]:
         """Returns everything but the code that the result depends on."""
-        options, method = self.options, registry.entry("method", self.key.method)
+        options = self.options
+        method = registry.entry("method", self.key.method)
         counts = dict.fromkeys(SETTINGS, True) | {
             "folds": options.evaluation == "cv",
             "tune_by": options.tune and options.tune_by != "validation",
@@ -260,12 +278,17 @@ class Work:
 
     def files(self) -> dict[str, Path]:
         """Returns the user's files and folders that the run reads, by the names of the flags."""
-        files = dict(self.options.tables) if self.key.dataset == "table" else {}
-        files |= {} if self.options.gold is None else {"gold": self.options.gold}
+        if self.key.dataset == "table":
+            files = dict(self.options.tables)
+        else:
+            files = {}
+        if not (self.options.gold is None):
+            files |= {"gold": self.options.gold}
         if self.options.encoder is not None:
             parts = self.options.encoder.split(":", 2)
             path = Path(parts[-1] if parts[0] == "keras" else self.options.encoder)
-            files |= {"encoder": path} if path.exists() else {}
+            if path.exists():
+                files |= {"encoder": path}
         return files
 
     def config(self, dataset: CrowdDataset, estimator: Any) -> dict[str, Any]:
@@ -291,7 +314,9 @@ def preset_name(dataset: str, encoder: Any) -> str | None:
 
     Presets for images have convolutions, and vectors have no pixels.
     """
-    return None if getattr(encoder, "takes", "") == "images" else dataset
+    if getattr(encoder, "takes", "") == "images":
+        return None
+    return dataset
 
 
 def data_statistics(dataset: CrowdDataset) -> dict[str, Any]:

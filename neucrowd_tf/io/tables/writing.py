@@ -26,6 +26,8 @@ def text_cell(value: Any) -> str:
 
     Half of a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
     """
+    if type(value) is str and value.isascii() and value[:1].isalnum():
+        return value  # nearly all of a large table
     if isinstance(value, np.generic):
         value = value.item()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
@@ -41,7 +43,10 @@ def text_cell(value: Any) -> str:
 def name_of(cell: str, names: Container[str]) -> str:
     """Returns the known name that a cell means, by `text_cell` or as 3.0 for 3; or the cell."""
     bare = cell.removeprefix("'")
-    written = bare if text_cell(bare) == cell else cell
+    if text_cell(bare) == cell:
+        written = bare
+    else:
+        written = cell
     forms = (written, cell, bare, re.sub(r"\.0+$", "", cell))
     return next((form for form in forms if form in names), cell)
 
@@ -53,13 +58,17 @@ def number_cell(value: Any) -> str:
     """
     if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
         return ""
-    return str(value) if isinstance(value, (int, np.integer)) else f"{value:.9g}"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    return f"{value:.9g}"
 
 
 def cell(value: Any) -> str:
     """Returns a value as a cell: numbers with a point as `number_cell` has them, others as text."""
     number = isinstance(value, (float, np.floating))
-    return number_cell(float(value)) if number else text_cell(value)
+    if number:
+        return number_cell(float(value))
+    return text_cell(value)
 
 
 def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
@@ -77,7 +86,20 @@ def to_csv(header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
 def columns_csv(columns: Iterable[tuple[str, Iterable[Any]]]) -> str:
     """Returns a CSV of columns of values, each with its header; see `cell`."""
     header, values = zip(*columns, strict=True)
-    return to_csv(header, (map(cell, row) for row in zip(*values, strict=True)))
+    return to_csv(header, zip(*map(_cells, values), strict=True))
+
+
+def _cells(values: Iterable[Any]) -> Iterable[str]:
+    """Returns the cells of a column, of an array without a look at each value's type."""
+    if not isinstance(values, np.ndarray):
+        return map(cell, values)
+    if values.dtype.kind == "f":
+        finite = np.isfinite(values)
+        texts = map("{:.9g}".format, values.tolist())
+        if finite.all():
+            return texts
+        return np.where(finite, list(texts), "").tolist()
+    return map(str if values.dtype.kind in "iu" else cell, values.tolist())
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> list[str]:

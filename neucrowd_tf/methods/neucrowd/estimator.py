@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from neucrowd_tf.declare.declarations import estimator, fitted, number, one_of, whole
@@ -16,6 +17,7 @@ from neucrowd_tf.declare.settings import settings_in
 from neucrowd_tf.methods.neucrowd.assurance import label_assurance
 from neucrowd_tf.methods.neucrowd.joint_learning import NeuCrowdModel
 from neucrowd_tf.methods.neucrowd.safety import (
+    compared_instances,
     mislabel_detection,
     neighbourhood_size,
     safe_examples,
@@ -117,19 +119,26 @@ class NeuCrowd(TupletEstimator):
             return None
         # Deviation: NeuCrowd definition 3. Paper: Recomputed at each iteration; k = sqrt(batch).
         # Here: Recomputed once an epoch; an example is not its own neighbour; delta 0
-        # (`safety_margin`). Why: Embeddings move little within an epoch; no delta is published.
-        # Effect: not measured.
-        self.safe_ = self._safe_examples(model.embed(data.features), data.labels)
+        # (`safety_margin`). Of more than 4,096 instances, an epoch looks at the next 4,096, and for
+        # their neighbours among these. Why: Embeddings move little within an epoch; no delta is
+        # published; an epoch's time does not depend on the number of instances. Effect: not
+        # measured.
+        rows = compared_instances(len(data.labels), self.seed, epoch)
+        embeddings = model.embed_instances(rows)
+        assurance = self.assurance_[rows]
+        self.safe_ = np.array(tf.convert_to_tensor(model.safe), dtype=bool)
+        self.safe_[rows] = self._safe_examples(embeddings, data.labels[rows], assurance)
+        model.safe.assign(self.safe_)
         if epoch >= self.safety_start:
             model.set_probabilities(sampling_probabilities(self.safe_, self.unsafe_weight))
         return {"safe_share": float(self.safe_.mean())}
 
     def _safe_examples(
-        self, embeddings: NDArray[Any], labels: NDArray[np.int64]
+        self, embeddings: NDArray[Any], labels: NDArray[np.int64], assurance: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
-        """Returns which of the instances `[n]` are safe."""
+        """Returns which of some instances `[m]` are safe among these."""
         k = neighbourhood_size(self.batch_size, len(labels))
-        return safe_examples(embeddings, labels, self.assurance_, k=k, margin=self.safety_margin)
+        return safe_examples(embeddings, labels, assurance, k=k, margin=self.safety_margin)
 
     def evaluation(self, dataset: CrowdDataset) -> dict[str, Any]:
         """Returns scores of safety, hardness and linearity for evaluation.json.
@@ -141,7 +150,8 @@ class NeuCrowd(TupletEstimator):
         """
         figures: dict[str, Any] = {}
         if self.safe_ is not None and dataset.truth is not None:
-            rows, labels = self.rows_[self.kept_], self.train_labels_[self.kept_]
+            rows = self.rows_[self.kept_]
+            labels = self.train_labels_[self.kept_]
             scores = mislabel_detection(self.safe_, labels, dataset.truth[rows])
             figures = {f"unsafe_{name}": scores[name] for name in ("precision", "recall")}
             figures["mislabelled"] = scores["mislabelled"]
@@ -154,7 +164,8 @@ class NeuCrowd(TupletEstimator):
         """Returns the embedding network and the sampling network as one model, and its batches."""
         self.assurance_ = self._assurance(data.annotations.vote_counts())  # definition 2
         self.safe_ = None
-        shape, sampler = data.features.shape[1:], None
+        shape = data.features.shape[1:]
+        sampler = None
         if self.sampling_network:
             seed = self.seed + SECOND_SEED
             sampler = SamplingNetwork(self._make_encoder(shape, seed, "sampler"), self.n, seed=seed)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
-import tensorflow_probability as tfp
 
 from neucrowd_tf.methods.neucrowd.robust_anchor import robust_anchors
 from neucrowd_tf.methods.neucrowd.sampler import SamplingNetwork, keep_hardest
@@ -46,9 +45,22 @@ class NeuCrowdModel(TupletModel):
             options: of `TupletModel`.
         """
         super().__init__(*arguments, **options)
-        self.sampler, self.anchor = sampler, anchor
-        self.pool_factor = pool_factor if sampler is not None else 1
+        self.sampler = sampler
+        self.anchor = anchor
+        if sampler is not None:
+            self.pool_factor = pool_factor
+        else:
+            self.pool_factor = 1
         self.warmup_steps = warmup_steps
+        # Which instances are safe, as far as epochs have compared them.
+        self.safe = self.add_weight(
+            shape=(len(self.instances),),
+            dtype="bool",
+            trainable=False,
+            name="safe",
+            initializer="ones",
+            autocast=False,
+        )
         names = ("sampler_loss", "predicted_hardness")
         self.trackers = [keras.metrics.Mean(name=name) for name in names]
 
@@ -63,7 +75,8 @@ class NeuCrowdModel(TupletModel):
         With "sum" it is the embedding of the example that definition 4 forms, F(sum A(e) e);
         otherwise it is formed from embeddings.
         """
-        drawn, size = embeddings[:, 0], len(self.index.classes)
+        drawn = embeddings[:, 0]
+        size = len(self.index.classes)
         if self.anchor == "none":
             return drawn
         assurance = tf.gather(self.confidence, tuplets[:, 0])
@@ -87,7 +100,8 @@ class NeuCrowdModel(TupletModel):
         losses, variables, gradients = self.representation_step(tuplets, classes)
         if self.sampler is not None:
             more, its_gradients = self.sampler_step(self.sampler, tuplets, losses)
-            variables, gradients = variables + more, gradients + its_gradients
+            variables = variables + more
+            gradients = gradients + its_gradients
         take_step(self.optimizer, gradients, variables)
         return {metric.name: metric.result() for metric in self.metrics}
 
@@ -174,7 +188,8 @@ class NeuCrowdModel(TupletModel):
     @tf.function(reduce_retracing=True, autograph=False)
     def _figures(self, batch: int) -> dict[str, Any]:
         groups = max(2, 1024 // batch)
-        width, size = self.index.negatives + 2, groups * batch
+        width = self.index.negatives + 2
+        size = groups * batch
         uniforms = tf.random.stateless_uniform([size, width], seed=[1, size], dtype=tf.float64)
         tuplets, classes = self.index.draw(uniforms, tf.constant(self.index.cumulative(None)))
         embeddings = self.embed_rows(tuplets, training=False)
@@ -204,10 +219,16 @@ class NeuCrowdModel(TupletModel):
             )
             pool = tf.reduce_mean(losses)
             figures |= {
-                "hardness_correlation": tfp.stats.correlation(
-                    scores, losses, sample_axis=0, event_axis=None
-                ),
+                "hardness_correlation": correlation(scores, losses),
                 "selected_loss_ratio": tf.math.divide_no_nan(selected, pool),
                 "selected_oracle_share": tf.math.divide_no_nan(selected - pool, oracle - pool),
             }
         return figures
+
+
+def correlation(first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    """Returns Pearson's correlation of two vectors; NaN if one is constant."""
+    first -= tf.reduce_mean(first)
+    second -= tf.reduce_mean(second)
+    deviations = tf.math.reduce_std(first) * tf.math.reduce_std(second)
+    return tf.reduce_mean(first * second) / deviations

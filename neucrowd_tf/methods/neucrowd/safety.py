@@ -12,6 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+# Instances among which an epoch looks for neighbours. The paper looks among a batch.
+MOST_COMPARED = 4096
+_ORDER = 0x5AFE  # tells this draw from others of the seed
+
 
 def neighbourhood_size(batch_size: int, num_instances: int) -> int:
     """Returns k = sqrt(b), b being the batch size, but no more than the other instances there are.
@@ -20,6 +24,25 @@ def neighbourhood_size(batch_size: int, num_instances: int) -> int:
         NeuCrowd, definition 3.
     """
     return max(1, min(int(math.sqrt(batch_size)), num_instances - 1))
+
+
+def compared_instances(num_instances: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Returns the positions of the instances that an epoch compares with each other.
+
+    They are all of up to `MOST_COMPARED`, so that an epoch's time does not grow with their square.
+    Of more, each epoch takes the next part of a random order, which is another one after each pass.
+
+    Args:
+        num_instances: N.
+        seed: of the estimator.
+        epoch: from 0.
+    """
+    parts = math.ceil(num_instances / MOST_COMPARED)
+    if parts <= 1:
+        return np.arange(num_instances)
+    passed, part = divmod(epoch, parts)
+    order = np.random.default_rng([seed, _ORDER, passed]).permutation(num_instances)
+    return np.sort(np.array_split(order, parts)[part])
 
 
 def safe_examples(
@@ -54,7 +77,9 @@ def safe_examples(
     weight = assurance[neighbours].astype(np.float64)
     agreeing = np.where(same, weight, 0.0).sum(axis=1)
     other = np.where(same, 0.0, weight).sum(axis=1)
-    return agreeing >= other + margin if with_itself else agreeing > other + margin
+    if with_itself:
+        return agreeing >= other + margin
+    return agreeing > other + margin
 
 
 def sampling_probabilities(safe: NDArray[np.bool_], unsafe_weight: float) -> NDArray[np.float64]:
@@ -86,7 +111,8 @@ def mislabel_detection(
         wrong labels among unsafe instances (NaN of an empty set).
     """
     labelled = truth >= 0
-    unsafe, wrong = ~safe[labelled], (labels != truth)[labelled]
+    unsafe = ~safe[labelled]
+    wrong = (labels != truth)[labelled]
     both = float((unsafe & wrong).sum())
     return {
         "safe_share": float(safe.mean()),

@@ -55,8 +55,10 @@ class LinearClassifier(CrowdEstimator):
         """
         rows, codes = np.nonzero(weights)
         validation = data.validation
+        features = _flat(data.features)
+        once = np.array_equal(rows, np.arange(features.shape[0]))
         return fit_logistic(
-            _flat(data.features)[rows],
+            features if once else features[rows],
             codes,
             len(self.classes_),
             self.Cs,

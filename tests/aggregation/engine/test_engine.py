@@ -350,18 +350,17 @@ def test_the_command_reads_parquet_and_says_how_far_it_is(
     assert "finished before" in cli("aggregate", [*flags, "--resume"]).err
 
 
+LOCAL = ("--annotations=a.parquet", "--output=o", "--engine=local")
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--annotations=a.parquet"], "written to a folder"),
-        (["--annotations=a.parquet", "--output=o", "--gold=g.csv"], "--gold: not available"),
-        (["--annotations=a.parquet", "--output=o", "--method=kos"], "'kos' cannot read by parts"),
+        ([*LOCAL, "--gold=g.csv"], "--gold: not available"),
+        ([*LOCAL, "--method=kos"], "'kos' cannot read by parts"),
         (["--annotations=a.parquet", "--output=o"], "a.parquet: no such file"),
         (["--annotations=a.parquet", "--output=o", "--workers=0"], "--workers=0: must be"),
-        (
-            ["--annotations=a.parquet", "--output=o", "--scheduler=tcp://x:1"],
-            "--scheduler: only with --engine=dask",
-        ),
+        ([*LOCAL, "--scheduler=tcp://x:1"], "--scheduler: only with --engine=dask"),
     ],
 )
 def test_flags_that_do_not_go_together(flags: list[str], message: str, cli: Any) -> None:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from neucrowd_tf.errors import DataError
 from neucrowd_tf.nn.embedding_networks import check_activation
+from neucrowd_tf.nn.keras_private import maker_of
 from neucrowd_tf.training.networks import Base, DenseBase, SmallCnn
 
 _CHANNELS = (1, 3, 4)  # of usual images
@@ -23,7 +24,10 @@ def build_base(
     Raises:
         DataError: the configuration is for images, and the features are not images.
     """
-    penalty = keras.regularizers.L2(config.l2) if config.l2 else None
+    if config.l2:
+        penalty = keras.regularizers.L2(config.l2)
+    else:
+        penalty = None
     inputs = keras.Input(input_shape, name="features")
     if isinstance(config, DenseBase):
         x = _dense(config, inputs, penalty, seed)
@@ -67,7 +71,10 @@ def _dense(config: DenseBase, inputs: Any, penalty: Any, seed: int) -> Any:
         DASC, section 4.1: 128 ReLU units with dropout .5 (LabelMe), 128 with batch norm (Music).
     """
     check_activation(config.activation)
-    x = keras.layers.Flatten()(inputs) if len(inputs.shape) > 2 else inputs
+    if len(inputs.shape) > 2:
+        x = keras.layers.Flatten()(inputs)
+    else:
+        x = inputs
     for index, width in enumerate(config.hidden_units):
         x = keras.layers.Dense(
             width,
@@ -111,7 +118,9 @@ def _convolution(
         kernel_regularizer=penalty,
     )(x)
     x = _batch_norm()(x)
-    return keras.layers.ReLU()(x) if relu else x
+    if relu:
+        return keras.layers.ReLU()(x)
+    return x
 
 
 def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
@@ -121,7 +130,9 @@ def _small_cnn(config: SmallCnn, inputs: Any, penalty: Any, seed: int) -> Any:
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 1, strides=2)
         x = _convolution(x, filters, penalty, seed * 1031 + 2 * index + 2)
     x = keras.layers.GlobalAveragePooling2D("channels_last")(x)
-    return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x) if config.dropout else x
+    if config.dropout:
+        return keras.layers.Dropout(config.dropout, seed=seed * 1013)(x)
+    return x
 
 
 def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
@@ -137,7 +148,10 @@ def _resnet18(inputs: Any, penalty: Any, seed: int) -> Any:
     draw = seed * 1033
     for stage, filters in enumerate((64, 128, 256, 512)):
         for block in range(2):
-            strides = 2 if stage and not block else 1
+            if stage and not block:
+                strides = 2
+            else:
+                strides = 1
             draw += 3
             y = _convolution(x, filters, penalty, draw, strides=strides)
             y = _convolution(y, filters, penalty, draw + 1, relu=False)
@@ -187,7 +201,8 @@ def ends_in_softmax(model: Any) -> bool:
     last = output_layer(model)
     if isinstance(last, keras.Model) and last.layers:
         return ends_in_softmax(last)
-    softmax, linear = keras.activations.softmax, keras.activations.linear
+    softmax = keras.activations.softmax
+    linear = keras.activations.linear
     if isinstance(last, keras.layers.Softmax):
         return True
     activation = getattr(last, "activation", None) or linear
@@ -203,7 +218,7 @@ def ends_in_softmax(model: Any) -> bool:
 def output_layer(model: Any) -> Any:
     """Returns the layer that makes a model's output; of a user's own class, its last layer."""
     if outputs := getattr(model, "outputs", None):
-        return outputs[0]._keras_history.operation
+        return maker_of(outputs[0])[0]
     if not model.layers:
         name = type(model).__name__
         raise DataError(f"base: expected a Keras classifier with layers, received {name} with none")
@@ -234,19 +249,12 @@ def feature_extractor(base: keras.Model) -> keras.Model:
 
 def _last_layers(base: keras.Model) -> tuple[list[Any], Any]:
     """Returns a classifier's last layer with the activations after it, and what it is made from."""
-    layer, tensor = _source(base.outputs[0])
+    layer, tensor = maker_of(base.outputs[0])
     layers = [layer]
     while isinstance(layer, (keras.layers.Softmax, keras.layers.Activation)):
-        layer, tensor = _source(tensor)
+        layer, tensor = maker_of(tensor)
         layers.insert(0, layer)
     return layers, tensor
-
-
-def _source(tensor: Any) -> tuple[Any, Any]:
-    """Returns the layer that made a symbolic tensor, and what it made it from."""
-    history = tensor._keras_history
-    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
-    return history.operation, inputs[0] if inputs else None
 
 
 def shared_features(base: keras.Model, inputs: Any) -> tuple[Any, Any]:

@@ -1,0 +1,122 @@
+"""The private names of Keras and TensorFlow that this package uses, all of them.
+
+Each is looked for when this module is imported, so that a version without one of them ends in one
+line and not in wrong numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from tensorflow.python.eager import context
+
+_DECAY = ("_exclude_from_weight_decay", "_exclude_from_weight_decay_pattern")
+_LISTS = ("_trainable_variables", "_non_trainable_variables")
+
+
+def layers_of(model: Any) -> list[Any]:
+    """Returns the layers of a model or a layer, and theirs, without itself."""
+    return list(model._flatten_layers(include_self=False))
+
+
+def own_variables(layer: Any) -> list[Any]:
+    """Returns the variables that a layer made itself, in the order of their making."""
+    return [variable for name in _LISTS for variable in getattr(layer, name, ())]
+
+
+def maker_of(tensor: Any) -> tuple[Any, Any]:
+    """Returns the layer that made a symbolic tensor, and what it made it from (or None)."""
+    history = tensor._keras_history
+    inputs = history.operation._inbound_nodes[history.node_index].input_tensors
+    return history.operation, inputs[0] if inputs else None
+
+
+def learning_rate_of(optimizer: Any) -> Any:
+    """Returns what an optimizer's rate is: a variable, or a schedule; None if it has none."""
+    return getattr(optimizer, "_learning_rate", None)
+
+
+def trained_by(optimizer: Any) -> list[Any]:
+    """Returns the variables that an optimizer was built for."""
+    return list(optimizer._trainable_variables)
+
+
+def place_of(optimizer: Any, variable: Any) -> int:
+    """Returns the place of a variable among those of `trained_by`."""
+    return int(optimizer._get_variable_index(variable))
+
+
+def moments_of(adam: Any, place: int) -> tuple[Any, Any]:
+    """Returns Adam's first and second moments of a variable by its place."""
+    return adam._momentums[place], adam._velocities[place]
+
+
+def clipped(optimizer: Any, gradients: Sequence[Any]) -> list[Any]:
+    """Returns gradients as an optimizer clips them."""
+    return list(optimizer._clip_gradients(list(gradients)))
+
+
+def copy_decay(optimizer: Any, copy: Any) -> None:
+    """Gives a copy the variables without weight decay, which a configuration leaves out."""
+    for name in _DECAY:
+        if hasattr(optimizer, name):
+            setattr(copy, name, getattr(optimizer, name))
+
+
+def forget_first_epoch(model: Any) -> None:
+    """Clears the first epoch that `BackupAndRestore` sets."""
+    model._initial_epoch = None
+
+
+def first_epoch(model: Any) -> int | None:
+    """Returns the epoch that `BackupAndRestore` has set, or None."""
+    return model._initial_epoch  # type: ignore[no-any-return]
+
+
+def forget_swap(callback: keras.callbacks.SwapEMAWeights) -> None:
+    """Makes a callback forget that weights are swapped, as an earlier fit's were."""
+    callback._ema_weights_in_model = False
+
+
+def clear_kernels() -> None:
+    """Frees the kernels that TensorFlow keeps; those in use are rebuilt."""
+    context.context().clear_kernel_cache()
+
+
+def _names_in(kind: type) -> set[str]:
+    """Returns the names that a class and its bases define or use in their methods."""
+    names: set[str] = set()
+    for base in kind.__mro__:
+        names |= set(vars(base))
+        for value in vars(base).values():
+            names |= set(getattr(getattr(value, "__code__", None), "co_names", ()))
+    return names
+
+
+def _missing() -> list[str]:
+    """Returns the names that this version does not have.
+
+    No variable is made for that: TensorFlow's threads could not be set afterwards.
+    """
+    kinds: list[tuple[type, Sequence[str]]] = [
+        (keras.Model, ("_flatten_layers", "_initial_epoch", *_LISTS)),
+        (keras.optimizers.Adam, ("_learning_rate", "_trainable_variables", "_clip_gradients")),
+        (keras.optimizers.Adam, ("_get_variable_index", "_momentums", "_velocities", *_DECAY)),
+        (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
+        (context.Context, ("clear_kernel_cache",)),
+    ]
+    missing = [name for kind, wanted in kinds for name in wanted if name not in _names_in(kind)]
+    try:
+        maker_of(keras.Input((1,), name="looked_at"))
+    except AttributeError as error:
+        missing.append(str(error.name))
+    return missing
+
+
+if _names := _missing():
+    raise ImportError(
+        f"Keras {keras.__version__} has no {', '.join(_names)}, which neucrowd_tf uses. Install a"
+        " version of Keras that it names in its requirements."
+    )
