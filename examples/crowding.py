@@ -377,7 +377,7 @@ D could only win that by lowering the labels that are generated most, the right 
 multi-label classifier. So an authentic label costs the cross-entropy of all C entries here: y is
 plausible, the other classes are not. A generated label costs $-\log(1 - D(y))$. Added are an "L2
 norm" of D's outputs, here the mean of $D^2$, and $-\lambda L_I$ of generated labels. Both D's and
-Q's losses move u and v.
+Q's losses move u, v, M and W.
 """
 
 
@@ -537,7 +537,7 @@ r"""
    has the least entropy then trains G, and the others train the classifier.
 
 The classifier is restored from the epoch with the best accuracy on validation images (of equal
-ones, the least log loss). DL-CL itself counts as epoch 0.
+ones, the least log loss). DL-CL counts as epoch 0; only a better accuracy replaces it.
 """
 
 
