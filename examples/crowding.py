@@ -72,9 +72,10 @@ passes = 5  # over the annotations of a turn
 | e | `[R, R]` | the annotators, as one-hot vectors |
 | truth | `[N]` | true labels, of validation and test images only |
 
-Validation images choose the epoch and nothing else. Without a folder, 15 simulated annotators label
-a tenth of 500 of scikit-learn's digits 0 to 7: 1.5 labels an image. An annotator is right with a
-probability between 0.3 and 0.8; otherwise the label is drawn from all classes.
+There are N images, R annotators and C classes. Validation images choose the epoch and nothing else.
+Without a folder, 15 simulated annotators label a tenth of 500 of scikit-learn's digits 0 to 7: 1.5
+labels an image. Each has a share between 0.3 and 0.8 of right labels; the others are drawn from
+all classes.
 """
 
 
@@ -177,7 +178,8 @@ def accuracy(classifier, x, truth):
 
 r"""
 **By hand.** An annotator who takes class 0 for class 1 may have the matrix with rows (0, 4) and
-(0, 4). Any $\hat z$ then gives the logits (0, 4), and label 1 the probability $e^4 / (1 + e^4)$.
+(0, 4). Any $\hat z$ then gives the logits (0, 4), and label 1 the probability
+$\exp(4) / (1 + \exp(4))$.
 """
 
 if __name__ == "__main__":
@@ -301,7 +303,7 @@ class Discriminator(keras.Model):
 
 r"""
 **By hand.** Let u = (1, 0), v = (2, 1), $M_0$ the identity and $M_1$ its negative. Then
-$u^\top M_0 v = 2$, so $D(0) = \sigma(2) = 1 / (1 + e^{-2})$.
+$u^\top M_0 v = 2$, so $D(0) = \sigma(2) = 1 / (1 + \exp(-2))$.
 
 For the decoder: two annotators give three images the labels (0, 0), (0, 1) and (1, 1). Only the
 second image has two classes. So A is ((0, 1), (1, 0)), A + I has ones only, its row sums are 2, and
