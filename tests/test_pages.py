@@ -148,7 +148,7 @@ def test_every_crowd_layer_with_arguments_has_a_list() -> None:
 def test_every_registered_method_is_named_on_a_page() -> None:
     """`focal_...` and `focal_` are all names that begin so, `_ds` all that end so."""
     plugins.register(("baselines",))
-    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("[mr]e*/*.md"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in DOCS.glob("[mpr][ea]*/*.md"))
     names = set(re.findall(r"`([a-z0-9_]+)(?:\.\.\.)?`", text))
     heads = [name for name in names if name.endswith("_")]
     tails = [name for name in names if name.startswith("_")]

@@ -229,7 +229,11 @@ def is_text(features: Any) -> bool:
     array = np.asarray(features)
     if array.ndim != 1 or array.dtype.kind not in "OUST":
         return False
-    return array.dtype.kind != "O" or any(isinstance(x, (str, bytes)) for x in array.tolist())
+    if array.dtype.kind != "O":
+        return True
+    values = array.tolist()
+    numbers = [value for value in values if isinstance(value, (int, float)) and value == value]
+    return not numbers and any(isinstance(value, (str, bytes)) for value in values)
 
 
 def check_texts(features: Any, subject: str = "texts") -> NDArray[Any]:
