@@ -221,7 +221,7 @@ def store(suite: Suite, table: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def read(folder: Path, name: str) -> list[Row]:
-    """Returns the stored cells of a map; none if there are none."""
+    """Returns the stored cells of a map; an empty one without any."""
     path = folder / f"{name}.csv"
     if not path.exists():
         return []

@@ -37,7 +37,7 @@ def keep_share(
 
 
 def limit_labels(annotations: Annotations, most: int, seed: int) -> Annotations:
-    """Keeps at most so many labels of each instance, at random, for studies of sparsity.
+    """Keeps up to a number of labels of each instance, at random, for studies of sparsity.
 
     Args:
         annotations: of known annotators, or vote counts.

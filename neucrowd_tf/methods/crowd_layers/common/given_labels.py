@@ -194,7 +194,7 @@ def _listed(class_weight: Sequence[float] | Mapping[int, float] | None) -> list[
 
 
 class _LabelMean(keras.metrics.Mean):
-    """The mean of a figure over labels that are not missing; NaN where there is none.
+    """The mean of a figure over labels that are not missing; NaN without any.
 
     Raises:
         ValueError: at the end of an epoch, if a compiler has dropped the check of label codes.
