@@ -25,7 +25,7 @@ from neucrowd_tf.certainty.labelling.belief import (
     with_evidence,
     without_lean,
 )
-from neucrowd_tf.certainty.labelling.gain import expected_gain, expected_information
+from neucrowd_tf.certainty.labelling.gain import Answers
 from neucrowd_tf.certainty.labelling.inputs import read_probabilities
 from neucrowd_tf.certainty.labelling.plan import make_plan, worths
 from neucrowd_tf.cli.commands import call
@@ -75,16 +75,16 @@ def test_gain_and_information_by_hand() -> None:
     probas, errors = np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])
     # Label 0: .6 * .9 = .54 or .4 * .2 = .08; label 1: .6 * .1 = .06 or .4 * .8 = .32. The best of
     # each add up to .86, which is .26 above .6.
-    assert expected_gain(probas, errors) == pytest.approx(0.26)
+    gain, information = Answers.of(errors[None]).values(probas[None])
+    assert gain == pytest.approx(0.26)
     # The label is 0 with .62: H = .66406. It is noise of .6 * H(.9) + .4 * H(.8)
     # = .6 * .32508 + .4 * .50040 = .39521. The rest is .26885 nats.
-    assert expected_information(probas, errors) == pytest.approx(0.26885, abs=1e-5)
+    assert information == pytest.approx(0.26885, abs=1e-5)
 
 
 def test_gain_and_information_are_what_a_loop_finds() -> None:
     belief = random_belief()
-    gains = expected_gain(belief.probas[:, None, :], belief.errors[None])
-    nats = expected_information(belief.probas[:, None, :], belief.errors[None])
+    gains, nats = Answers.of(belief.errors).values(belief.probas)
     for (i, p), (r, e) in itertools.product(enumerate(belief.probas), enumerate(belief.errors)):
         after, reply = 0.0, 0.0
         for label in range(3):
@@ -140,7 +140,7 @@ def test_calibrated_finds_the_temperature() -> None:
 def test_the_first_request_is_the_best_of_all_pairs() -> None:
     crowd, belief = crowd_of("0---- -1--- --2-- 0-1-- ----1 22--- 0-0-0"), random_belief()
     best = max(
-        (worths(belief.probas[i][None], belief.errors)[0][r], i, r)
+        (worths(belief.probas[i][None], Answers.of(belief.errors))[0][r], i, r)
         for i in range(7)
         for r in range(5)
         if crowd.to_dense()[i, r] < 0
@@ -185,7 +185,9 @@ def test_a_cheap_annotator_goes_before_a_better_dear_one() -> None:
     spent = costs[[one.annotator for one in plan]]
     assert 18 < spent.sum() <= 20
     # The first is the best of all pairs by gain per cost, information decides between equal ones.
-    worth = [worths(belief.probas[i][None], belief.errors)[0] / costs for i in range(40)]
+    worth = [
+        worths(belief.probas[i][None], Answers.of(belief.errors))[0] / costs for i in range(40)
+    ]
     best = np.array(worth)[:, :4]
     assert best.argmax() == plan[0].task * 4 + plan[0].annotator
     free = make_plan(crowd, belief, 20, most_each=40, per_task=1)

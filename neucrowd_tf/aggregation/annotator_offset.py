@@ -28,6 +28,7 @@ MOST_ITER = 60
 TOLERANCE = 1e-4
 LEAST = 1e-3
 TINY = 1e-9
+BLOCK = 4096  # annotations whose numbers fit into the processor's cache
 
 
 class OffsetFit(NamedTuple):
@@ -51,11 +52,15 @@ class _Crowd(NamedTuple):
         annotations: with identities.
         accuracy: `[C]` of the average annotator, by true class.
         mistakes: `[C true, C observed]` shares of the average annotator's wrong labels.
+        by_label: `[R * C, N]` see `neucrowd_tf.aggregation.sums.Shard.transposed`.
+        places: `[N, A]` ones where an annotation is of an instance.
     """
 
     annotations: Annotations
     accuracy: Array
     mistakes: Array
+    by_label: sparse.csc_matrix
+    places: sparse.csr_matrix
 
 
 def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFit:
@@ -81,7 +86,10 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     accuracy = np.clip(np.diag(average), LEAST, 1.0 - LEAST)
     mistakes = average.copy()
     np.fill_diagonal(mistakes, 0.0)
-    model = _Crowd(crowd, accuracy, normalise_counts(mistakes))
+    rows = np.arange(crowd.num_annotations)
+    shape = (crowd.num_instances, len(rows))
+    places = sparse.csr_matrix((np.ones(len(rows)), (crowd.instances, rows)), shape)
+    model = _Crowd(crowd, accuracy, normalise_counts(mistakes), crowd.one_hot().T, places)
     beliefs = shares
     weights = np.ones(crowd.num_annotations)
     people = crowd.num_annotators
@@ -99,7 +107,7 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
                 break
         if step < rounds:
             weights = 1.0 / (1.0 + _correlations(model, beliefs))
-    counts = _counts(crowd, beliefs)
+    counts = _counts(model, beliefs)
     expected = _expected_accuracy(model, counts)
     right, wrong = _tables(model, counts, expected)
     size = crowd.num_classes
@@ -108,10 +116,10 @@ def annotator_offsets(crowd: Annotations, gold: Codes | None = None) -> OffsetFi
     return OffsetFit(beliefs, normalise_counts(errors), priors)
 
 
-def _counts(crowd: Annotations, beliefs: Array) -> Array:
+def _counts(model: _Crowd, beliefs: Array) -> Array:
     """Returns `[R, C observed, C true]` expected counts."""
-    size = crowd.num_classes
-    return np.asarray(crowd.one_hot().T @ beliefs).reshape(-1, size, size)
+    size = model.annotations.num_classes
+    return np.asarray(model.by_label @ beliefs).reshape(-1, size, size)
 
 
 def _expected_accuracy(model: _Crowd, counts: Array) -> Array:
@@ -139,24 +147,32 @@ def _tables(model: _Crowd, counts: Array, expected: Array) -> tuple[Array, Array
 def _posteriors(model: _Crowd, beliefs: Array, priors: Array, weights: Array) -> Array:
     """Returns `[N, C]` the next beliefs; each item's own belief is taken out of the counts."""
     crowd = model.annotations
-    items = crowd.instances
-    who = crowd.annotators
-    labels = crowd.labels
-    counts = _counts(crowd, beliefs)
-    expected = _expected_accuracy(model, counts)[who]
-    by_class = counts.sum(axis=1)[who]
-    right = np.einsum("rcc->rc", counts)[who]
-    own = beliefs[items]
-    total = np.maximum(by_class - own, 0.0) + ROW_LABELS
-    mistakes = np.maximum(by_class - right - own, 0.0)
-    cells = np.maximum(counts[who, labels] - own, 0.0) + ROW_LABELS * model.mistakes[:, labels].T
-    chances = (mistakes + ROW_LABELS * (1.0 - expected)) / total * cells / (mistakes + ROW_LABELS)
-    rows = np.arange(len(labels))
-    hits = np.maximum(right[rows, labels] - own[rows, labels], 0.0)
-    chances[rows, labels] = (hits + ROW_LABELS * expected[rows, labels]) / total[rows, labels]
-    logs = np.log(np.maximum(chances, TINY)) * weights[:, None]
-    places = sparse.csr_matrix((np.ones(len(rows)), (items, rows)), (len(beliefs), len(rows)))
-    scores = np.asarray(places @ logs)
+    counts = _counts(model, beliefs)
+    by_class = counts.sum(axis=1)
+    hits = np.einsum("rcc->rc", counts)
+    expected = _expected_accuracy(model, counts)
+    cells = counts.reshape(-1, crowd.num_classes)
+    usual = ROW_LABELS * model.mistakes.T
+    logs = np.empty((crowd.num_annotations, crowd.num_classes))
+    for start in range(0, len(logs), BLOCK):
+        span = slice(start, start + BLOCK)
+        who = crowd.annotators[span].astype(np.int64)
+        labels = crowd.labels[span]
+        own = beliefs.take(crowd.instances[span], axis=0)
+        right = hits.take(who, axis=0)
+        accuracy = expected.take(who, axis=0)
+        total = by_class.take(who, axis=0)
+        mistakes = np.maximum(total - right - own, 0.0)
+        total = np.maximum(total - own, 0.0) + ROW_LABELS
+        cell = cells.take(who * crowd.num_classes + labels, axis=0)
+        named = np.maximum(cell - own, 0.0) + usual.take(labels, axis=0)
+        chances = (mistakes + ROW_LABELS * (1.0 - accuracy)) / total * named
+        chances /= mistakes + ROW_LABELS
+        at = np.arange(len(who)), labels
+        agreed = np.maximum(right[at] - own[at], 0.0)
+        chances[at] = (agreed + ROW_LABELS * accuracy[at]) / total[at]
+        logs[span] = np.log(np.maximum(chances, TINY)) * weights[span, None]
+    scores = np.asarray(model.places @ logs)
     normalise_log(scores, np.log(priors))
     return scores
 
@@ -167,7 +183,7 @@ def _correlations(model: _Crowd, beliefs: Array) -> Array:
     items = crowd.instances
     who = crowd.annotators
     labels = crowd.labels
-    counts = _counts(crowd, beliefs)
+    counts = _counts(model, beliefs)
     right, _ = _tables(model, counts, _expected_accuracy(model, counts))
     residuals = beliefs[items, labels] - (beliefs[items] * right[who]).sum(axis=1)
     shape = (crowd.num_instances, crowd.num_annotators)

@@ -9,7 +9,7 @@ import numpy as np
 
 from neucrowd_tf.aggregation.base import Array, apply_gold, coin_errors, normalise_counts
 from neucrowd_tf.aggregation.iterative import IterativeAggregator
-from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, right_counts, skills_of
+from neucrowd_tf.aggregation.sums import Fit, LatentModel, Shard, Sums, skills_against
 from neucrowd_tf.declare.declarations import estimator, fitted
 
 SHAPE = 15.0  # of the precisions' gamma prior, a_v
@@ -137,6 +137,5 @@ class BWA(IterativeAggregator):
         super()._store(result, shard, model)
         size = shard.num_classes
         self.weights_ = result.parameters.precisions
-        right = right_counts(shard, result.beliefs.argmax(axis=1))
-        self.skills_ = skills_of(right, 1.0 / size)
+        self.skills_ = skills_against(shard, result.beliefs.argmax(axis=1))
         self.errors_ = coin_errors(self.skills_, size)

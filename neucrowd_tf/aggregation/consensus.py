@@ -40,6 +40,11 @@ from neucrowd_tf.errors import quietly
 # Nats of EBCC's bound that indicate annotators who err together: a Bayes factor of 150, very strong
 # evidence by Kass and Raftery.
 DECISIVE = 5.0
+# From so many annotations on EBCC is fitted only if a short look finds groups, and methods whose
+# held-out annotations are less probable than those of the last one that would be chosen, by so many
+# standard errors, are held out from no further annotations.
+LARGE = 50_000
+CLEARLY = 6.0
 MANY_CLASSES = 30  # beyond, matrices of classes say nothing, and take minutes
 STRENGTH = 5.0  # labels a class by which annotators are drawn towards their mean
 # If annotators have few labels on average, methods may merge or exchange classes. The signs are
@@ -95,15 +100,15 @@ def read_out(annotations: Annotations, probas: Array, strength: float) -> Array:
     return normalise_counts(counts, axis=1)
 
 
-def held_out_score(
+def held_out_logs(
     annotations: Annotations, held: Annotations, probas: Array, strength: float
-) -> float:
-    """Returns the log probability of held-out annotations under beliefs `[N, C]`.
+) -> Array:
+    """Returns log probabilities `[H]` of held-out annotations under beliefs `[N, C]`.
 
     The beliefs and the annotators' error matrices follow from the other annotations.
     """
     shares = read_out(annotations, probas, strength)[held.annotators, held.labels]
-    return float(np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12)).sum())
+    return np.log(np.maximum((probas[held.instances] * shares).sum(axis=1), 1e-12))
 
 
 def geometric_mean(*probas: Array, weights: Sequence[float] | None = None) -> Array:
@@ -157,7 +162,8 @@ class Consensus(Aggregator):
 
     Attributes: see `Aggregator`, and
         chosen_: the names of the methods that were chosen.
-        gain_: by how many nats EBCC's bound rises with more groups.
+        gain_: by how many nats EBCC's bound rises with more groups; 0 where a short look at a large
+            crowd finds no groups.
         scores_: each method's mean log probability of a held-out annotation; empty where EBCC was
             chosen.
     """
@@ -229,10 +235,12 @@ class Consensus(Aggregator):
         votes = {"majority_vote": MajorityVote(ties=self.ties, seed=self.seed)}
         if not crowd.has_identities:
             return {name: one.fit(crowd, gold) for name, one in votes.items()}
-        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5).fit(crowd, gold)
-        self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
-        if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
-            return {"ebcc": joint}
+        joint = EBCC(seed=self.seed, restarts=self.restarts, tol=1e-5)
+        if crowd.num_annotations < LARGE or not joint.looks_independent(crowd, gold):
+            joint.fit(crowd, gold)
+            self.gain_ = float(joint.bounds_.max() - joint.bounds_[0])
+            if self.gain_ > DECISIVE and not self._contradicts(joint.probas_, crowd, gold):
+                return {"ebcc": joint}
         self.scores_ = self._scores(crowd, gold)
         members = {}
         for name in sorted(self.scores_, key=lambda name: -self.scores_[name]):
@@ -258,13 +266,30 @@ class Consensus(Aggregator):
     def _scores(self, crowd: Annotations, gold: Codes | None) -> dict[str, float]:
         folds = deal(crowd, self.folds, self.seed)
         scores = dict.fromkeys(CANDIDATES, 0.0)
+        running = list(CANDIDATES)
+        logs = dict.fromkeys(CANDIDATES, np.zeros(0))
+        last = running[0]
         for fold in range(self.folds):
             held = folds == fold
             if held.all() or not held.any():
                 continue
             rest = crowd.select(~held)
             left = crowd.select(held)
-            for name, make in CANDIDATES.items():
-                probas = make(seed=self.seed).fit(rest, gold).probas_
-                scores[name] += held_out_score(rest, left, probas, STRENGTH)
+            for name in running:
+                probas = CANDIDATES[name](seed=self.seed).fit(rest, gold).probas_
+                each = held_out_logs(rest, left, probas, STRENGTH)
+                scores[name] += float(each.sum())
+                logs[name] = np.append(logs[name], each)
+            if crowd.num_annotations >= LARGE:
+                last = sorted(running, key=lambda name: -scores[name])[: self.best][-1]
+                running = [name for name in running if not _clearly_less(logs[name], logs[last])]
+        for name in scores.keys() - set(running):  # as far behind as in the folds that they shared
+            behind = logs[last][: len(logs[name])] - logs[name]
+            scores[name] = scores[last] - float(behind.mean()) * len(logs[last])
         return {name: score / crowd.num_annotations for name, score in scores.items()}
+
+
+def _clearly_less(logs: Array, others: Array) -> bool:
+    """Returns whether log probabilities of the same annotations are less, beyond chance."""
+    less = others - logs
+    return bool(less.mean() > CLEARLY * less.std() / np.sqrt(len(less)))

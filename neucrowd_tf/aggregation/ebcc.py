@@ -26,6 +26,12 @@ EMPTY = 1e-4
 # run on.
 SLOWLY = 2e-5
 CONTINUED = 0.25
+# A look at a large crowd: starts with so many groups a class, iterations of each, and nats below
+# one group for each cell that a second group adds to the annotators' matrices. A group of chance
+# costs about a nat a cell; where groups are real, one start or another has found them by then.
+LOOK_GROUPS = (2, 3, 4)
+LOOK_ITER = 25
+CHANCE_NATS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,3 +208,21 @@ class EBCC(IterativeAggregator):
         ended = [run(starts[i], shard, begin=tried[i], **limits) for i in order]
         self.bounds_[order] = [fit.history[-1] for fit in ended]
         return max(ended, key=lambda fit: float(fit.history[-1]))
+
+    def looks_independent(self, crowd: Annotations, gold: Codes | None) -> bool:
+        """Returns whether a short look finds no trace of groups; it takes a few percent of `fit`.
+
+        Args:
+            crowd: with identities.
+            gold: `[N]` class codes, -1 if unknown, or None.
+        """
+        shard = Shard(crowd.one_hot(), crowd.num_classes, gold)
+        model = self._model(crowd, shard)
+        one_group = run(model, shard, max_iter=self.max_iter, tol=SLOWLY).history[-1]
+        people = np.count_nonzero(crowd.labels_per_annotator())
+        least = one_group - CHANCE_NATS * people * crowd.num_classes * (crowd.num_classes - 1)
+        for occupied in LOOK_GROUPS:
+            start = dataclasses.replace(model, seed=self.seed + occupied - 1, occupied=occupied)
+            if run(start, shard, max_iter=LOOK_ITER, tol=SLOWLY).history[-1] > least:
+                return False
+        return True

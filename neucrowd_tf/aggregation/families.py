@@ -215,21 +215,22 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
     errors = normalise_counts(
         counts + strength * average_confusion(crowd, beliefs).T + LEAST_COUNT, axis=1
     )
-    shape = (crowd.num_instances, people)
-    places = (crowd.instances, crowd.annotators)
-
-    def products(values: Array) -> Array:
-        table = sparse.csr_matrix((values, places), shape=shape)
-        return np.asarray((table.T @ table).toarray())
-
-    shared = products(np.ones(len(crowd.labels)))
-    agreed = np.zeros_like(shared)
+    labels = crowd.labels
+    who = crowd.annotators
+    items = crowd.instances.astype(np.int64)
+    labelled = _table(items, who, (crowd.num_instances, people))
+    shared = (labelled.T @ labelled).toarray()
+    alike = _table(items * size + labels, who, (crowd.num_instances * size, people))
+    agreed = (alike.T @ alike).toarray()
+    # How often two annotators name the same class of an item, by its true class.
+    by_class = errors.transpose(2, 0, 1)
+    chances = by_class @ by_class.transpose(0, 2, 1)
+    labels_of_item = np.diff(labelled.indptr)
+    weighted = labelled.copy()
     expected = np.zeros_like(shared)
-    roots = np.sqrt(beliefs)[crowd.instances]
-    for code in range(size):
-        agreed += products((crowd.labels == code).astype(float))
-        for true in range(size):
-            expected += products(roots[:, true] * errors[crowd.annotators, code, true])
+    for true in range(size):
+        weighted.data = labelled.data * np.repeat(beliefs[:, true], labels_of_item)
+        expected += chances[true] * (labelled.T @ weighted).toarray()
     many = shared >= RELATED_ITEMS
     np.fill_diagonal(many, False)
     if not many.any():
@@ -242,6 +243,13 @@ def related(crowd: Annotations, probas: Array) -> list[NDArray[np.int64]]:
     groups, codes = connected_components(links, directed=False)
     sets = (np.flatnonzero(codes == group) for group in range(groups))
     return [members for members in sets if len(members) > 1]
+
+
+def _table(
+    rows: NDArray[np.integer[Any]], columns: NDArray[np.integer[Any]], shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """Returns how often each pair of a row and a column occurs."""
+    return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
 def symbols(crowd: Annotations, members: NDArray[np.bool_]) -> Codes:

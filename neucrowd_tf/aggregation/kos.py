@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from neucrowd_tf.aggregation.base import Aggregator, Array, Codes, apply_gold, coin_errors
-from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
+from neucrowd_tf.aggregation.sums import Shard, skills_against
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.declare.declarations import estimator, whole
 
@@ -77,5 +77,5 @@ class Kos(Aggregator):
         apply_gold(self.probas_, gold)
         self.labels_ = self.decide(self.probas_)
         shard = Shard(crowd.one_hot(), size)
-        self.skills_ = skills_of(right_counts(shard, self.labels_), 1.0 / size)
+        self.skills_ = skills_against(shard, self.labels_)
         self.errors_ = coin_errors(self.skills_, size)

@@ -72,6 +72,13 @@ class Shard:
         return weights
 
     @cached_property
+    def cells(self) -> tuple[Codes, Codes, Codes]:
+        """`[A]` instance, annotator and label of each number in `one_hot`, in its order."""
+        rows = np.repeat(np.arange(self.one_hot.shape[0]), np.diff(self.one_hot.indptr))
+        columns = self.one_hot.indices.astype(np.int64)
+        return rows, columns // self.num_classes, columns % self.num_classes
+
+    @cached_property
     def used(self) -> Array:
         """`[n]` one where an instance has an annotation or a gold label, else zero."""
         labelled = np.diff(self.one_hot.indptr) > 0
@@ -269,6 +276,20 @@ def right_counts(shard: Shard, labels: Codes) -> Array:
     size = shard.num_classes
     chosen = np.eye(size)[labels] * (labels >= 0)[:, None]
     return np.asarray(shard.transposed @ chosen).reshape(-1, size, size)
+
+
+def skills_against(shard: Shard, labels: Codes) -> Array:
+    """Returns `[R]` the share of an annotator's labels that are `labels` `[n]`, -1 if unknown.
+
+    It is that of chance without any.
+    """
+    rows, who, observed = shard.cells
+    expected = labels[rows]
+    weight = shard.one_hot.data
+    right = np.bincount(who, weight * (observed == expected), shard.num_annotators)
+    total = np.bincount(who, weight * (expected >= 0), shard.num_annotators)
+    chance = np.full(shard.num_annotators, 1.0 / shard.num_classes)
+    return np.divide(right, total, out=chance, where=total > 0)
 
 
 def skills_of(counts: NDArray[Any], default: float) -> Array:

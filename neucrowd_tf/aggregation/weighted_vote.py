@@ -16,7 +16,7 @@ from neucrowd_tf.aggregation.base import (
     normalise_counts,
     warn_not_converged,
 )
-from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_of
+from neucrowd_tf.aggregation.sums import Shard, right_counts, skills_against, skills_of
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.annotations.votes import majority_labels
 from neucrowd_tf.declare.declarations import estimator, fitted, whole
@@ -30,8 +30,14 @@ def weighted_votes(shard: Shard, weights: Array) -> Array:
 
     If it is below zero for a class, it is counted from the least of the row.
     """
-    votes = shard.one_hot @ np.kron(weights[:, None], np.eye(shard.num_classes))
-    return np.asarray(votes - np.minimum(votes.min(axis=1, keepdims=True), 0.0))
+    rows, who, labels = shard.cells
+    size = shard.num_classes
+    count = shard.one_hot.shape[0]
+    weight = shard.one_hot.data * weights[who]
+    votes = np.bincount(rows * size + labels, weight, count * size).reshape(count, size)
+    if weights.min(initial=0.0) < 0.0:
+        votes -= np.minimum(votes.min(axis=1, keepdims=True), 0.0)
+    return np.asarray(votes)
 
 
 @estimator
@@ -88,7 +94,7 @@ class Wawa(WeightedVote):
 
     def _weigh(self, shard: Shard) -> tuple[Array, Array]:
         labels = self._labels(shard, np.ones(shard.num_annotators))
-        skills = skills_of(right_counts(shard, labels), 1.0 / shard.num_classes)
+        skills = skills_against(shard, labels)
         return skills, skills
 
 
@@ -112,7 +118,9 @@ class ZeroBasedSkill(WeightedVote):
             if step % HALVE_EVERY == 0:
                 rate /= 2.0
             labels = self._labels(shard, skills)
-            moved = skills_of(right_counts(shard, labels), start) - skills
+            moved = skills_against(shard, labels) - skills
+            if not moved.any():
+                break  # labels and skills stay
             skills = skills + rate * moved
         return skills, skills
 
@@ -162,7 +170,7 @@ class IterativeWeightedMajorityVote(WeightedVote):
         self.converged_ = False
         for step in range(1, self.max_iter + 1):
             self.n_iter_ = step
-            skills = skills_of(right_counts(shard, labels), 1.0 / size)
+            skills = skills_against(shard, labels)
             weights = size * skills - 1.0
             if size == 1 or not weights.any():
                 weights = np.ones_like(weights)

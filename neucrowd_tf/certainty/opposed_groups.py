@@ -105,13 +105,16 @@ def opposed_groups(crowd: Annotations) -> OpposedGroups | None:
         rows.append(_agreements(crowd.select(~chosen[crowd.instances]), side))
     sums = np.concatenate(rows)
     sums = sums[sums.any(axis=1)]
+    share = _figures(sums.sum(axis=0))[2]
+    if share > MOST_BETWEEN or not _large(crowd, everyone):
+        return None
     weights = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES)
-    drawn = np.array([_figures(weight @ sums) for weight in weights])
+    drawn = np.array([_figures(drawn) for drawn in weights @ sums])
     within = np.quantile(drawn[:, :2], TAIL, axis=0).min()
     between = float(np.quantile(drawn[:, 2], 1.0 - TAIL))
-    if within < LEAST_WITHIN or between > MOST_BETWEEN or not _large(crowd, everyone):
+    if within < LEAST_WITHIN or between > MOST_BETWEEN:
         return None
-    return OpposedGroups(np.stack([everyone, ~everyone]), float(_figures(sums.sum(axis=0))[2]))
+    return OpposedGroups(np.stack([everyone, ~everyone]), share)
 
 
 def _large(crowd: Annotations, side: NDArray[np.bool_]) -> bool:

@@ -10,7 +10,7 @@ from neucrowd_tf.aggregation.annotator_offset import annotator_offsets
 from neucrowd_tf.aggregation.consensus import (
     deal,
     geometric_mean,
-    held_out_score,
+    held_out_logs,
     moved,
     overturned,
     read_out,
@@ -83,7 +83,7 @@ def test_overturned_and_moved_by_hand() -> None:
     assert moved(votes, labels) == pytest.approx(5 / 8)  # shares 7/8 and 1/8, then 1/4 and 3/4
 
 
-def test_held_out_score_by_hand() -> None:
+def test_held_out_logs_by_hand() -> None:
     # One annotator said 0, 0, 1 of instances believed to be 0, 0, 1 for sure: with no pull its
     # matrix is the identity (but for .001), so that a further 0 for an instance believed to be 0
     # with .8 has probability .8.
@@ -91,9 +91,29 @@ def test_held_out_score_by_hand() -> None:
     probas = np.array([[1, 0], [1, 0], [0, 1], [0.8, 0.2]])
     np.testing.assert_allclose(read_out(crowd, probas, 0.0)[0], np.eye(2), atol=2e-3)
     held = Annotations([3], [0], [0], num_instances=4, num_classes=2)
-    assert held_out_score(crowd, held, probas, 0.0) == pytest.approx(np.log(0.8), abs=2e-3)
+    assert held_out_logs(crowd, held, probas, 0.0) == pytest.approx(np.log(0.8), abs=2e-3)
     # Pulled without end towards everyone's, the same matrix here.
-    assert held_out_score(crowd, held, probas, 1e6) == pytest.approx(np.log(0.8), abs=2e-3)
+    assert held_out_logs(crowd, held, probas, 1e6) == pytest.approx(np.log(0.8), abs=2e-3)
+
+
+def test_a_large_crowd_is_decided_with_less_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=400)
+    right = rng.random((400, 8)) < np.linspace(0.5, 0.9, 8)
+    dense = np.where(right, truth[:, None], rng.integers(3, size=(400, 8)))
+    crowd = Annotations.from_dense(np.where(rng.random((400, 8)) < 0.6, dense, -1))
+    plain = Consensus(restarts=2).fit(crowd)
+    monkeypatch.setattr("neucrowd_tf.aggregation.consensus.LARGE", 0)
+    quick = Consensus(restarts=2).fit(crowd)
+    assert quick.chosen_ == plain.chosen_ and quick.gain_ == 0.0
+    np.testing.assert_array_equal(quick.probas_, plain.probas_)
+    changed = {name for name, score in plain.scores_.items() if quick.scores_[name] != score}
+    assert changed and not changed & set(plain.chosen_)  # left behind, after a part of the folds
+    assert max(quick.scores_[name] for name in changed) < min(
+        plain.scores_[name] for name in plain.chosen_
+    )
+    together, _ = _together(0)
+    assert Consensus().fit(together).chosen_ == ("ebcc",)
 
 
 def test_annotations_of_an_instance_are_dealt_out_evenly(crowd: Annotations) -> None:

@@ -6,41 +6,61 @@ the item's class.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+Array = NDArray[np.float64]
 
-def expected_gain(probas: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the expected gain in the consensus' accuracy if an annotator labels a task.
 
-    The consensus is right with probability max_c P(c). The annotator will give label l with
-    probability sum_c P(c) E(c, l), after which the consensus is right with probability
-    max_c P(c) E(c, l) / sum_c P(c) E(c, l). So the gain is sum_l max_c P(c) E(c, l) - max_c P(c),
-    which is 0 where no label could change the consensus.
+class Answers(NamedTuple):
+    """What annotators may say of a task. The classes come first: sums over a few are then fast.
 
-    Args:
-        probas: `[..., C]` of the task's class now.
-        errors: `[..., C true class, C observed class]` of the annotator; the leading axes broadcast
-            with those of `probas`.
+    Attributes:
+        chances: `[C true class, C observed class, 1, R]`.
+        noise: `[C, 1, R]` the entropy of an annotator's label of an item of each class.
     """
-    after = (probas[..., :, None] * errors).max(axis=-2).sum(axis=-1)
-    return np.maximum(after - probas.max(axis=-1), 0.0)
 
+    chances: Array
+    noise: Array
 
-def expected_information(
-    probas: NDArray[np.float64], errors: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Returns the mutual information, in nats, of an item's class and an annotator's label.
+    @classmethod
+    def of(cls, errors: Array) -> Answers:
+        """Returns the answers of annotators with these matrices `[R, C true, C observed]`."""
+        chances = np.ascontiguousarray(errors.transpose(1, 2, 0)[:, :, None])
+        return cls(chances, entr(chances).sum(axis=1))
 
-    It is H(sum_c P(c) E(c, .)) - sum_c P(c) H(E(c, .)).
+    def at(self, annotators: NDArray[np.int64]) -> Answers:
+        """Returns those of some annotators."""
+        return Answers(self.chances[..., annotators], self.noise[..., annotators])
 
-    It is above 0 where the gain is 0 because one label cannot change the consensus, but two could.
+    def values(self, probas: Array) -> tuple[Array, Array]:
+        """Returns the expected gain and information `[N, R]` if an annotator labels a task.
 
-    Args:
-        probas: see `expected_gain`.
-        errors: see `expected_gain`.
-    """
-    label = (probas[..., :, None] * errors).sum(axis=-2)
-    noise = (probas * entr(errors).sum(axis=-1)).sum(axis=-1)
-    return np.maximum(entr(label).sum(axis=-1) - noise, 0.0)
+        The consensus is right with probability max_c P(c). The annotator will give label l with
+        probability sum_c P(c) E(c, l), after which the consensus is right with probability
+        max_c P(c) E(c, l) / sum_c P(c) E(c, l). So the gain in the consensus' accuracy is
+        sum_l max_c P(c) E(c, l) - max_c P(c), which is 0 where no label could change the consensus.
+
+        The information is that of an item's class and an annotator's label about each other, in
+        nats: H(sum_c P(c) E(c, .)) - sum_c P(c) H(E(c, .)). It is above 0 where the gain is 0
+        because one label cannot change the consensus, but two could.
+
+        Args:
+            probas: `[N, C]` of each task's class now.
+        """
+        by_class = np.ascontiguousarray(probas.T)[:, :, None]
+        label = by_class[0] * self.chances[0]
+        after = label.copy()
+        noise = by_class[0] * self.noise[0]
+        for share, chances, entropy in zip(
+            by_class[1:], self.chances[1:], self.noise[1:], strict=True
+        ):
+            joint = share * chances
+            np.maximum(after, joint, out=after)
+            label += joint
+            noise += share * entropy
+        gain = np.maximum(after.sum(axis=0) - by_class.max(axis=0), 0.0)
+        return gain, np.maximum(entr(label).sum(axis=0) - noise, 0.0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neucrowd_tf.annotations import Annotations
 from neucrowd_tf.certainty.labelling.belief import Belief
-from neucrowd_tf.certainty.labelling.gain import expected_gain, expected_information
+from neucrowd_tf.certainty.labelling.gain import Answers
 
 # What information counts for beside gain: it orders the requests whose gain is nothing.
 TIES = 1e-3
@@ -23,7 +23,7 @@ EVEN_SHARES = 2.0
 PER_TASK = 2
 # The part of expected gains that was reached on public crowds: mean, 10% and 90% quantiles.
 REACHED = (0.50, 0.0, 1.08)
-BLOCK = 1 << 22
+BLOCK = 1 << 18  # numbers that are computed at once
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,20 +42,19 @@ class Request:
 
 
 def worths(
-    weights: NDArray[np.float64], errors: NDArray[np.float64]
+    weights: NDArray[np.float64], answers: Answers
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns `[R]` worth and gain of each annotator's label of one task.
 
     Args:
         weights: `[K, C]` probability of each outcome of the labels that are asked for already (one
             row if no label is asked for) and of each class; the sum is 1.
-        errors: `[R, C, C]`.
+        answers: of R annotators.
     """
     total = weights.sum(axis=1, keepdims=True)
-    probas = (weights / np.maximum(total, 1e-300))[:, None, :]
-    gain = (total * expected_gain(probas, errors[None])).sum(axis=0)
-    information = (total * expected_information(probas, errors[None])).sum(axis=0)
-    return gain + TIES * information, gain
+    gains, nats = answers.values(weights / np.maximum(total, 1e-300))
+    gain = (total * gains).sum(axis=0)
+    return gain + TIES * (total * nats).sum(axis=0), gain
 
 
 def make_plan(
@@ -106,7 +105,8 @@ def make_plan(
     open_to[crowd.instances, crowd.annotators] = False
     weights = list(belief.probas[:, None])  # of each task, see `worths`
     load, asked = (np.zeros(length, dtype=np.int64) for length in (size, crowd.num_instances))
-    heap = _first_bids(belief, open_to, crowd, price)
+    answers = Answers.of(belief.errors)
+    heap = _first_bids(belief.probas, answers, open_to, crowd, price)
     plan: list[Request] = []
     remaining = budget + 1e-9
     while heap and remaining >= price[can].min():
@@ -125,7 +125,7 @@ def make_plan(
             weights[task] = joint.transpose(0, 2, 1).reshape(-1, crowd.num_classes)
         candidates = np.flatnonzero(open_to[task] & (load < cap) & (price <= remaining))
         if len(candidates):
-            worth, gains = worths(weights[task], belief.errors[candidates])
+            worth, gains = worths(weights[task], answers.at(candidates))
             worth = worth / price[candidates]
             best = int(worth.argmax())
             if worth[best] > LEAST_WORTH:
@@ -141,18 +141,21 @@ def _bid(
 
 
 def _first_bids(
-    belief: Belief, open_to: NDArray[np.bool_], crowd: Annotations, price: NDArray[np.float64]
+    probas: NDArray[np.float64],
+    answers: Answers,
+    open_to: NDArray[np.bool_],
+    crowd: Annotations,
+    price: NDArray[np.float64],
 ) -> list[tuple[float, int, int, float]]:
     """Returns the best annotator of each task as a heap: -worth / cost, task, annotator, gain."""
     heap: list[tuple[float, int, int, float]] = []
     tasks = np.flatnonzero(crowd.annotated & open_to.any(axis=1))
-    cells = crowd.num_annotators * crowd.num_classes**2
+    cells = crowd.num_annotators * crowd.num_classes
     step = max(1, BLOCK // cells)
     for start in range(0, len(tasks), step):
         block = tasks[start : start + step]
-        probas = belief.probas[block][:, None, :]
-        gain = expected_gain(probas, belief.errors[None])
-        worth = (gain + TIES * expected_information(probas, belief.errors[None])) / price
+        gain, nats = answers.values(probas[block])
+        worth = (gain + TIES * nats) / price
         worth[~open_to[block]] = -1.0
         best = worth.argmax(axis=1)
         for row, (task, r) in enumerate(zip(block.tolist(), best.tolist(), strict=True)):
