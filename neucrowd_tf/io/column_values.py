@@ -84,7 +84,7 @@ def are_many(repeated: int, size: int) -> bool:
 def telling_columns(table: Table, keys: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
     """Returns the fewest columns that tell apart rows of one key, [] if none do.
 
-    A column whose values are mostly different (an id, a text) tells everything apart: it is not one.
+    A column whose values are mostly different (an id, a text) tells all rows apart: it is not one.
 
     Args:
         table: the columns that may tell.

@@ -88,13 +88,13 @@ def in_blocks(
 
     Without features it is called once with none, which gives the result its shape.
     """
-    result: NDArray[Any] | None = None
-    for places, block in blocks_of(features, rows):
-        values = np.asarray(function(block))
-        if result is None:
-            result = np.empty((len(features), *values.shape[1:]), values.dtype)
-        result[places] = values
-    assert result is not None  # `blocks_of` yields at least one block
+    blocks = blocks_of(features, rows)
+    places, block = next(blocks)  # there is one at least
+    values = np.asarray(function(block))
+    result = np.empty((len(features), *values.shape[1:]), values.dtype)
+    result[places] = values
+    for places, block in blocks:
+        result[places] = function(block)
     return result
 
 
